@@ -1,1 +1,176 @@
-//! jail
+//! The jail: a network namespace that no device leads out of.
+//!
+//! # Theory of operation
+//! [`Owner::enter`] puts the process, while it has one thread, into a user namespace A.
+//! [`Owner::build`] starts the *jail thread*, which moves, alone, into a network
+//! namespace J that A owns, and plumbs it ([`plumbing`], [`filter`]): every destination
+//! that is not J's own is "local", behind `lo`, where the packet filter meets it.
+//!
+//! A socket belongs to the namespace of the thread that made it and can be used by any
+//! thread. So the jail thread makes the sockets that face the agent, and hands them to
+//! the rest of the process, which never left the host's network. It also starts the
+//! agent, whose own user namespace lies below A: no capability that the agent can get
+//! has any authority over J. The kernel's parent-death signal follows the *thread* that
+//! forked, so the jail thread lives until the [`Jail`] is dropped.
+
+mod advice;
+mod filter;
+mod plumbing;
+
+use std::{
+    io,
+    net::{Ipv4Addr, TcpListener},
+    sync::mpsc,
+    thread,
+};
+
+use stockade_sys::{
+    namespace::{self, Identity, UserNamespaceError},
+    packet::{Injector, SynTap},
+    transparent::AnyAddressUdp,
+};
+
+/// The address of the agent's side. It is one that documentation reserves (RFC 5737),
+/// so that no device anywhere is shadowed by it.
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The name server that the agent's `resolv.conf` names. Nobody has this address: the
+/// gate answers queries to any address.
+pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
+
+/// The sockets that face the agent.
+#[derive(Debug)]
+pub struct Sockets {
+    /// Copies of the agent's connection attempts.
+    pub syns: SynTap,
+    /// The way back for attempts that were let through, and for refusals.
+    pub injector: Injector,
+    /// Where attempts that were let through arrive as connections.
+    pub listener: TcpListener,
+    /// Every DNS query of the agent, to whatever server.
+    pub dns: AnyAddressUdp,
+}
+
+/// Why there is no jail. [`Error::fix`] says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot make a user namespace: {error}")]
+    UserNamespace {
+        /// Who asked: inside a half-made user namespace it cannot be read any more.
+        identity: Identity,
+        #[source]
+        error: UserNamespaceError,
+    },
+    #[error("cannot make a network namespace: {0}")]
+    NetworkNamespace(#[source] io::Error),
+    #[error("cannot set up the jail's network ({step}): {error}")]
+    Plumbing {
+        step: &'static str,
+        #[source]
+        error: io::Error,
+    },
+    #[error("cannot load the jail's packet filter: {0}")]
+    Filter(#[source] io::Error),
+    #[error("the jail's thread is gone")]
+    Thread,
+}
+
+impl Error {
+    /// The smallest change to the machine that would help.
+    #[must_use]
+    pub fn fix(&self) -> String {
+        advice::for_error(self)
+    }
+}
+
+/// The right to make a jail: the process is alone in its user namespace A.
+#[derive(Debug)]
+pub struct Owner(());
+
+impl Owner {
+    /// Enters user namespace A. There is no way back, so do first what needs the
+    /// host's user namespace.
+    ///
+    /// # Errors
+    /// If the process has threads already, or the machine forbids user namespaces.
+    pub fn enter() -> Result<Self, Error> {
+        let identity = Identity::current();
+        namespace::enter_user_namespace(identity)
+            .map_err(|error| Error::UserNamespace { identity, error })?;
+        Ok(Self(()))
+    }
+
+    /// Builds the jail; it is closed before this returns.
+    ///
+    /// # Errors
+    /// If any step fails. Nothing of the jail is left then.
+    pub fn build(self) -> Result<(Jail, Sockets), Error> {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let (built, result) = mpsc::sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("jail".to_owned())
+            .spawn(move || {
+                let sockets = plumbing::build();
+                let failed = sockets.is_err();
+                if built.send(sockets).is_err() || failed {
+                    return;
+                }
+                for job in queue {
+                    job();
+                }
+            })
+            .map_err(|error| Error::Plumbing {
+                step: "start the jail's thread",
+                error,
+            })?;
+        let sockets = result.recv().map_err(|_| Error::Thread)??;
+        Ok((
+            Jail {
+                jobs: Some(jobs),
+                thread: Some(thread),
+            },
+            sockets,
+        ))
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A running jail. Dropping it ends its thread, and with it the agent.
+#[derive(Debug)]
+pub struct Jail {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Jail {
+    /// Runs `job` on the jail thread: sockets that it makes and processes that it
+    /// starts are in the jail.
+    ///
+    /// # Errors
+    /// If the thread is gone.
+    pub fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (done, result) = mpsc::sync_channel(1);
+        let job: Job = Box::new(move || {
+            // The receiver waits below; it can only be gone together with this process.
+            let _ = done.send(job());
+        });
+        let jobs = self.jobs.as_ref().ok_or(Error::Thread)?;
+        jobs.send(job).map_err(|_| Error::Thread)?;
+        result.recv().map_err(|_| Error::Thread)
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed already, and there is nothing to
+            // clean up after it.
+            let _ = thread.join();
+        }
+    }
+}

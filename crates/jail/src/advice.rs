@@ -1,0 +1,87 @@
+//! What to do about a machine on which the jail cannot be built.
+
+use std::{fs, io};
+
+use stockade_sys::namespace::{Identity, UserNamespaceError};
+
+use crate::Error;
+
+pub(crate) fn for_error(error: &Error) -> String {
+    match error {
+        Error::UserNamespace { identity, error } => for_user_namespace(*identity, error),
+        Error::NetworkNamespace(error) if is_full(error) => raise_limit("max_net_namespaces"),
+        Error::NetworkNamespace(_) => apparmor().unwrap_or_else(|| {
+            "the kernel must have CONFIG_NET_NS, and a container engine must not forbid \
+             unshare(2); see its seccomp profile"
+                .to_owned()
+        }),
+        Error::Filter(error) if error.kind() == io::ErrorKind::NotFound => {
+            "load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy nft_socket \
+             nft_reject_inet (a kernel without them cannot run the jail)"
+                .to_owned()
+        }
+        Error::Filter(_) | Error::Plumbing { .. } => apparmor().unwrap_or_else(|| {
+            "the kernel must have nf_tables with tproxy, policy routing and packet sockets; \
+             in a container, the engine's seccomp profile must allow them in user namespaces"
+                .to_owned()
+        }),
+        Error::Thread => "this is a defect of Stockade; please report it".to_owned(),
+    }
+}
+
+fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String {
+    match error {
+        UserNamespaceError::Threads => "this is a defect of Stockade; please report it".to_owned(),
+        UserNamespaceError::Create(error) if is_full(error) => raise_limit("max_user_namespaces"),
+        UserNamespaceError::Create(_) => {
+            if sysctl("kernel/unprivileged_userns_clone").as_deref() == Some("0") {
+                return "sudo sysctl kernel.unprivileged_userns_clone=1".to_owned();
+            }
+            apparmor().unwrap_or_else(|| {
+                "the kernel must have CONFIG_USER_NS; in a container, the engine's seccomp \
+                 profile must allow unshare(2) (Docker: --security-opt seccomp=unconfined or a \
+                 profile that allows it; rootless Podman allows it)"
+                    .to_owned()
+            })
+        }
+        UserNamespaceError::Map { .. } if identity.uid == 0 => {
+            "a process of uid 0 needs CAP_SETFCAP to map itself in a user namespace, and this \
+             container dropped it: add it back (--cap-add SETFCAP), or run as another user"
+                .to_owned()
+        }
+        UserNamespaceError::Map { .. } => apparmor().unwrap_or_else(|| {
+            "the kernel refused to map your user in a new user namespace; a security module or \
+             the container engine forbids it"
+                .to_owned()
+        }),
+    }
+}
+
+/// Ubuntu lets only programs with a profile use what a user namespace gives.
+fn apparmor() -> Option<String> {
+    (sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")).then(|| {
+        let path = std::env::current_exe()
+            .map_or_else(|_| "/usr/local/bin/stockade".to_owned(), |path| path.display().to_string());
+        format!(
+            "AppArmor restricts user namespaces on this machine; give Stockade a profile:\n  \
+             printf 'abi <abi/4.0>,\\nprofile stockade {path} flags=(unconfined) {{ userns, }}\\n' \
+             | sudo tee /etc/apparmor.d/stockade && sudo apparmor_parser -r /etc/apparmor.d/stockade"
+        )
+    })
+}
+
+fn raise_limit(name: &str) -> String {
+    let now = sysctl(&format!("user/{name}")).unwrap_or_else(|| "unknown".to_owned());
+    format!("the limit user.{name} is {now} here; raise it: sudo sysctl user.{name}=10000")
+}
+
+fn is_full(error: &io::Error) -> bool {
+    const ENOSPC: i32 = 28;
+    const EUSERS: i32 = 87;
+    matches!(error.raw_os_error(), Some(ENOSPC | EUSERS))
+}
+
+fn sysctl(name: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+    Some(text.trim().to_owned())
+}

@@ -1,0 +1,93 @@
+//! User and network namespaces.
+//!
+//! Both functions move the caller for good: an unprivileged process that left a
+//! namespace has no authority to come back.
+
+use std::{fs, io};
+
+use rustix::thread::UnshareFlags;
+
+/// Who the process is on the host, read before it enters any namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Identity {
+    #[must_use]
+    pub fn current() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
+    }
+}
+
+/// Which step of entering a user namespace the kernel refused.
+#[derive(Debug, thiserror::Error)]
+pub enum UserNamespaceError {
+    #[error("the process already has other threads")]
+    Threads,
+    #[error("unshare(CLONE_NEWUSER): {0}")]
+    Create(#[source] io::Error),
+    #[error("writing {file}: {error}")]
+    Map {
+        file: &'static str,
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Puts the whole process into a new user namespace in which its user and group
+/// keep their numbers, and in which it holds every capability.
+///
+/// # Errors
+/// If the process has more than one thread, or the kernel refuses.
+pub fn enter_user_namespace(identity: Identity) -> Result<(), UserNamespaceError> {
+    // The kernel answers a threaded caller with a bare EINVAL: say it better.
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads != 1 {
+        return Err(UserNamespaceError::Threads);
+    }
+    unshare(UnshareFlags::NEWUSER).map_err(UserNamespaceError::Create)?;
+
+    let Identity { uid, gid } = identity;
+    // Without CAP_SETGID outside, the kernel wants setgroups(2) gone before it takes
+    // a group map: otherwise a user could drop a group that denies him a file.
+    write_map("/proc/self/setgroups", "deny".to_owned())?;
+    write_map("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    write_map("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Moves the calling thread, and it alone, into a new network namespace. Sockets it
+/// makes from now on, and processes it starts, belong there.
+///
+/// # Errors
+/// If the kernel refuses, e.g. because the limit of network namespaces is reached.
+pub fn enter_network_namespace() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNET)
+}
+
+/// Makes the process unreadable through `/proc` and ptrace for others of its user,
+/// and keeps it from dumping core.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn become_undumpable() -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+fn write_map(file: &'static str, content: String) -> Result<(), UserNamespaceError> {
+    fs::write(file, content).map_err(|error| UserNamespaceError::Map { file, error })
+}
+
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: unshare is unsafe only for CLONE_FILES, which would give this thread a
+    // descriptor table of its own under the OwnedFds of other threads. Every caller
+    // is in this module, and none passes it.
+    unsafe { rustix::thread::unshare_unsafe(flags) }?;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Links, addresses, routes and rules: what the jail's set-up writes, and the one
+//! question that the policy asks of the host ("by which route would you go there?").
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use crate::netlink::{ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST, Socket};
+
+/// `lo` has this index in every network namespace.
+pub const LOOPBACK: u32 = 1;
+
+const NEWLINK: u16 = 16;
+const NEWADDR: u16 = 20;
+const NEWROUTE: u16 = 24;
+const GETROUTE: u16 = 26;
+const NEWRULE: u16 = 32;
+
+const IFF_UP: u32 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_PREFSRC: u16 = 7;
+const RTA_TABLE: u16 = 15;
+const FRA_PRIORITY: u16 = 6;
+const FRA_TABLE: u16 = 15;
+
+const RTN_UNICAST: u8 = 1;
+const RTN_LOCAL: u8 = 2;
+const RTPROT_STATIC: u8 = 4;
+const RT_SCOPE_HOST: u8 = 254;
+const FR_ACT_TO_TBL: u8 = 1;
+const RTM_F_FIB_MATCH: u32 = 0x2000;
+
+/// A route socket in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct Routing(Socket);
+
+/// The kinds of device that may carry the jail's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    Dummy,
+    /// Both ends stay in the namespace. Unlike a bridge without ports it has a carrier,
+    /// which some programs want before they believe that they are online.
+    VethPair,
+    Bridge,
+}
+
+/// The route that the kernel would take to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteMatch {
+    pub kind: RouteKind,
+    /// The destination of the matching route: 0.0.0.0/0 for a default route.
+    pub prefix: IpAddr,
+    pub prefix_length: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteKind {
+    /// To another host.
+    Unicast,
+    /// One of this host's own addresses.
+    Local,
+    /// Broadcast, multicast, or a kind that is not known here.
+    Other,
+}
+
+impl Routing {
+    /// # Errors
+    /// If the kernel gives no route socket.
+    pub fn open() -> io::Result<Self> {
+        Socket::open(None).map(Self)
+    }
+
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
+        let fixed = interface(index, IFF_UP);
+        self.change(Message::new(NEWLINK, REQUEST | ACK, &fixed))
+    }
+
+    /// Makes a device with the given index, up.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if the kernel lacks that kind of device.
+    pub fn add_device(&mut self, device: Device, name: &str, index: u32) -> io::Result<()> {
+        let kind = match device {
+            Device::Dummy => "dummy",
+            Device::VethPair => "veth",
+            Device::Bridge => "bridge",
+        };
+        let message = Message::new(
+            NEWLINK,
+            REQUEST | ACK | CREATE | EXCLUSIVE,
+            &interface(index, 0),
+        )
+        .attribute_str(IFLA_IFNAME, name)
+        .nested(IFLA_LINKINFO, |link| {
+            let link = link.attribute_str(IFLA_INFO_KIND, kind);
+            if device != Device::VethPair {
+                return link;
+            }
+            link.nested(IFLA_INFO_DATA, |data| {
+                data.attribute(VETH_INFO_PEER, &interface(index + 1, 0))
+            })
+        });
+        self.change(message)?;
+        // Only now: one end of a pair cannot be up before the other exists.
+        if device == Device::VethPair {
+            self.set_up(index + 1)?;
+        }
+        self.set_up(index)
+    }
+
+    /// Gives the device a /32 or /128 address.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let (family, length, bytes) = parts(address);
+        let mut fixed = vec![family, length, 0, 0];
+        fixed.extend_from_slice(&index.to_ne_bytes());
+        self.change(
+            Message::new(NEWADDR, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+                .attribute(IFA_LOCAL, &bytes)
+                .attribute(IFA_ADDRESS, &bytes),
+        )
+    }
+
+    /// In `table`, makes every destination of the source's family a local one, behind
+    /// `lo`: packets to it come back in through `lo` and meet the packet filter there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_everything_is_local(&mut self, table: u32, source: IpAddr) -> io::Result<()> {
+        let (family, _, source) = parts(source);
+        let mut fixed = vec![family, 0, 0, 0, 0, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL];
+        fixed.extend_from_slice(&0_u32.to_ne_bytes());
+        self.change(
+            Message::new(NEWROUTE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+                .attribute_u32(RTA_TABLE, table)
+                .attribute_u32(RTA_OIF, LOOPBACK)
+                .attribute(RTA_PREFSRC, &source),
+        )
+    }
+
+    /// Consults `table` for every packet of the address's family, at `priority`.
+    ///
+    /// # Errors
+    /// If the kernel refuses, e.g. because it has no policy routing.
+    pub fn add_rule(&mut self, family_of: IpAddr, priority: u32, table: u32) -> io::Result<()> {
+        let (family, ..) = parts(family_of);
+        let mut fixed = vec![family, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL];
+        fixed.extend_from_slice(&0_u32.to_ne_bytes());
+        self.change(
+            Message::new(NEWRULE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+                .attribute_u32(FRA_PRIORITY, priority)
+                .attribute_u32(FRA_TABLE, table),
+        )
+    }
+
+    /// The route that the kernel would take to `destination`; none if it has no way
+    /// there (no route, or one that says unreachable, prohibited or black hole).
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked, or its answer makes no sense.
+    pub fn lookup(&mut self, destination: IpAddr) -> io::Result<Option<RouteMatch>> {
+        let (family, length, bytes) = parts(destination);
+        let mut fixed = vec![family, length, 0, 0, 0, 0, 0, 0];
+        fixed.extend_from_slice(&RTM_F_FIB_MATCH.to_ne_bytes());
+        let request = Message::new(GETROUTE, REQUEST, &fixed).attribute(RTA_DST, &bytes);
+        let replies = match self.0.request(request) {
+            Ok(replies) => replies,
+            Err(error) if is_no_way(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let nonsense = || io::Error::other("the kernel's answer to a route request makes no sense");
+        let reply = replies
+            .first()
+            .filter(|reply| reply.kind == NEWROUTE)
+            .ok_or_else(nonsense)?;
+        let [reply_family, prefix_length, _, _, _, _, _, kind, ..] =
+            *reply.payload.first_chunk::<12>().ok_or_else(nonsense)?;
+        if reply_family != family || prefix_length > length {
+            return Err(nonsense());
+        }
+        let prefix = match Attributes(&reply.payload[12..]).find(RTA_DST) {
+            Some(bytes) => address(bytes).ok_or_else(nonsense)?,
+            None if destination.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
+            None => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let kind = match kind {
+            RTN_UNICAST => RouteKind::Unicast,
+            RTN_LOCAL => RouteKind::Local,
+            _ => RouteKind::Other,
+        };
+        Ok(Some(RouteMatch {
+            kind,
+            prefix,
+            prefix_length,
+        }))
+    }
+
+    fn change(&mut self, message: Message) -> io::Result<()> {
+        self.0.transact(&mut [message])
+    }
+}
+
+/// The errors by which a route lookup says that there is no way: those of a missing
+/// route and of the route types unreachable, prohibit and blackhole.
+fn is_no_way(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL)
+    )
+}
+
+/// `struct ifinfomsg` that sets the given flags.
+fn interface(index: u32, flags: u32) -> Vec<u8> {
+    let mut fixed = vec![0; 4];
+    for field in [index, flags, flags] {
+        fixed.extend_from_slice(&field.to_ne_bytes());
+    }
+    fixed
+}
+
+/// Address family, length in bits, and bytes.
+fn parts(address: IpAddr) -> (u8, u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (2, 32, address.octets().to_vec()),
+        IpAddr::V6(address) => (10, 128, address.octets().to_vec()),
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
+        return Some(Ipv4Addr::from(bytes).into());
+    }
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_local_by_its_own_prefix() {
+        let mut routing = Routing::open().expect("route socket");
+        let found = routing
+            .lookup(Ipv4Addr::LOCALHOST.into())
+            .expect("lookup")
+            .expect("a route");
+        assert_eq!(found.kind, RouteKind::Local);
+        assert!(found.prefix_length >= 8, "{found:?}");
+        assert!(found.prefix.is_loopback(), "{found:?}");
+    }
+}
