@@ -1,0 +1,204 @@
+//! Answers: those of an upstream resolver, checked, and our own.
+
+use super::message::{CD, DO, Header, OPCODE, Opening, QR, RA, RD, TC};
+use super::query::{PLAIN_LIMIT, with_id};
+use super::{Malformed, Query, Type};
+use crate::cursor::Cursor;
+
+/// Our own buffer for datagrams, as told to clients: the size that the DNS
+/// operators agreed on in 2020, because it is never fragmented.
+const OUR_PAYLOAD: u16 = 1232;
+/// RFC 8914.
+const EXTENDED_ERROR: u16 = 15;
+
+/// The outcome that the header of an answer states. `NoError` without records
+/// means that the name exists and has nothing of the type asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rcode {
+    NoError = 0,
+    FormErr = 1,
+    ServFail = 2,
+    NxDomain = 3,
+    NotImp = 4,
+    Refused = 5,
+}
+
+/// A reason for people, which `dig` prints (RFC 8914).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtendedError {
+    pub code: u16,
+    pub text: String,
+}
+
+impl ExtendedError {
+    /// Refused by an administrator's policy.
+    pub const PROHIBITED: u16 = 18;
+    /// No upstream resolver could be reached.
+    pub const NO_REACHABLE_AUTHORITY: u16 = 22;
+    pub const NETWORK_ERROR: u16 = 23;
+}
+
+/// Why bytes are not the answer to a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    #[error("the message is a query, not a response")]
+    NotAResponse,
+    #[error("the identifier is not the one that was sent")]
+    Id,
+    #[error("the opcode is not that of a query")]
+    Opcode,
+    #[error("the response is to another question")]
+    Question,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// Tells the sender of something unreadable so. Nothing if it is too short to
+/// have an identifier, or a response: two servers could do this forever.
+#[must_use]
+pub fn formerr(bytes: &[u8]) -> Option<Vec<u8>> {
+    let asked = Header::read(&mut Cursor::new(bytes)).ok()?;
+    if asked.flags & QR != 0 {
+        return None;
+    }
+    let rcode = if asked.flags & OPCODE == 0 {
+        Rcode::FormErr
+    } else {
+        Rcode::NotImp
+    };
+    let header = Header {
+        questions: 0,
+        ..response_header(&asked, rcode)
+    };
+    Some(header.bytes().collect())
+}
+
+fn response_header(asked: &Header, rcode: Rcode) -> Header {
+    Header {
+        id: asked.id,
+        flags: QR | (asked.flags & (OPCODE | RD | CD)) | RA | rcode as u16,
+        questions: 1,
+        answers: 0,
+        authorities: 0,
+        additionals: 0,
+    }
+}
+
+impl Query {
+    /// Checks that `response` answers this query, sent under `sent_id`, and
+    /// gives it back with the client's own identifier and letter case.
+    ///
+    /// A truncated response may be cut anywhere. If it does not parse as a
+    /// whole, it loses its records, which the client must fetch anew anyway.
+    pub fn accept(&self, response: &[u8], sent_id: u16) -> Result<Vec<u8>, Mismatch> {
+        let header = Header::read(&mut Cursor::new(response))?;
+        if header.flags & QR == 0 {
+            return Err(Mismatch::NotAResponse);
+        }
+        if header.id != sent_id {
+            return Err(Mismatch::Id);
+        }
+        if header.flags & OPCODE != 0 {
+            return Err(Mismatch::Opcode);
+        }
+        let opening = Opening::read(response)?;
+        if opening.question != self.question {
+            return Err(Mismatch::Question);
+        }
+        match opening.edns() {
+            Ok(_) => {}
+            Err(_) if header.flags & TC != 0 => return Ok(self.empty(header, &[])),
+            Err(malformed) => return Err(malformed.into()),
+        }
+
+        let mut answer = with_id(response.to_vec(), self.id());
+        // Equal names have equal lengths, so this stays within the question.
+        for (theirs, ours) in answer.iter_mut().skip(12).zip(&self.question_wire) {
+            *theirs = *ours;
+        }
+        Ok(answer)
+    }
+
+    /// An answer of our own. The extended error is for clients that speak EDNS;
+    /// its text is cut to what fits a plain datagram.
+    #[must_use]
+    pub fn error(&self, rcode: Rcode, extended: Option<&ExtendedError>) -> Vec<u8> {
+        let header = response_header(&self.header, rcode);
+        let Some(edns) = self.edns else {
+            return self.empty(header, &[]);
+        };
+        let options = extended.map_or(Vec::new(), |error| {
+            // Header, question, OPT without options, then this option's head.
+            let used = self.question_wire.len().saturating_add(12 + 11 + 6);
+            let room = PLAIN_LIMIT.saturating_sub(used);
+            extended_error_option(error, room)
+        });
+        let mut opt = vec![0];
+        opt.extend(Type::OPT.0.to_be_bytes());
+        opt.extend(OUR_PAYLOAD.to_be_bytes());
+        opt.extend([0, 0]); // upper bits of the rcode, version
+        opt.extend(if edns.dnssec_ok { DO } else { 0 }.to_be_bytes());
+        opt.extend(length_field(options.len()));
+        opt.extend(options);
+        self.empty(header, &opt)
+    }
+
+    /// `response`, or if it is longer than `limit`, the message that tells the
+    /// client to come back over TCP.
+    #[must_use]
+    pub fn fit(&self, response: Vec<u8>, limit: usize) -> Vec<u8> {
+        let limit = limit.max(PLAIN_LIMIT);
+        if response.len() <= limit {
+            return response;
+        }
+        let Ok(opening) = Opening::read(&response) else {
+            return self.error(Rcode::ServFail, None);
+        };
+        let opt = opening
+            .edns()
+            .ok()
+            .flatten()
+            .map_or(&[][..], |opt| opt.wire);
+        let mut header = opening.header;
+        header.flags |= TC;
+        let short = self.empty(header, opt);
+        if short.len() <= limit {
+            short
+        } else {
+            self.empty(header, &[])
+        }
+    }
+
+    /// An answer without records, to the client's identifier and question.
+    /// `opt` is an OPT record or nothing.
+    fn empty(&self, header: Header, opt: &[u8]) -> Vec<u8> {
+        let header = Header {
+            id: self.id(),
+            questions: 1,
+            answers: 0,
+            authorities: 0,
+            additionals: u16::from(!opt.is_empty()),
+            ..header
+        };
+        let mut message: Vec<u8> = header.bytes().collect();
+        message.extend_from_slice(&self.question_wire);
+        message.extend_from_slice(opt);
+        message
+    }
+}
+
+fn extended_error_option(error: &ExtendedError, room: usize) -> Vec<u8> {
+    let text = error.text.get(..error.text.floor_char_boundary(room));
+    let text = text.unwrap_or_default().as_bytes();
+    let mut option = Vec::new();
+    option.extend(EXTENDED_ERROR.to_be_bytes());
+    option.extend(length_field(text.len().saturating_add(2)));
+    option.extend(error.code.to_be_bytes());
+    option.extend_from_slice(text);
+    option
+}
+
+/// Everything measured here is under 512 bytes.
+fn length_field(length: usize) -> [u8; 2] {
+    u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()
+}

@@ -1,0 +1,167 @@
+//! The frame of a message: header, question, the bounds of its records.
+
+use super::{Class, Malformed, Name, Type};
+use crate::cursor::Cursor;
+
+pub(super) const QR: u16 = 0x8000;
+pub(super) const OPCODE: u16 = 0x7800;
+pub(super) const TC: u16 = 0x0200;
+pub(super) const RD: u16 = 0x0100;
+pub(super) const RA: u16 = 0x0080;
+pub(super) const CD: u16 = 0x0010;
+/// In the flags of an OPT record: DNSSEC records are welcome.
+pub(super) const DO: u16 = 0x8000;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) id: u16,
+    pub(super) flags: u16,
+    pub(super) questions: u16,
+    pub(super) answers: u16,
+    pub(super) authorities: u16,
+    pub(super) additionals: u16,
+}
+
+impl Header {
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            id: cursor.u16()?,
+            flags: cursor.u16()?,
+            questions: cursor.u16()?,
+            answers: cursor.u16()?,
+            authorities: cursor.u16()?,
+            additionals: cursor.u16()?,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
+        [
+            self.id,
+            self.flags,
+            self.questions,
+            self.answers,
+            self.authorities,
+            self.additionals,
+        ]
+        .into_iter()
+        .flat_map(u16::to_be_bytes)
+    }
+
+    pub(super) fn opcode(&self) -> u8 {
+        let [high, _] = (self.flags & OPCODE).to_be_bytes();
+        high >> 3
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) name: Name,
+    pub(super) qtype: Type,
+    pub(super) qclass: Class,
+}
+
+/// The EDNS record of a message (RFC 6891).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opt<'a> {
+    /// The whole record.
+    pub(super) wire: &'a [u8],
+    /// The largest datagram that its sender can take.
+    pub(super) payload: u16,
+    pub(super) flags: u16,
+}
+
+/// A message up to the end of its question.
+#[derive(Debug, Clone)]
+pub(super) struct Opening<'a> {
+    pub(super) header: Header,
+    pub(super) question: Question,
+    /// The question as it was written: with the letter case of its sender.
+    pub(super) question_wire: &'a [u8],
+    rest: Cursor<'a>,
+}
+
+impl<'a> Opening<'a> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes);
+        let header = Header::read(&mut cursor)?;
+        if header.questions != 1 {
+            return Err(Malformed::Questions(header.questions));
+        }
+        let start = cursor.position();
+        let question = Question {
+            // The first name of a message has nothing to point back to, so it
+            // is never compressed.
+            name: Name::read(&mut cursor)?,
+            qtype: Type(cursor.u16()?),
+            qclass: Class(cursor.u16()?),
+        };
+        Ok(Self {
+            header,
+            question,
+            question_wire: cursor.since(start),
+            rest: cursor,
+        })
+    }
+
+    /// Walks over all records, to the last byte of the message.
+    pub(super) fn edns(&self) -> Result<Option<Opt<'a>>, Malformed> {
+        let mut cursor = self.rest;
+        let body = u32::from(self.header.answers).saturating_add(self.header.authorities.into());
+        for _ in 0..body {
+            if Record::read(&mut cursor)?.rtype == Type::OPT {
+                return Err(Malformed::Edns);
+            }
+        }
+        let mut edns = None;
+        for _ in 0..self.header.additionals {
+            let record = Record::read(&mut cursor)?;
+            if record.rtype == Type::OPT && edns.replace(record.into_opt()?).is_some() {
+                return Err(Malformed::Edns);
+            }
+        }
+        if cursor.is_at_end() {
+            Ok(edns)
+        } else {
+            Err(Malformed::Trailing)
+        }
+    }
+}
+
+struct Record<'a> {
+    wire: &'a [u8],
+    rtype: Type,
+    class: u16,
+    ttl: u32,
+}
+
+impl<'a> Record<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let start = cursor.position();
+        Name::skip(cursor)?;
+        let rtype = Type(cursor.u16()?);
+        let class = cursor.u16()?;
+        let ttl = cursor.u32()?;
+        let length = cursor.u16()?;
+        cursor.take(usize::from(length))?;
+        Ok(Self {
+            wire: cursor.since(start),
+            rtype,
+            class,
+            ttl,
+        })
+    }
+
+    /// RFC 6891 §6.1.2: the class is a size, the lower half of the TTL flags,
+    /// and the name the root, which as wire is a single zero.
+    fn into_opt(self) -> Result<Opt<'a>, Malformed> {
+        if self.wire.first() != Some(&0) {
+            return Err(Malformed::Edns);
+        }
+        let [_, _, high, low] = self.ttl.to_be_bytes();
+        Ok(Opt {
+            wire: self.wire,
+            payload: self.class,
+            flags: u16::from_be_bytes([high, low]),
+        })
+    }
+}

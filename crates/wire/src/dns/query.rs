@@ -1,0 +1,94 @@
+//! A question from inside.
+
+use super::message::{DO, Header, OPCODE, Opening, QR, Question};
+use super::{Class, Malformed, Name, Type};
+
+/// What a resolver takes in a datagram if it does not say (RFC 1035 §4.2.1).
+pub(super) const PLAIN_LIMIT: usize = 512;
+/// The most that one UDP datagram over IPv4 can carry.
+const DATAGRAM_LIMIT: usize = 65507;
+
+/// A well-formed query with exactly one question.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// The message as it came.
+    bytes: Vec<u8>,
+    pub(super) header: Header,
+    pub(super) question: Question,
+    /// The question as the client wrote it.
+    pub(super) question_wire: Vec<u8>,
+    pub(super) edns: Option<Edns>,
+}
+
+/// What the client said about itself in an OPT record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Edns {
+    payload: u16,
+    pub(super) dnssec_ok: bool,
+}
+
+impl Query {
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let opening = Opening::read(bytes)?;
+        let header = opening.header;
+        if header.flags & QR != 0 {
+            return Err(Malformed::NotAQuery);
+        }
+        if header.flags & OPCODE != 0 {
+            return Err(Malformed::Opcode(header.opcode()));
+        }
+        if header.answers != 0 || header.authorities != 0 {
+            return Err(Malformed::AnswersInQuery);
+        }
+        let edns = opening.edns()?.map(|opt| Edns {
+            payload: opt.payload,
+            dnssec_ok: opt.flags & DO != 0,
+        });
+        Ok(Self {
+            bytes: bytes.to_vec(),
+            header,
+            question_wire: opening.question_wire.to_vec(),
+            question: opening.question,
+            edns,
+        })
+    }
+
+    /// The identifier that the client gave, and expects in its answer.
+    pub fn id(&self) -> u16 {
+        self.header.id
+    }
+
+    pub fn name(&self) -> &Name {
+        &self.question.name
+    }
+
+    pub fn qtype(&self) -> Type {
+        self.question.qtype
+    }
+
+    pub fn qclass(&self) -> Class {
+        self.question.qclass
+    }
+
+    /// The longest answer that the client takes in a datagram.
+    pub fn udp_limit(&self) -> usize {
+        // RFC 6891 §6.2.3: a smaller size than 512 means 512.
+        self.edns.map_or(PLAIN_LIMIT, |edns| {
+            usize::from(edns.payload).clamp(PLAIN_LIMIT, DATAGRAM_LIMIT)
+        })
+    }
+
+    /// The query to send upstream. `id` must be unpredictable from inside.
+    #[must_use]
+    pub fn to_upstream(&self, id: u16) -> Vec<u8> {
+        with_id(self.bytes.clone(), id)
+    }
+}
+
+/// `message` under another identifier: its first two bytes.
+pub(super) fn with_id(mut message: Vec<u8>, id: u16) -> Vec<u8> {
+    if let Some(field) = message.first_chunk_mut() {
+        *field = id.to_be_bytes();
+    }
+    message
+}
