@@ -73,6 +73,12 @@ pub fn formerr(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(header.bytes().collect())
 }
 
+/// Whether a message says that it is cut short, and the whole is to be had over TCP.
+#[must_use]
+pub fn is_truncated(message: &[u8]) -> bool {
+    Header::read(&mut Cursor::new(message)).is_ok_and(|header| header.flags & TC != 0)
+}
+
 fn response_header(asked: &Header, rcode: Rcode) -> Header {
     Header {
         id: asked.id,

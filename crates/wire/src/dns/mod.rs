@@ -27,7 +27,7 @@ mod tests;
 
 use std::fmt;
 
-pub use answer::{ExtendedError, Mismatch, Rcode, formerr};
+pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_truncated};
 pub use name::Name;
 pub use query::Query;
 

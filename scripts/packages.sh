@@ -1,0 +1,32 @@
+# Shell functions to install system packages; sourced by install.sh and test.sh.
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "need root for: $* (no sudo here; run that as root, then try again)" >&2
+        return 1
+    fi
+}
+
+# install_packages NAME...: names as Debian has them.
+install_packages() {
+    echo "Installing system packages: $*"
+    if command -v apt-get >/dev/null; then
+        as_root apt-get update -qq
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+    elif command -v dnf >/dev/null; then
+        as_root dnf install -y -q "$@"
+    elif command -v pacman >/dev/null; then
+        as_root pacman -S --needed --noconfirm "$@"
+    elif command -v zypper >/dev/null; then
+        as_root zypper --non-interactive --quiet install "$@"
+    elif command -v apk >/dev/null; then
+        as_root apk add "$@"
+    else
+        echo "no package manager that this script knows; install by hand: $*" >&2
+        return 1
+    fi
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs what the tests need, then runs every check. Needs root only to install packages.
+set -eu
+cd "$(dirname "$0")"
+. scripts/packages.sh
+PATH=$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin
+
+# program:package, for what is missing
+missing=
+for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv:util-linux \
+    curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git cc:gcc; do
+    command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
+done
+# shellcheck disable=SC2086 # a list of words
+[ -z "$missing" ] || install_packages $missing
+
+cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+if ! command -v cargo-deny >/dev/null; then
+    echo "Installing cargo-deny (once; takes some minutes) ..."
+    cargo install --locked --quiet cargo-deny
+fi
+
+step() {
+    echo "== $*"
+    "$@"
+}
+step cargo fmt --all --check
+step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+step cargo deny --log-level error check bans licenses sources
+step cargo test --locked --workspace --exclude stockade --lib --bins --tests --quiet
+# The tests of the built program come last, so that their closing line is the last.
+step cargo test --locked --package stockade
