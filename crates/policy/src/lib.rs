@@ -1,1 +1,39 @@
-//! policy
+//! What the program inside may reach.
+//!
+//! One pure function, [`decide`], judges every flow. It is given the policy
+//! that the user wrote, the flow, and evidence about the host's network at that
+//! moment, and gives a [`Verdict`]: yes or no, by which rule, for what reason,
+//! and which rule would have made it a yes. Nothing else decides; whoever wants
+//! to explain, log or test a decision calls the same function.
+//!
+//! - [`Rule`]: what users write, `[proto://]target[:ports]`;
+//! - [`registry`]: what kind of address an address is;
+//! - [`Flow`] and [`Evidence`]: what is asked, and what the host knows.
+//!
+//! The crate does no I/O. A value of one of its types is valid: what could not
+//! be a rule or a flow was refused where it was made.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used,
+    )
+)]
+
+mod decide;
+mod evidence;
+mod flow;
+pub mod registry;
+mod rule;
+mod verdict;
+
+pub use decide::{Policy, RuleSet, decide};
+pub use evidence::{Evidence, Route};
+pub use flow::{Flow, Protocol};
+pub use rule::{Ports, Problem, Rule, RuleError};
+pub use verdict::{Decider, Reason, Restriction, Verdict};

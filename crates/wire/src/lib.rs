@@ -5,7 +5,7 @@
 //! no state, so each parser is a function that a test or a fuzzer can call.
 //!
 //! Rules of the room:
-//! - one cursor ([`cursor::Cursor`]) does all reading; nothing indexes a slice;
+//! - one cursor (`cursor.rs`) does all reading; nothing indexes a slice;
 //! - a value of a type is valid: what could not be parsed is a `Malformed`, and
 //!   no accessor can fail;
 //! - no input panics, and the work done is linear in its length.

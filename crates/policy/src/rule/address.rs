@@ -1,0 +1,190 @@
+//! Targets: one address or one network, each in its one canonical notation.
+//!
+//! `inet_aton` and its heirs read `010.1`, `0x7f.1` and `2130706433` as
+//! addresses, each program a little differently: an old way past filters. Here
+//! they are errors that say what the notation would have meant.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::error::{Fault, Part, Problem};
+
+/// Reads `address` or `address/length`. `enclosed` is the target with its
+/// brackets, if any: what a correction in another notation replaces.
+pub(super) fn network(target: Part<'_>, enclosed: Part<'_>) -> Result<IpNet, Fault> {
+    let (address_part, length_part) = match target.split_once("/") {
+        Some((address, length)) => (address, Some(length)),
+        None => (target, None),
+    };
+    let address = address(address_part)?;
+    let network = match length_part {
+        None => IpNet::from(address),
+        Some(part) => {
+            let length = prefix_length(part, address)?;
+            IpNet::new(address, length).map_err(|_| part.fault(Problem::Ipv4))?
+        }
+    };
+    if let Some(mapped) = mapped(network) {
+        let text = match length_part {
+            None => mapped.addr().to_string(),
+            Some(_) => mapped.to_string(),
+        };
+        return Err(enclosed.fault(Problem::Mapped).mend(text));
+    }
+    if network.trunc() != network {
+        let fault = target.fault(Problem::HostBits(network.prefix_len()));
+        return Err(fault.mend(network.trunc().to_string()));
+    }
+    Ok(network)
+}
+
+/// The IPv4 network that an IPv4-mapped one stands for.
+fn mapped(network: IpNet) -> Option<Ipv4Net> {
+    let IpNet::V6(network) = network else {
+        return None;
+    };
+    let address = network.addr().to_ipv4_mapped()?;
+    let length = network.prefix_len().checked_sub(96)?;
+    Ipv4Net::new(address, length).ok()
+}
+
+fn prefix_length(part: Part<'_>, address: IpAddr) -> Result<u8, Fault> {
+    let max = if address.is_ipv4() { 32 } else { 128 };
+    let fault = part.fault(Problem::PrefixLength {
+        text: part.text.to_owned(),
+        max,
+    });
+    // A netmask, as in older notations.
+    if let Ok(mask) = part.text.parse::<Ipv4Addr>() {
+        return Err(match ipnet::ipv4_mask_to_prefix(mask) {
+            Ok(length) if address.is_ipv4() => fault.mend(length.to_string()),
+            _ => fault,
+        });
+    }
+    if part.text.is_empty() || !part.text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(fault);
+    }
+    let digits = part.text.trim_start_matches('0');
+    if digits != part.text && part.text != "0" {
+        return Err(fault.mend(if digits.is_empty() { "0" } else { digits }));
+    }
+    part.text
+        .parse()
+        .ok()
+        .filter(|length| *length <= max)
+        .ok_or(fault)
+}
+
+fn address(part: Part<'_>) -> Result<IpAddr, Fault> {
+    if part.text.is_empty() {
+        return Err(part.fault(Problem::NoTarget));
+    }
+    if part.text.contains(':') {
+        return ipv6(part).map(IpAddr::V6);
+    }
+    if let Ok(address) = part.text.parse::<Ipv4Addr>() {
+        return Ok(address.into());
+    }
+    if part.text.contains('%') {
+        return Err(part.fault(Problem::Percent));
+    }
+    if ends_in_number(part.text) {
+        return Err(odd_ipv4(part));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
+    if part.text.bytes().all(is_name) && part.text.contains(|c: char| c.is_ascii_alphanumeric()) {
+        return Err(part.fault(Problem::HostName(part.text.to_owned())));
+    }
+    Err(part.fault(Problem::Target(part.text.to_owned())))
+}
+
+fn ipv6(part: Part<'_>) -> Result<Ipv6Addr, Fault> {
+    if let Some((address, zone)) = part.split_once("%") {
+        let with_percent = address.span().end..zone.span().end;
+        let span = with_percent.clone();
+        return Err(Fault::new(Problem::Zone, span).mend_at(with_percent, ""));
+    }
+    part.text
+        .parse()
+        .map_err(|_| part.fault(Problem::Ipv6(part.text.to_owned())))
+}
+
+/// Whether the text is meant as an IPv4 address: no top-level domain is a
+/// number, so a name cannot end in one (the test of the URL standard).
+fn ends_in_number(text: &str) -> bool {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let last = text.rsplit('.').next().unwrap_or_default();
+    !last.is_empty()
+        && (last.bytes().all(|byte| byte.is_ascii_digit()) || hexadecimal(last).is_some())
+}
+
+fn hexadecimal(number: &str) -> Option<&str> {
+    let digits = number
+        .strip_prefix("0x")
+        .or_else(|| number.strip_prefix("0X"))?;
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit())
+        .then_some(digits)
+}
+
+/// Says what is odd about an IPv4 address that does not parse.
+fn odd_ipv4(part: Part<'_>) -> Fault {
+    if let Some(text) = part.text.strip_suffix('.') {
+        return part.fault(Problem::Ipv4).mend(text);
+    }
+    let numbers = || part.split('.');
+    if let Some(number) = numbers().find(|number| hexadecimal(number.text).is_some()) {
+        let fault = number.fault(Problem::Hexadecimal(number.text.to_owned()));
+        return match as_inet_aton(part.text) {
+            Some(address) => fault.mend_at(part.span(), address.to_string()),
+            None => fault,
+        };
+    }
+    let padded = |number: &Part<'_>| number.text.len() > 1 && number.text.starts_with('0');
+    if let Some(number) = numbers().find(padded) {
+        // People pad with zeros; only programs mean octal.
+        let decimal = match number.text.trim_start_matches('0') {
+            "" => "0",
+            decimal => decimal,
+        };
+        let problem = Problem::LeadingZero(number.text.to_owned());
+        return number.fault(problem).mend(decimal);
+    }
+    let fault = part.fault(Problem::Ipv4);
+    match as_inet_aton(part.text) {
+        Some(address) => fault.mend(address.to_string()),
+        None => fault,
+    }
+}
+
+/// The address that `inet_aton` makes of one to four decimal, hexadecimal or
+/// octal numbers, the last of which fills all bytes that are left.
+fn as_inet_aton(text: &str) -> Option<Ipv4Addr> {
+    let mut numbers = text.split('.').map(number).collect::<Option<Vec<u32>>>()?;
+    let last = numbers.pop()?;
+    let filled = u32::try_from(numbers.len())
+        .ok()
+        .filter(|count| *count < 4)?;
+    let room = 4_u32.checked_sub(filled)?.checked_mul(8)?;
+    if last.checked_shr(room).unwrap_or(0) != 0 {
+        return None;
+    }
+    let mut high = 0_u32;
+    for number in numbers {
+        high = high << 8 | u32::from(u8::try_from(number).ok()?);
+    }
+    Some((high.checked_shl(room).unwrap_or(0) | last).into())
+}
+
+fn number(text: &str) -> Option<u32> {
+    let (digits, radix) = match hexadecimal(text) {
+        Some("") => return Some(0),
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    u32::from_str_radix(digits, radix).ok().filter(|_| is_plain)
+}

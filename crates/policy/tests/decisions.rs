@@ -1,0 +1,251 @@
+//! Decisions that users and attackers would ask for, one by one.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::net::IpAddr;
+
+use stockade_policy::{Decider, Evidence, Flow, Policy, Route, Verdict, decide};
+
+const OPEN: Evidence = Evidence {
+    route: Route::Default,
+    own: false,
+};
+
+fn policy(internet: bool, rules: &[&str]) -> Policy {
+    Policy {
+        internet,
+        rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+    }
+}
+
+fn tcp(address: &str, port: u16) -> Flow {
+    let address: IpAddr = address.parse().unwrap();
+    Flow::tcp((address, port).into()).unwrap()
+}
+
+/// The verdict on TCP to port 80, the host's default route leading there.
+fn verdict(internet: bool, rules: &[&str], address: &str) -> Verdict {
+    decide(&policy(internet, rules), &tcp(address, 80), &OPEN)
+}
+
+fn through(network: &str) -> Evidence {
+    Evidence {
+        route: Route::through(network.parse().unwrap()),
+        own: false,
+    }
+}
+
+#[test]
+fn the_internet_is_open_and_what_is_near_is_not() {
+    for address in ["93.184.215.14", "2606:2800:21f::1", "64:ff9b::8.8.8.8"] {
+        assert!(verdict(true, &[], address).is_allowed(), "{address}");
+    }
+    for address in [
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.5",
+        "100.64.0.1",
+        "169.254.1.1",
+        "192.0.0.1",
+        "198.18.0.1",
+        "240.0.0.1",
+        "127.0.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fc00::1",
+        "fd00:ec2::254",
+        "fec0::1",
+        "ff02::1",
+        "4000::1",
+        "::ffff:10.0.0.1",
+        "::ffff:127.0.0.1",
+        "::10.0.0.1",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b::127.0.0.1",
+        "64:ff9b:1::8.8.8.8",
+        "2002:a00:1::1",
+        "2001:0:a00:1::1",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "64:ff9b::168.63.129.16",
+        "2002:a83f:8110::1",
+    ] {
+        assert!(!verdict(true, &[], address).is_allowed(), "{address}");
+    }
+}
+
+#[test]
+fn without_internet_only_rules_allow() {
+    assert!(!verdict(false, &[], "93.184.215.14").is_allowed());
+    assert!(!verdict(false, &[], "10.0.0.1").is_allowed());
+    assert!(verdict(false, &["93.184.215.14"], "93.184.215.14").is_allowed());
+    assert!(!verdict(false, &["tcp://93.184.215.14:443"], "93.184.215.14").is_allowed());
+}
+
+#[test]
+fn a_public_address_of_a_known_network_is_not_the_internet() {
+    let flow = tcp("93.0.0.1", 80);
+    let denied = decide(&policy(true, &[]), &flow, &through("93.0.0.0/8"));
+    assert_eq!(
+        denied.reason().to_string(),
+        "the host reaches 93.0.0.1 through 93.0.0.0/8, not through its default route"
+    );
+    assert_eq!(denied.fix().unwrap().to_string(), "tcp://93.0.0.1:80");
+    assert!(
+        decide(
+            &policy(true, &["93.0.0.0/8"]),
+            &flow,
+            &through("93.0.0.0/8")
+        )
+        .is_allowed()
+    );
+    assert!(decide(&policy(true, &[]), &flow, &through("0.0.0.0/1")).is_allowed());
+}
+
+#[test]
+fn an_address_without_a_route_gets_no_advice() {
+    let nowhere = Evidence {
+        route: Route::None,
+        own: false,
+    };
+    let denied = decide(&policy(true, &[]), &tcp("93.0.0.1", 80), &nowhere);
+    assert_eq!(
+        denied.reason().to_string(),
+        "the host has no route to 93.0.0.1"
+    );
+    assert_eq!(denied.fix(), None);
+}
+
+#[test]
+fn the_host_itself_needs_a_rule_of_exactly_its_address() {
+    let own = |route| Evidence { route, own: true };
+    let local = Evidence {
+        route: Route::Local,
+        own: false,
+    };
+    for (address, wide) in [
+        ("192.168.1.10", "192.168.1.0/24"),
+        ("93.0.0.1", "0.0.0.0/0"),
+    ] {
+        for evidence in [own(Route::Default), own(Route::Local), local] {
+            let flow = tcp(address, 80);
+            let denied = decide(&policy(true, &[]), &flow, &evidence);
+            assert!(!denied.is_allowed());
+            let denied = decide(&policy(true, &[wide]), &flow, &evidence);
+            assert_eq!(
+                denied.reason().to_string(),
+                format!(
+                    "{address} is an address of the host itself; rule `{wide}` is too wide to cover that"
+                )
+            );
+            assert!(decide(&policy(false, &[address]), &flow, &evidence).is_allowed());
+        }
+    }
+}
+
+#[test]
+fn a_metadata_service_needs_a_rule_of_exactly_its_address() {
+    for (address, wide) in [
+        ("169.254.169.254", "169.254.0.0/16"),
+        ("169.254.169.254", "169.254.169.254/31"),
+        ("168.63.129.16", "0.0.0.0/0"),
+        ("fd00:ec2::254", "fd00::/8"),
+        ("64:ff9b::a9fe:a9fe", "64:ff9b::/96"),
+        ("2002:a9fe:a9fe::1", "2002:a9fe:a9fe::/48"),
+    ] {
+        assert!(!verdict(true, &[wide], address).is_allowed(), "{address}");
+        assert!(
+            verdict(false, &[address], address).is_allowed(),
+            "{address}"
+        );
+    }
+    assert_eq!(
+        verdict(true, &[], "64:ff9b::a9fe:a9fe")
+            .reason()
+            .to_string(),
+        "64:ff9b::a9fe:a9fe carries 169.254.169.254 (NAT64), \
+         which is a cloud metadata service (AWS, Azure, Google Cloud and others)"
+    );
+}
+
+#[test]
+fn what_is_out_of_reach_stays_so_under_any_rule() {
+    for address in [
+        "127.0.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::127.0.0.1",
+        "64:ff9b::127.0.0.1",
+    ] {
+        let denied = verdict(true, &["0.0.0.0/0", "::/0", "64:ff9b::/96"], address);
+        assert!(!denied.is_allowed(), "{address}");
+        assert_eq!(denied.fix(), None, "{address}");
+    }
+}
+
+#[test]
+fn a_short_prefix_does_not_cover_an_address_in_disguise() {
+    for (address, short, meant) in [
+        ("64:ff9b::10.0.0.1", "::/0", "64:ff9b::/96"),
+        ("64:ff9b:1::10.0.0.1", "64::/16", "64:ff9b:1::/48"),
+        ("2002:a00:1::1", "2000::/3", "2002::/16"),
+        ("2001:0:a00:1::1", "2001::/23", "2001::/32"),
+        ("::10.0.0.1", "::/8", "::/96"),
+    ] {
+        assert!(!verdict(true, &[short], address).is_allowed(), "{address}");
+        assert!(verdict(false, &[meant], address).is_allowed(), "{address}");
+    }
+    assert!(verdict(false, &["::/0"], "fd00::5").is_allowed());
+}
+
+#[test]
+fn a_denial_says_why_and_what_would_help() {
+    let denied = verdict(true, &["tcp://192.168.1.5:443"], "192.168.1.5");
+    assert_eq!(
+        denied.reason().to_string(),
+        "192.168.1.5 is in 192.168.0.0/16 (private use, RFC 1918)"
+    );
+    assert_eq!(denied.fix().unwrap().to_string(), "tcp://192.168.1.5:80");
+    assert_eq!(
+        denied.decided_by().to_string(),
+        "built-in rule special-address"
+    );
+
+    let denied = verdict(false, &[], "fd00::5");
+    assert_eq!(
+        denied.reason().to_string(),
+        "the internet is off, and no rule covers tcp://[fd00::5]:80"
+    );
+    assert_eq!(denied.fix().unwrap().to_string(), "tcp://[fd00::5]:80");
+
+    let ping = Flow::echo("10.0.0.1".parse().unwrap());
+    let denied = decide(&policy(true, &[]), &ping, &OPEN);
+    assert_eq!(denied.fix().unwrap().to_string(), "icmp://10.0.0.1");
+}
+
+#[test]
+fn an_approval_names_the_rule() {
+    let allowed = verdict(true, &["10.1.0.0/16", "192.168.0.0/16"], "192.168.1.5");
+    assert!(matches!(
+        allowed.decided_by(),
+        Decider::Rule { index: 1, .. }
+    ));
+    assert_eq!(
+        allowed.reason().to_string(),
+        "rule `192.168.0.0/16` covers 192.168.1.5"
+    );
+    assert_eq!(allowed.fix(), None);
+
+    let allowed = verdict(true, &[], "93.0.0.1");
+    assert_eq!(allowed.decided_by().to_string(), "built-in rule internet");
+}
