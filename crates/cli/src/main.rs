@@ -1,1 +1,27 @@
-fn main() {}
+//! The `stockade` program: what was typed → a session → an exit code.
+
+mod args;
+mod exit;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    // Process 1 inside the sandbox is this same program. It comes first: it is on the way
+    // of every start and must not know anything of the rest.
+    if let Some(inner) = stockade_wall::Inner::detect() {
+        inner.run();
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(message) => return exit::usage(&message),
+    };
+    let result = match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+    };
+    result.unwrap_or_else(|error| exit::failed(&error))
+}

@@ -4,3 +4,14 @@
     reason = "this crate exists to hold every unsafe block of the project"
 )]
 
+pub mod namespace;
+mod netlink;
+pub mod nft;
+pub mod packet;
+pub mod process;
+pub mod rtnl;
+pub mod seccomp;
+pub mod signals;
+mod socket;
+pub mod transparent;
+pub mod watch;

@@ -59,6 +59,12 @@ impl AsRawFd for SynTap {
     }
 }
 
+impl AsFd for SynTap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Sends whole IPv4 packets into the jail, marked so that its filter lets them pass.
 #[derive(Debug)]
 pub struct Injector(Socket);
@@ -83,12 +89,6 @@ impl Injector {
     pub fn send(&self, packet: &[u8], to: IpAddr) -> io::Result<()> {
         self.0.send_to(packet, &SocketAddr::new(to, 0).into())?;
         Ok(())
-    }
-}
-
-impl AsFd for Injector {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{
     io::{self, IoSlice, IoSliceMut},
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
 
 use nix::sys::socket::{
@@ -111,5 +111,11 @@ impl AnyAddressUdp {
 impl AsRawFd for AnyAddressUdp {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for AnyAddressUdp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -1,0 +1,56 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Runs a coding agent, or any command, behind a wall and in a jail.
+///
+/// Inside, the command sees the system's programs and the current directory, and nothing
+/// else of your files, environment and processes. It reaches the internet and the
+/// addresses you allow, and no other host: not the LAN, not this machine, not the cloud's
+/// metadata service.
+#[derive(Debug, Parser)]
+#[command(name = "stockade", version, max_term_width = 96)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+}
+
+/// Run a command in the sandbox, in the current directory.
+///
+/// The current directory is the workspace: the one place outside that the command can
+/// write to. It must not be your home directory or one above it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    /// Let the command reach this address: [PROTO://]ADDRESS[/PREFIX][:PORTS]
+    ///
+    /// PROTO is tcp, udp or icmp; without it, all of them. PORTS is a port or a range.
+    /// May be given several times.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// Say nothing at the end about what was denied
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stockade run -- bash
+  stockade run -- claude --resume
+  stockade run --allow 192.168.10.21 --allow tcp://10.20.0.0/16:443 -- python3 scan.py
+
+Exit code: the command's own; 125 if Stockade failed (then the command was not run, or was
+ended), 126 if the command cannot be executed, 127 if it was not found, 128+n if signal n
+ended it.";

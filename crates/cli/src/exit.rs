@@ -1,0 +1,33 @@
+//! The exit codes that are Stockade's own, and how its failures are said.
+
+use std::process::ExitCode;
+
+/// Stockade failed. The command was not run, or was ended.
+pub(crate) const FAILED: u8 = 125;
+
+/// An error with the smallest change that would help.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Refused {
+    pub(crate) what: String,
+    pub(crate) fix: String,
+}
+
+pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("stockade: {error:#}");
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        eprintln!("stockade: fix: {}", refused.fix);
+    }
+    FAILED.into()
+}
+
+/// Help and version are answers, not failures, and go to stdout.
+pub(crate) fn usage(message: &clap::Error) -> ExitCode {
+    // If nobody listens there is nobody to tell.
+    let _ = message.print();
+    if message.use_stderr() {
+        FAILED.into()
+    } else {
+        ExitCode::SUCCESS
+    }
+}

@@ -1,0 +1,118 @@
+//! `stockade run`: one session, from the rules to the exit code.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+use stockade_gate::{Denials, Gate};
+use stockade_jail::{NAME_SERVER, Owner};
+use stockade_policy::{Policy, Rule, RuleError};
+use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
+
+use crate::{args, exit::Refused};
+
+/// The order is load-bearing: what can refuse comes first, the jail is closed before the
+/// gate serves it, and the command starts last. Any error on the way ends the process, and
+/// with it all that was built.
+pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
+    let policy = policy(&arguments.allow)?;
+    let command = command_line(&arguments.command)?;
+
+    // Before there are threads: each inherits what is blocked.
+    let signals = Signals::block()?;
+    // Asks bubblewrap for its version; the answer is collected when it is needed.
+    let bubblewrap = Bubblewrap::find()?;
+    let facts = Facts::gather(None)?;
+    let config = Config {
+        resolv_conf: Some(stockade_gate::resolv_conf(NAME_SERVER)),
+    };
+    let launch = Plan::build(&config, &facts)?.prepare(command, bubblewrap, signals)?;
+
+    // While there is one thread: a process enters a user namespace as a whole.
+    let owner = Owner::enter().map_err(jail_refused)?;
+    let (jail, sockets) = owner.build().map_err(jail_refused)?;
+    let gate = Gate::start(policy, sockets)?;
+
+    let running = jail.run(move || launch.spawn()).map_err(jail_refused)??;
+    // After the command has its own limits: the gate needs two descriptors for each flow.
+    stockade_gate::claim_descriptors();
+    let outcome = running.supervise()?;
+    drop(jail);
+
+    if let Some(complaint) = outcome.complaint() {
+        eprintln!("stockade: {complaint}");
+    }
+    let denials = gate.finish()?;
+    if !arguments.quiet {
+        tell(&denials);
+    }
+    Ok(outcome.exit_code().into())
+}
+
+fn policy(allow: &[String]) -> Result<Policy> {
+    let rules = allow
+        .iter()
+        .map(|text| text.parse::<Rule>().map_err(|error| bad_rule(text, &error)))
+        .collect::<Result<_>>()?;
+    Ok(Policy {
+        internet: true,
+        rules,
+    })
+}
+
+/// The rule with a caret under what is wrong. A rule that would confuse the terminal is
+/// shown escaped, and then without one.
+fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
+    let escaped = text.escape_debug().to_string();
+    let mut message = format!("--allow: {error}\n  {escaped}");
+    if escaped == text {
+        let span = error.span();
+        let before = text.get(..span.start).unwrap_or_default().chars().count();
+        let width = text.get(span).unwrap_or_default().chars().count().max(1);
+        message.push_str(&format!("\n  {}{}", " ".repeat(before), "^".repeat(width)));
+    }
+    anyhow::anyhow!(message)
+}
+
+fn command_line(words: &[OsString]) -> Result<CommandLine> {
+    let (program, arguments) = words.split_first().context("no command was given")?;
+    Ok(CommandLine {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+    })
+}
+
+fn jail_refused(error: stockade_jail::Error) -> anyhow::Error {
+    Refused {
+        what: error.to_string(),
+        fix: error.fix(),
+    }
+    .into()
+}
+
+/// At the end, not during the session: the terminal belongs to the command.
+fn tell(denials: &Denials) {
+    const LINES: usize = 8;
+    let all = denials.by_count();
+    for denial in all.iter().take(LINES) {
+        let times = if denial.count > 1 {
+            format!(" ({} times)", denial.count)
+        } else {
+            String::new()
+        };
+        eprintln!(
+            "stockade: denied {}{times}: {}",
+            denial.flow,
+            denial.verdict.reason()
+        );
+        if let Some(fix) = denial.verdict.fix() {
+            eprintln!("stockade:   to allow it: --allow {fix}");
+        }
+    }
+    let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
+    if more + denials.others() > 0 {
+        eprintln!(
+            "stockade: denied {} more attempts to other destinations",
+            more + denials.others()
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! The outward half of a connection.
+
+use std::{io, net::SocketAddr};
+
+use rustix::io::Errno;
+use stockade_wire::packet::Unreachable;
+use tokio::net::TcpStream;
+
+/// What the agent is told about an attempt that did not come to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Reset,
+    Unreachable(Unreachable),
+    /// Nobody answered outside. The agent's own SYNs have gone unanswered as long, so
+    /// its kernel gives up by itself.
+    Silence,
+}
+
+pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> {
+    let stream = TcpStream::connect(destination)
+        .await
+        .map_err(|error| failure(&error))?;
+    // The agent's kernel has gathered its small writes already, or was told not to.
+    // Without this option the connection only gets slower.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+/// The answer that makes the agent's `connect()` fail as this one did.
+fn failure(error: &io::Error) -> Failure {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNREFUSED | Errno::CONNRESET) => Failure::Reset,
+        Some(Errno::TIMEDOUT) => Failure::Silence,
+        Some(Errno::NETUNREACH) => Failure::Unreachable(Unreachable::Network),
+        Some(Errno::ACCESS | Errno::PERM) => Failure::Unreachable(Unreachable::AdminProhibited),
+        _ => Failure::Unreachable(Unreachable::Host),
+    }
+}

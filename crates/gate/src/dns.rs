@@ -1,0 +1,208 @@
+//! DNS for the jail: queries to any server are answered by the host's own resolvers.
+//!
+//! The agent's query is checked, sent upstream under a fresh identifier from a fresh
+//! port, and the answer is checked against the question before it goes back: neither a
+//! stray packet outside nor a program inside can put an answer to somebody else's query.
+
+use std::{io, net::SocketAddr, rc::Rc, time::Duration};
+
+use stockade_sys::{
+    transparent::{AnyAddressUdp, Arrival},
+    watch,
+};
+use stockade_wire::dns::{self, ExtendedError, Query, Rcode};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
+    net::{TcpStream, UdpSocket},
+    sync::Semaphore,
+    task::spawn_local,
+    time::timeout,
+};
+
+use crate::resolvers::Resolvers;
+
+pub(crate) const PORT: u16 = 53;
+
+/// Queries under way at a time; more are dropped, and the client asks again.
+const IN_FLIGHT: usize = 512;
+/// The agent's resolver waits five seconds by default, then asks again. Two rounds over
+/// two servers fit into that.
+const ANSWER_LIMIT: Duration = Duration::from_millis(1200);
+const ROUNDS: usize = 2;
+const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
+const LARGEST: usize = 65_535;
+
+/// The answering side of all UDP queries of the jail.
+#[derive(Debug)]
+pub(crate) struct Service {
+    socket: Rc<AsyncFd<AnyAddressUdp>>,
+    upstream: Rc<Upstream>,
+}
+
+/// The host's resolvers, with a bound on how much they are asked at a time.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    resolvers: Resolvers,
+    permits: Semaphore,
+}
+
+impl Service {
+    pub(crate) fn new(socket: AnyAddressUdp, upstream: Rc<Upstream>) -> io::Result<Self> {
+        Ok(Self {
+            socket: Rc::new(watch::watch(socket)?),
+            upstream,
+        })
+    }
+
+    pub(crate) async fn serve(self) {
+        let mut buffer = vec![0; LARGEST];
+        loop {
+            let Ok(mut ready) = self.socket.readable().await else {
+                return;
+            };
+            let received = ready.try_io(|socket| socket.get_ref().receive(&mut buffer));
+            // A datagram that cannot be received or answered is lost, as on any network.
+            if let Ok(Ok(Some(arrival))) = received {
+                let bytes = buffer.get(..arrival.length).unwrap_or_default();
+                self.answer(bytes, arrival);
+            }
+        }
+    }
+
+    fn answer(&self, bytes: &[u8], arrival: Arrival) {
+        let socket = Rc::clone(&self.socket);
+        let Ok(query) = Query::parse(bytes) else {
+            if let Some(complaint) = dns::formerr(bytes) {
+                reply(&socket, &complaint, arrival);
+            }
+            return;
+        };
+        let upstream = Rc::clone(&self.upstream);
+        spawn_local(async move {
+            let Ok(_permit) = upstream.permits.try_acquire() else {
+                return;
+            };
+            let response = upstream.resolve(&query).await;
+            reply(&socket, &query.fit(response, query.udp_limit()), arrival);
+        });
+    }
+}
+
+/// A full socket buffer loses the answer; the client asks again.
+fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
+    let _ = socket
+        .get_ref()
+        .send(response, arrival.client, *arrival.destination.ip());
+}
+
+/// Answers the queries of one DNS connection (RFC 7766), one after the other.
+pub(crate) async fn serve_stream(mut stream: TcpStream, upstream: &Upstream) {
+    loop {
+        let Ok(Ok(bytes)) = timeout(STREAM_IDLE_LIMIT, read_framed(&mut stream)).await else {
+            return;
+        };
+        let response = match Query::parse(&bytes) {
+            Ok(query) => {
+                let Ok(_permit) = upstream.permits.acquire().await else {
+                    return;
+                };
+                upstream.resolve(&query).await
+            }
+            Err(_) => match dns::formerr(&bytes) {
+                Some(complaint) => complaint,
+                None => return,
+            },
+        };
+        let written = timeout(STREAM_IDLE_LIMIT, write_framed(&mut stream, &response)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+impl Upstream {
+    pub(crate) fn new() -> Self {
+        Self {
+            resolvers: Resolvers::default(),
+            permits: Semaphore::new(IN_FLIGHT),
+        }
+    }
+
+    /// The answer of the first resolver that gives one, or one that says why there is
+    /// none.
+    async fn resolve(&self, query: &Query) -> Vec<u8> {
+        let servers = self.resolvers.current();
+        for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
+            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {
+                return answer;
+            }
+        }
+        let text = if servers.is_empty() {
+            "Stockade: the host has no name server in /etc/resolv.conf".to_owned()
+        } else {
+            "Stockade: none of the host's name servers answered".to_owned()
+        };
+        let code = ExtendedError::NO_REACHABLE_AUTHORITY;
+        query.error(Rcode::ServFail, Some(&ExtendedError { code, text }))
+    }
+}
+
+async fn ask(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
+    let answer = ask_datagram(server, query).await?;
+    if dns::is_truncated(&answer) {
+        // A server that does not do TCP still gave this much.
+        return Ok(ask_stream(server, query).await.unwrap_or(answer));
+    }
+    Ok(answer)
+}
+
+async fn ask_datagram(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
+    let any: SocketAddr = if server.is_ipv4() {
+        (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+    } else {
+        (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+    };
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(server).await?;
+    let id = random_id()?;
+    socket.send(&query.to_upstream(id)).await?;
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        // What does not match is not ours, or forged: keep waiting for the real one.
+        if let Ok(answer) = query.accept(buffer.get(..length).unwrap_or_default(), id) {
+            return Ok(answer);
+        }
+    }
+}
+
+async fn ask_stream(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(server).await?;
+    let id = random_id()?;
+    write_framed(&mut stream, &query.to_upstream(id)).await?;
+    let response = read_framed(&mut stream).await?;
+    query
+        .accept(&response, id)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let length = stream.read_u16().await?;
+    let mut bytes = vec![0; usize::from(length)];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+async fn write_framed(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
+    let length = u16::try_from(message.len())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "DNS message too long"))?;
+    let mut framed = length.to_be_bytes().to_vec();
+    framed.extend_from_slice(message);
+    stream.write_all(&framed).await
+}
+
+fn random_id() -> io::Result<u16> {
+    let mut bytes = [0; 2];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u16::from_ne_bytes(bytes))
+}

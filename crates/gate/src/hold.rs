@@ -1,0 +1,296 @@
+//! Connection attempts, from the first SYN to the established pair.
+//!
+//! An attempt is *held* from the arrival of its SYN until its fate is known. The agent's
+//! kernel sends the SYN again and again meanwhile; the copies of a held attempt change
+//! nothing. Nothing inside the jail is answered before the policy has spoken and the
+//! connection outside stands.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, hash_map::Entry},
+    io,
+    net::{IpAddr, SocketAddr},
+    rc::Rc,
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use stockade_policy::{Evidence, Flow, Policy, Reason, Route, decide};
+use stockade_sys::{
+    packet::{Injector, SynTap},
+    rtnl::{RouteKind, Routing},
+    watch,
+};
+use stockade_wire::packet::{Syn, Unreachable};
+use tokio::{
+    io::unix::AsyncFd,
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::spawn_local,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    denials::Denials,
+    dial::{Failure, dial},
+    dns,
+    ends::Ends,
+    relay::{relay, reset},
+};
+
+/// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
+/// kernel sends them again, and they get their turn when there is room.
+const HELD_LIMIT: usize = 4096;
+
+/// Between the marked SYN and the accepted connection lies only the agent's kernel.
+const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
+
+/// An ICMP error that reaches a socket just while its owner is inside `connect()` is not
+/// noticed by the kernel, so a refusal is said again after these delays. A repetition that
+/// is not needed hits no open attempt and is ignored.
+const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(30)];
+
+/// The socket that copies of SYNs come from.
+#[derive(Debug)]
+pub(crate) struct Tap(AsyncFd<SynTap>);
+
+impl Tap {
+    pub(crate) fn new(syns: SynTap) -> io::Result<Self> {
+        watch::watch(syns).map(Self)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Hold {
+    policy: Policy,
+    injector: Injector,
+    upstream: Rc<dns::Upstream>,
+    routing: RefCell<Routing>,
+    attempts: RefCell<HashMap<Ends, Attempt>>,
+    denials: RefCell<Denials>,
+}
+
+#[derive(Debug)]
+enum Attempt {
+    Dialling,
+    /// The marked SYN is on its way; the accepted connection goes to the receiver.
+    LetThrough(oneshot::Sender<TcpStream>),
+}
+
+/// What is on the other side of an attempt that may pass.
+#[derive(Debug, Clone, Copy)]
+enum Far {
+    Host,
+    /// The gate itself answers DNS, whatever server it was meant for.
+    Dns,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        policy: Policy,
+        injector: Injector,
+        upstream: Rc<dns::Upstream>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            policy,
+            injector,
+            upstream,
+            routing: RefCell::new(Routing::open()?),
+            attempts: RefCell::default(),
+            denials: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn take_denials(&self) -> Denials {
+        self.denials.take()
+    }
+
+    /// One copy of a SYN has come.
+    fn arrived(self: &Rc<Self>, packet: &[u8]) {
+        // What is not a proper SYN was dropped by the filter and stays unanswered.
+        let Ok(syn) = Syn::parse(packet) else { return };
+        let ends = Ends {
+            client: syn.source(),
+            destination: syn.destination(),
+        };
+        let mut attempts = self.attempts.borrow_mut();
+        let room = attempts.len() < HELD_LIMIT;
+        match attempts.entry(ends) {
+            Entry::Occupied(attempt) => {
+                // The first marked SYN may have met a full queue of the listener.
+                if matches!(attempt.get(), Attempt::LetThrough(_)) {
+                    self.inject(&syn.complete(), ends.destination.ip());
+                }
+            }
+            Entry::Vacant(_) if !room => {}
+            Entry::Vacant(vacant) => match self.judge(ends.destination) {
+                Ok(far) => {
+                    vacant.insert(Attempt::Dialling);
+                    spawn_local(carry(Rc::clone(self), ends, far, packet.to_vec()));
+                }
+                Err(why) => self.refuse(&syn, why),
+            },
+        }
+    }
+
+    /// Whether the attempt may pass, and else how it is refused.
+    fn judge(&self, destination: SocketAddr) -> Result<Far, Unreachable> {
+        if destination.port() == dns::PORT {
+            return Ok(Far::Dns);
+        }
+        let Some(flow) = Flow::tcp(destination) else {
+            return Err(Unreachable::AdminProhibited);
+        };
+        let evidence = self.evidence(&flow);
+        let verdict = decide(&self.policy, &flow, &evidence);
+        if verdict.is_allowed() {
+            return Ok(Far::Host);
+        }
+        // Without any route the attempt would fail outside the jail, too. That is not a
+        // denial, and is told apart from one by its error.
+        if matches!(verdict.reason(), Reason::NoRoute { .. }) {
+            return Err(Unreachable::Network);
+        }
+        self.denials.borrow_mut().record(flow, verdict);
+        Err(Unreachable::AdminProhibited)
+    }
+
+    /// What the host's kernel knows at this moment of the destination, and of the addresses
+    /// that it carries inside.
+    fn evidence(&self, flow: &Flow) -> Evidence {
+        let mut routing = self.routing.borrow_mut();
+        let direct = look_up(&mut routing, flow.destination());
+        flow.embedded()
+            .map(|embedded| look_up(&mut routing, embedded))
+            .fold(direct, Evidence::also)
+    }
+
+    fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
+        let answer = syn.unreachable(why);
+        let client = syn.source().ip();
+        self.inject(&answer, client);
+        let hold = Rc::clone(self);
+        spawn_local(async move {
+            for delay in REFUSAL_ECHOES {
+                sleep(delay).await;
+                hold.inject(&answer, client);
+            }
+        });
+    }
+
+    fn fail(self: &Rc<Self>, packet: &[u8], failure: Failure) {
+        let Ok(syn) = Syn::parse(packet) else { return };
+        match failure {
+            Failure::Reset => self.inject(&syn.reset(), syn.source().ip()),
+            Failure::Unreachable(why) => self.refuse(&syn, why),
+            Failure::Silence => {}
+        }
+    }
+
+    /// A packet that the jail's kernel does not take now is lost, as on any network: the
+    /// agent's SYN comes again.
+    fn inject(&self, packet: &[u8], to: IpAddr) {
+        let _ = self.injector.send(packet, to);
+    }
+
+    /// Sends the SYN again with the mark, and waits for the connection that it makes.
+    async fn let_through(&self, ends: Ends, packet: &[u8]) -> Option<TcpStream> {
+        let (sender, receiver) = oneshot::channel();
+        self.attempts
+            .borrow_mut()
+            .insert(ends, Attempt::LetThrough(sender));
+        let syn = Syn::parse(packet).ok()?;
+        self.inject(&syn.complete(), ends.destination.ip());
+        // Nobody comes if the agent gave the attempt up while it was held.
+        timeout(ACCEPT_LIMIT, receiver).await.ok()?.ok()
+    }
+}
+
+pub(crate) async fn watch(hold: Rc<Hold>, tap: Tap) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let Ok(mut ready) = tap.0.readable().await else {
+            return;
+        };
+        // A malformed or lost copy concerns one attempt; the SYN comes again.
+        if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
+            hold.arrived(buffer.get(..length).unwrap_or_default());
+        }
+    }
+}
+
+pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener) {
+    loop {
+        // Out of descriptors, or the client is gone already: the next may fare better.
+        let Ok((near, client)) = listener.accept().await else {
+            sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let attempt = near.local_addr().ok().and_then(|destination| {
+            hold.attempts.borrow_mut().remove(&Ends {
+                client,
+                destination,
+            })
+        });
+        match attempt {
+            Some(Attempt::LetThrough(waiting)) => {
+                // The flow may have stopped waiting in this very moment.
+                let _ = waiting.send(near);
+            }
+            // Never held, so never judged: the filter should not have let it come.
+            _ => reset(near),
+        }
+    }
+}
+
+/// The life of a flow that may pass.
+async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
+    let outward = match far {
+        Far::Dns => None,
+        Far::Host => match dial(ends.destination).await {
+            Ok(stream) => Some(stream),
+            Err(failure) => {
+                hold.attempts.borrow_mut().remove(&ends);
+                hold.fail(&packet, failure);
+                return;
+            }
+        },
+    };
+    let Some(near) = hold.let_through(ends, &packet).await else {
+        hold.attempts.borrow_mut().remove(&ends);
+        return;
+    };
+    // Without this option the connection only gets slower.
+    let _ = near.set_nodelay(true);
+    match outward {
+        Some(outward) => relay(near, outward).await,
+        None => dns::serve_stream(near, &hold.upstream).await,
+    }
+}
+
+/// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
+/// rules admit.
+fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
+    let Ok(Some(found)) = routing.lookup(destination) else {
+        return Evidence {
+            route: Route::None,
+            own: false,
+        };
+    };
+    let prefix = IpNet::new(found.prefix, found.prefix_length);
+    match (found.kind, prefix) {
+        (RouteKind::Local, _) => Evidence {
+            route: Route::Local,
+            own: true,
+        },
+        (RouteKind::Unicast, Ok(prefix)) => Evidence {
+            route: Route::through(prefix),
+            own: false,
+        },
+        // Broadcast and multicast, which no connection can have.
+        (RouteKind::Other | RouteKind::Unicast, _) => Evidence {
+            route: Route::Local,
+            own: false,
+        },
+    }
+}

@@ -1,0 +1,190 @@
+//! Starting processes: what a child does between fork and exec.
+//!
+//! Code between fork and exec runs in a copy of one thread of a process whose other
+//! threads are gone, with whatever locks they held still locked. So it may only make
+//! system calls: [`Descent`] is prepared before the fork and allocates nothing after.
+
+use std::{
+    ffi::CString,
+    io,
+    os::{
+        fd::{FromRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
+    ptr,
+};
+
+use rustix::{
+    io::FdFlags,
+    process::{Pid, Signal as NamedSignal},
+};
+
+use crate::signals::{self, SignalSet};
+
+/// What a child does to itself before it becomes another program: it gets a process
+/// group of its own, dies with the thread that started it, and takes along only the
+/// named descriptors and (nearly) no privilege.
+#[derive(Debug)]
+pub struct Descent {
+    /// Descriptors, beyond the standard three, that the program keeps, under the numbers
+    /// they have here. The parent's copies are closed when the `Command` is dropped.
+    pub keep: Vec<OwnedFd>,
+    /// The signals that the program starts with blocked.
+    pub mask: SignalSet,
+}
+
+impl Descent {
+    /// Makes `command` do all this when it is started.
+    pub fn prepare(self, command: &mut Command) {
+        let parent = rustix::process::getpid();
+        // SAFETY: the closure only makes system calls (see the head of this module): it
+        // takes no lock and allocates nothing. An `io::Error` made from an error number
+        // is a plain value.
+        unsafe { command.pre_exec(move || self.descend(parent)) };
+    }
+
+    fn descend(&self, parent: Pid) -> io::Result<()> {
+        rustix::process::setpgid(None, None)?;
+
+        rustix::process::set_parent_process_death_signal(Some(NamedSignal::KILL))?;
+        // The parent may have died before the line above; then nobody sends the signal.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(rustix::io::Errno::SRCH.into());
+        }
+
+        close_others_on_exec()?;
+        for fd in &self.keep {
+            rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+        }
+
+        give_up_capabilities()?;
+        rustix::thread::set_no_new_privs(true)?;
+        signals::set_mask(self.mask)?;
+        Ok(())
+    }
+}
+
+/// Takes from the next program every capability that it does not need.
+///
+/// The kernel does that by itself for an ordinary user. A program that root starts gets
+/// whatever the bounding set leaves. One capability has to stay: a process of uid 0
+/// without `CAP_SETFCAP` cannot make a user namespace in which it is uid 0 (Linux 5.12).
+fn give_up_capabilities() -> io::Result<()> {
+    const CAP_SETFCAP: libc::c_ulong = 31;
+
+    rustix::thread::clear_ambient_capability_set()?;
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    for capability in 0..64 {
+        // SAFETY: this prctl(2) takes an integer and reads no memory of ours.
+        match unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability) } {
+            // Past the last capability that this kernel knows.
+            -1 => break,
+            0 => continue,
+            _ => {}
+        }
+        if capability == CAP_SETFCAP {
+            continue;
+        }
+        // SAFETY: as above; the effect is on this process's own bounding set.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Marks every descriptor but the standard three to be closed by exec.
+///
+/// # Errors
+/// If the kernel is older than Linux 5.11.
+pub fn close_others_on_exec() -> io::Result<()> {
+    // SAFETY: the call takes three integers. Descriptors stay open until exec, which
+    // ends every owner of them, so none is closed behind an owner's back.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3_u32,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Takes over a descriptor that this program was started with.
+///
+/// # Errors
+/// If it is one of the standard three, or not open.
+pub fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    if number < 3 {
+        return Err(rustix::io::Errno::BADF.into());
+    }
+    // SAFETY: F_GETFD takes no pointer; on a number that is not open it fails.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and came with the program's start: the Rust
+    // runtime and the standard library own none but the standard three at that point.
+    // That it is called once, before others are opened, is for the caller to see to;
+    // it is why this is a function for the first lines of a program.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Splits this process, which must have no other thread, in two. The child runs `child`
+/// and, if that returns, exits at once with the code returned.
+///
+/// # Errors
+/// If there are other threads, or the limit of processes is reached.
+pub fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
+    /// Ends the child if `child` panics: nothing of the parent's stack may unwind twice.
+    struct AbortOnUnwind;
+    impl Drop for AbortOnUnwind {
+        fn drop(&mut self) {
+            std::process::abort();
+        }
+    }
+
+    // Without other threads this changes nothing; with them the kernel says EINVAL.
+    // SAFETY: the call takes an integer; as said, it either fails or changes nothing.
+    if unsafe { libc::unshare(libc::CLONE_THREAD) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: no other thread exists (checked above), so no lock can be held by a thread
+    // that the child lacks: the child may do whatever the parent may.
+    let result = unsafe { libc::fork() };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let _guard = AbortOnUnwind;
+            exit(child())
+        }
+        pid => Pid::from_raw(pid).ok_or_else(|| rustix::io::Errno::SRCH.into()),
+    }
+}
+
+/// Becomes the program `arguments[0]`, looked up in `PATH` if its name has no slash. The
+/// environment stays. Returns only if that fails.
+#[must_use]
+pub fn exec(arguments: &[CString]) -> io::Error {
+    let Some(program) = arguments.first() else {
+        return rustix::io::Errno::INVAL.into();
+    };
+    let mut pointers: Vec<_> = arguments.iter().map(|a| a.as_ptr()).collect();
+    pointers.push(ptr::null());
+    // SAFETY: `program` and each element of `pointers` but the last point to strings
+    // that end in NUL and outlive the call; the last one is null, as execvp(3) wants.
+    unsafe { libc::execvp(program.as_ptr(), pointers.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Ends the process at once, without running destructors or exit handlers.
+pub fn exit(code: u8) -> ! {
+    // SAFETY: ends the process; no code of ours runs after it.
+    unsafe { libc::_exit(libc::c_int::from(code)) }
+}

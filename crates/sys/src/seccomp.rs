@@ -1,0 +1,121 @@
+//! System call filters.
+//!
+//! A filter here is a list of refusals: what is not named is allowed. Such a list is
+//! only as good as its knowledge of the ways in, so [`Filter::new`] closes the two other
+//! tables through which a 64-bit process can call the kernel:
+//! - another architecture's (i386 by `int 0x80`): the process is killed;
+//! - x32's, on x86-64, whose numbers carry bit 30: "no such system call".
+
+use std::{collections::BTreeMap, env::consts::ARCH, io};
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+/// The number of ioctl(2).
+pub const IOCTL: i64 = libc::SYS_ioctl;
+
+/// One system call that is refused with EPERM when an argument has a given value.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal {
+    pub call: i64,
+    /// Which argument, from 0.
+    pub argument: u8,
+    /// The value of its low 32 bits. The high ones are not compared: the kernel does not
+    /// look at them either where it takes an `unsigned int`, and a program could set them.
+    pub value: u32,
+    pub reason: &'static str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no system call filter for the {ARCH} architecture")]
+    Architecture,
+    #[error("compiling the system call filter: {0}")]
+    Compile(#[from] seccompiler::BackendError),
+    #[error("installing the system call filter: {0}")]
+    Install(#[from] seccompiler::Error),
+}
+
+impl From<Error> for io::Error {
+    /// For those who can only pass on an error number.
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Install(
+                seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error),
+            ) => error,
+            _ => Self::from_raw_os_error(libc::ENOSYS),
+        }
+    }
+}
+
+/// A compiled filter.
+pub struct Filter(BpfProgram);
+
+impl Filter {
+    /// Compiles a filter.
+    ///
+    /// # Errors
+    /// If this machine's architecture is not known, or the list is empty.
+    pub fn new(refusals: &[Refusal]) -> Result<Self, Error> {
+        let architecture = TargetArch::try_from(ARCH).map_err(|_| Error::Architecture)?;
+        let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
+        for refusal in refusals {
+            let condition = SeccompCondition::new(
+                refusal.argument,
+                SeccompCmpArgLen::Dword,
+                SeccompCmpOp::Eq,
+                u64::from(refusal.value),
+            )?;
+            rules
+                .entry(refusal.call)
+                .or_default()
+                .push(SeccompRule::new(vec![condition])?);
+        }
+        let refused: BpfProgram = SeccompFilter::new(
+            rules,
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+            architecture,
+        )?
+        .try_into()?;
+
+        let mut program = BpfProgram::new();
+        if cfg!(target_arch = "x86_64") {
+            program.extend(x32_guard());
+        }
+        program.extend(refused);
+        Ok(Self(program))
+    }
+
+    /// Binds the calling thread, and all it will start, to this filter, for good. Also
+    /// gives up the gaining of privilege through exec, without which the kernel refuses.
+    ///
+    /// # Errors
+    /// If the kernel has no system call filters.
+    pub fn install(&self) -> Result<(), Error> {
+        Ok(seccompiler::apply_filter(&self.0)?)
+    }
+}
+
+/// Answers ENOSYS to every number with bit 30 set. It stands before the check of the
+/// architecture: no other architecture's table reaches that far.
+fn x32_guard() -> [sock_filter; 3] {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_BITS_SET: u16 = 0x45;
+    const RETURN: u16 = 0x06;
+    const X32_BIT: u32 = 0x4000_0000;
+    const OFFSET_OF_NUMBER: u32 = 0;
+
+    let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
+    [
+        instruction(LOAD_WORD, 0, OFFSET_OF_NUMBER),
+        instruction(JUMP_IF_BITS_SET, 1, X32_BIT),
+        instruction(
+            RETURN,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+        ),
+    ]
+}
