@@ -1,0 +1,70 @@
+//! The world's filesystem: the machine's programs, and nobody's files.
+//!
+//! All hosts share one mount namespace. In it, the machine's disk is
+//! read-only, every place where people or services keep things is an empty
+//! tmpfs, `/dev` holds a handful of harmless nodes and a terminal multiplexer
+//! of its own, and `/etc` is an overlay in which the world writes its own user
+//! database and resolver configuration.
+//!
+//! So no test can damage the machine it runs on, whoever starts it, and none
+//! depends on what the machine's home directories happen to contain.
+
+mod dev;
+mod etc;
+mod mounts;
+
+pub(crate) use etc::{bind_over, make_etc, write_etc};
+pub(crate) use mounts::{Detached, attach, mount_points, tmpfs};
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use crate::builder::Builder;
+use crate::error::{Doing, Result};
+use crate::shape::Shape;
+
+/// Where the programs named by the builder appear.
+pub(crate) const BIN: &str = "/run/world/bin";
+
+/// Places that start out empty, with the mode of the directory.
+const EMPTIED: [(&str, u16); 8] = [
+    ("/run", 0o755),
+    ("/tmp", 0o1777),
+    ("/var/tmp", 0o1777),
+    ("/home", 0o755),
+    ("/root", 0o700),
+    ("/mnt", 0o755),
+    ("/media", 0o755),
+    ("/srv", 0o755),
+];
+
+/// `staged`: where the programs are, if not where the builder says.
+pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
+    // Held before anything is covered: a program may lie in any of the places
+    // that are about to be emptied.
+    let mut programs = Vec::new();
+    for (name, path) in &builder.programs {
+        let path = match staged {
+            Some(directory) => Path::new(directory).join(name),
+            None => path.clone(),
+        };
+        programs.push((name, Detached::from(&path)?));
+    }
+
+    mounts::make_disk_read_only(&EMPTIED.map(|(path, _)| path))?;
+    for (path, mode) in EMPTIED {
+        if Path::new(path).is_dir() {
+            tmpfs(path, mode)?;
+        }
+    }
+    dev::build(builder.shape == Shape::Desktop)?;
+
+    fs::create_dir_all(BIN).doing(format_args!("make {BIN}"))?;
+    for (name, program) in programs {
+        let target = Path::new(BIN).join(name);
+        fs::write(&target, "").doing(format_args!("make {}", target.display()))?;
+        attach(&program, &target)?;
+    }
+    Ok(())
+}
