@@ -68,7 +68,7 @@ pub(super) fn first(builder: &Builder, arguments: &[OsString]) -> Result<Command
         command.args(["--pdeathsig=KILL", "--"]);
         add_unshare(&mut command, builder.login, &executable, arguments)?;
     }
-    command.env(OUTSIDE_NETNS, outside.name()).current_dir("/");
+    command.env(OUTSIDE_NETNS, outside.name());
     Ok(command)
 }
 

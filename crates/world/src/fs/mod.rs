@@ -16,6 +16,7 @@ mod mounts;
 pub(crate) use etc::{bind_over, make_etc, write_etc};
 pub(crate) use mounts::{Detached, attach, mount_points, tmpfs};
 
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -66,5 +67,7 @@ pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
         fs::write(&target, "").doing(format_args!("make {}", target.display()))?;
         attach(&program, &target)?;
     }
-    Ok(())
+    // The directory that the test was started in is still open, and is none of
+    // the world's business.
+    env::set_current_dir("/").doing("go to the root directory")
 }
