@@ -36,6 +36,27 @@ impl Sum {
     }
 }
 
+/// `message` with the checksum at `offset` that `sum` makes of it while that
+/// field is zero.
+pub(super) fn with_checksum(
+    mut message: Vec<u8>,
+    offset: usize,
+    sum: impl Fn(&[u8]) -> Sum,
+) -> Vec<u8> {
+    write_at(&mut message, offset, [0, 0]);
+    let value = sum(&message).finish();
+    write_at(&mut message, offset, value);
+    message
+}
+
+/// Writes a field of 16 bits, if `message` is long enough to have it.
+pub(super) fn write_at(message: &mut [u8], offset: usize, value: [u8; 2]) {
+    let field = message.get_mut(offset..).and_then(<[u8]>::first_chunk_mut);
+    if let Some(field) = field {
+        *field = value;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,18 +8,25 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Malformed;
-use super::checksum::Sum;
+use super::checksum::{Sum, with_checksum};
 use crate::cursor::Cursor;
-
-pub(super) const TCP: u8 = 6;
-pub(super) const ICMP: u8 = 1;
-pub(super) const ICMPV6: u8 = 58;
 
 const IPV6_HOP_BY_HOP: u8 = 0;
 const IPV6_ROUTING: u8 = 43;
 const IPV6_DESTINATION_OPTIONS: u8 = 60;
 
 const HOP_LIMIT: u8 = 64;
+/// The fixed part of a header.
+const V4_HEADER: usize = 20;
+const V6_HEADER: usize = 40;
+
+/// What the packets that are read or built here carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    Tcp,
+    /// `ICMPv6` on a path between IPv6 addresses.
+    Icmp,
+}
 
 /// Where a packet comes from and goes to: both of one family, by construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,27 +57,56 @@ impl Path {
         }
     }
 
-    /// The pseudo-header that TCP and `ICMPv6` checksums start from. The two
-    /// families write length and protocol in fields of different widths, which
-    /// makes no difference to the sum.
-    pub(super) fn pseudo_header(&self, protocol: u8, length: usize) -> Sum {
-        let addresses = match self {
-            Path::V4 { from, to } => Sum::default().add(&from.octets()).add(&to.octets()),
-            Path::V6 { from, to } => Sum::default().add(&from.octets()).add(&to.octets()),
-        };
-        addresses
-            .add(&(length as u64).to_be_bytes())
-            .add(&[0, protocol])
+    /// The number by which an IP header names the protocol.
+    pub(super) fn number(&self, transport: Transport) -> u8 {
+        match (transport, self) {
+            (Transport::Tcp, _) => 6,
+            (Transport::Icmp, Path::V4 { .. }) => 1,
+            (Transport::Icmp, Path::V6 { .. }) => 58,
+        }
     }
 
-    /// A whole packet along this path. `payload` must fit one: ours are answers
-    /// of at most 1280 bytes.
-    pub(super) fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
-        let mut packet = match self {
+    /// The sum that the checksum of `message` is made from, its checksum field
+    /// as it stands. All but ICMP over IPv4 count a pseudo-header in. The two
+    /// families write length and protocol there in fields of different widths,
+    /// which makes no difference to the sum.
+    pub(super) fn sum(&self, transport: Transport, message: &[u8]) -> Sum {
+        let addresses = match (self, transport) {
+            (Path::V4 { .. }, Transport::Icmp) => return Sum::default().add(message),
+            (Path::V4 { from, to }, _) => Sum::default().add(&from.octets()).add(&to.octets()),
+            (Path::V6 { from, to }, _) => Sum::default().add(&from.octets()).add(&to.octets()),
+        };
+        addresses
+            .add(&(message.len() as u64).to_be_bytes())
+            .add(&[0, self.number(transport)])
+            .add(message)
+    }
+
+    /// `message` with the checksum that it needs on this path.
+    pub(super) fn sealed(&self, transport: Transport, message: Vec<u8>) -> Vec<u8> {
+        let field = match transport {
+            Transport::Tcp => 16,
+            Transport::Icmp => 2,
+        };
+        with_checksum(message, field, |zeroed| self.sum(transport, zeroed))
+    }
+
+    /// The longest message that one packet can carry.
+    pub(super) fn room(&self) -> usize {
+        let longest = usize::from(u16::MAX);
+        match self {
+            Path::V4 { .. } => longest.saturating_sub(V4_HEADER),
+            Path::V6 { .. } => longest, // here the field does not count the header
+        }
+    }
+
+    /// A header for `length` bytes after it, at most [`Path::room`].
+    pub(super) fn header(&self, protocol: u8, length: usize) -> Vec<u8> {
+        let mut header = Vec::with_capacity(V6_HEADER.saturating_add(length));
+        match self {
             Path::V4 { from, to } => {
-                let mut header = Vec::with_capacity(20_usize.saturating_add(payload.len()));
                 header.extend([0x45, 0]);
-                header.extend(field(payload.len().saturating_add(20)));
+                header.extend(field(length.saturating_add(V4_HEADER)));
                 header.extend([0, 0, 0x40, 0]); // identification 0, don't fragment
                 header.extend([HOP_LIMIT, protocol]);
                 let sum = Sum::default()
@@ -80,19 +116,23 @@ impl Path {
                 header.extend(sum.finish());
                 header.extend(from.octets());
                 header.extend(to.octets());
-                header
             }
             Path::V6 { from, to } => {
-                let mut header = Vec::with_capacity(40_usize.saturating_add(payload.len()));
                 header.extend([0x60, 0, 0, 0]);
-                header.extend(field(payload.len()));
+                header.extend(field(length));
                 header.extend([protocol, HOP_LIMIT]);
                 header.extend(from.octets());
                 header.extend(to.octets());
-                header
             }
-        };
-        packet.extend_from_slice(payload);
+        }
+        header
+    }
+
+    /// A whole packet along this path, its checksums filled in. `message` must
+    /// fit [`Path::room`].
+    pub(super) fn packet(&self, transport: Transport, message: Vec<u8>) -> Vec<u8> {
+        let mut packet = self.header(self.number(transport), message.len());
+        packet.extend(self.sealed(transport, message));
         packet
     }
 }
@@ -107,24 +147,25 @@ pub(super) struct Datagram<'a> {
     pub(super) path: Path,
     /// The IP header with its options or extension headers.
     pub(super) header: &'a [u8],
-    /// The TCP segment, without padding of the link.
-    pub(super) segment: &'a [u8],
+    /// The message of the layer above, without padding of the link.
+    pub(super) message: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+    /// Reads a packet that carries the `wanted` protocol; any other is refused.
+    pub(super) fn parse(bytes: &'a [u8], wanted: Transport) -> Result<Self, Malformed> {
         match bytes.first().ok_or(Malformed::Short)? >> 4 {
-            4 => parse_v4(bytes),
-            6 => parse_v6(bytes),
+            4 => parse_v4(bytes, wanted),
+            6 => parse_v6(bytes, wanted),
             other => Err(Malformed::Version(other)),
         }
     }
 }
 
-fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
+fn parse_v4(bytes: &[u8], wanted: Transport) -> Result<Datagram<'_>, Malformed> {
     let header_length =
         usize::from(bytes.first().ok_or(Malformed::Short)? & 0x0f).saturating_mul(4);
-    if header_length < 20 {
+    if header_length < V4_HEADER {
         return Err(Malformed::Length);
     }
     let (header, _) = bytes
@@ -153,14 +194,14 @@ fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     if !Sum::default().add(header).holds() {
         return Err(Malformed::Checksum);
     }
-    if protocol != TCP {
+    if protocol != path.number(wanted) {
         return Err(Malformed::Protocol(protocol));
     }
-    let segment = bytes.get(header_length..total).ok_or(Malformed::Length)?;
+    let message = bytes.get(header_length..total).ok_or(Malformed::Length)?;
     Ok(Datagram {
         path,
         header,
-        segment,
+        message,
     })
 }
 
@@ -185,7 +226,7 @@ fn refuse_source_route(mut options: Cursor<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
+fn parse_v6(bytes: &[u8], wanted: Transport) -> Result<Datagram<'_>, Malformed> {
     let mut fields = Cursor::new(bytes);
     fields.take(4)?; // version, traffic class, flow label
     let payload_length = usize::from(fields.u16()?);
@@ -206,13 +247,13 @@ fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     while matches!(next, IPV6_ROUTING | IPV6_DESTINATION_OPTIONS) {
         next = skip_extension(&mut extensions, next)?;
     }
-    if next != TCP {
+    if next != path.number(wanted) {
         return Err(Malformed::Protocol(next));
     }
     Ok(Datagram {
         path,
         header: extensions.since(0),
-        segment: extensions.rest(),
+        message: extensions.rest(),
     })
 }
 

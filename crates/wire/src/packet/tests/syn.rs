@@ -1,13 +1,7 @@
-//! The packets here were captured on the loopback device of an empty network
-//! namespace (Linux 6), so their TCP checksums are the partial ones that the
-//! gate will see.
-
-use std::net::{Ipv4Addr, Ipv6Addr};
+//! The held SYN. The captured ones have the partial checksums of loopback.
 
 use proptest::prelude::*;
 
-use super::checksum::Sum;
-use super::ip::{Path, TCP};
 use super::*;
 
 /// 10.9.9.1:49090 to 10.9.9.1:443.
@@ -26,23 +20,6 @@ const SYN_V6: &str = "6007f1a600280640fd000000000000000000000000000001\
 
 const CAPTURED: [&str; 3] = [SYN_V4, SYN_V4_OPTIONS, SYN_V6];
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u32> = hex.chars().filter_map(|c| c.to_digit(16)).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap())
-        .collect()
-}
-
-/// Recomputes a fixture's IPv4 header checksum after a test changed the header.
-fn mend(mut packet: Vec<u8>) -> Vec<u8> {
-    let length = usize::from(packet[0] & 0x0f) * 4;
-    packet[10..12].fill(0);
-    let sum = Sum::default().add(&packet[..length]).finish();
-    packet[10..12].copy_from_slice(&sum);
-    packet
-}
-
 /// `SYN_V6` with these extension headers before TCP.
 fn extended(first: u8, headers: &[u8]) -> Vec<u8> {
     let mut packet = bytes(SYN_V6);
@@ -56,11 +33,8 @@ fn refusal(packet: &[u8]) -> Malformed {
     Syn::parse(packet).unwrap_err()
 }
 
-/// Whether all checksums of a TCP packet are right.
 fn is_intact(packet: &[u8]) -> bool {
-    let datagram = Datagram::parse(packet).unwrap();
-    let pseudo = datagram.path.pseudo_header(TCP, datagram.segment.len());
-    pseudo.add(datagram.segment).holds()
+    super::is_intact(packet, Transport::Tcp)
 }
 
 #[test]
@@ -85,7 +59,7 @@ fn a_completed_syn_differs_from_the_captured_one_in_its_checksum_only() {
         let complete = syn.complete();
         assert!(is_intact(&complete));
 
-        let checksum = syn.header.len() + 16;
+        let checksum = datagram(&captured, Transport::Tcp).header.len() + 16;
         for (at, (before, after)) in captured.iter().zip(&complete).enumerate() {
             assert!(before == after || at == checksum || at == checksum + 1);
         }
@@ -133,16 +107,13 @@ fn an_unreachable_message_quotes_the_packet_under_the_right_code() {
     for (why, code_v4, code_v6) in cases {
         let captured = bytes(SYN_V4);
         let message = Syn::parse(&captured).unwrap().unreachable(why);
-        assert!(Sum::default().add(&message[..20]).holds());
-        assert!(Sum::default().add(&message[20..]).holds());
+        assert!(super::is_intact(&message, Transport::Icmp));
         assert_eq!((message[9], message[20], message[21]), (1, 3, code_v4));
         assert_eq!(message[28..], captured);
 
         let captured = bytes(SYN_V6);
-        let syn = Syn::parse(&captured).unwrap();
-        let message = syn.unreachable(why);
-        let pseudo = syn.path.reversed().pseudo_header(58, message.len() - 40);
-        assert!(pseudo.add(&message[40..]).holds());
+        let message = Syn::parse(&captured).unwrap().unreachable(why);
+        assert!(super::is_intact(&message, Transport::Icmp));
         assert_eq!((message[6], message[40], message[41]), (58, 1, code_v6));
         assert_eq!(message[48..], captured);
     }
@@ -273,21 +244,6 @@ fn other_ipv6_headers_are_refused() {
     );
 }
 
-fn any_path() -> impl Strategy<Value = Path> {
-    let v4 = any::<([u8; 4], [u8; 4])>();
-    let v6 = any::<([u8; 16], [u8; 16])>();
-    prop_oneof![
-        v4.prop_map(|(from, to)| Path::V4 {
-            from: Ipv4Addr::from(from),
-            to: Ipv4Addr::from(to)
-        }),
-        v6.prop_map(|(from, to)| Path::V6 {
-            from: Ipv6Addr::from(from),
-            to: Ipv6Addr::from(to)
-        }),
-    ]
-}
-
 prop_compose! {
     /// A SYN between any addresses with any options and data, checksum unset.
     fn any_syn()(
@@ -301,10 +257,10 @@ prop_compose! {
         segment.extend(sequence.to_be_bytes());
         segment.extend([0; 4]);
         segment.push(u8::try_from((5 + options.len()) << 4).unwrap());
-        segment.extend([SYN, 0xff, 0xff, 0, 0, 0, 0]);
+        segment.extend([0x02, 0xff, 0xff, 0, 0, 0, 0]);
         segment.extend(options.concat());
         segment.extend(data);
-        path.packet(TCP, &segment)
+        [path.header(path.number(Transport::Tcp), segment.len()), segment].concat()
     }
 }
 
@@ -317,20 +273,14 @@ proptest! {
     /// Starts from a valid packet, so that the damage reaches deep branches.
     #[test]
     fn a_damaged_syn_never_panics(
-        mut packet in any_syn(),
-        damage in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..8),
+        packet in any_syn(),
+        damage in any_damage(),
     ) {
-        for (at, value) in damage {
-            let at = at.index(packet.len());
-            packet[at] = value;
-        }
-        if packet[0] >> 4 == 4 && packet.len() >= usize::from(packet[0] & 0x0f) * 4 && packet[0] & 0x0f > 4 {
-            packet = mend(packet);
-        }
+        let packet = damaged(packet, damage);
         if let Ok(syn) = Syn::parse(&packet) {
             assert!(is_intact(&syn.complete()));
             assert!(is_intact(&syn.reset()));
-            let _ = syn.unreachable(Unreachable::Host);
+            assert!(super::is_intact(&syn.unreachable(Unreachable::Host), Transport::Icmp));
         }
     }
 
@@ -345,6 +295,7 @@ proptest! {
 
         let reset = syn.reset();
         assert!(is_intact(&reset));
-        assert_eq!(Datagram::parse(&reset).unwrap().path, syn.path.reversed());
+        let back = datagram(&packet, Transport::Tcp).path.reversed();
+        assert_eq!(datagram(&reset, Transport::Tcp).path, back);
     }
 }
