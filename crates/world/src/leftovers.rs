@@ -20,7 +20,10 @@ use crate::tool;
 const PLACES: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/dev/shm", "/mnt"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot(BTreeSet<String>);
+pub struct Snapshot {
+    lines: BTreeSet<String>,
+    expected: Vec<String>,
+}
 
 impl Snapshot {
     pub(crate) fn take(laptop: &Laptop) -> Result<Self> {
@@ -34,18 +37,30 @@ impl Snapshot {
         }
         files(laptop.home(), &[laptop.workspace()], &mut lines);
         network(laptop, &mut lines)?;
-        Ok(Self(lines))
+        Ok(Self {
+            lines,
+            expected: Vec::new(),
+        })
+    }
+
+    /// Differences whose line contains `text` are as they should be, for
+    /// instance the path of a log.
+    pub fn ignoring(mut self, text: &str) -> Self {
+        self.expected.push(text.to_owned());
+        self
     }
 
     /// Lines that are new (`+`) or gone (`-`) in `later`.
     pub fn differences(&self, later: &Self) -> Vec<String> {
-        let new = later.0.difference(&self.0).map(|line| format!("+ {line}"));
-        let gone = self.0.difference(&later.0).map(|line| format!("- {line}"));
-        new.chain(gone).collect()
+        let (before, after) = (&self.lines, &later.lines);
+        let new = after.difference(before).map(|line| format!("+ {line}"));
+        let gone = before.difference(after).map(|line| format!("- {line}"));
+        new.chain(gone)
+            .filter(|line| !self.expected.iter().any(|text| line.contains(text)))
+            .collect()
     }
 
-    /// Waits until everything is again as it was in this snapshot.
-    pub fn wait_until_restored(&self, laptop: &Laptop, limit: Duration) -> Result<()> {
+    pub(crate) fn wait_until_restored(&self, laptop: &Laptop, limit: Duration) -> Result<()> {
         let deadline = Instant::now() + limit;
         loop {
             let differences = self.differences(&Self::take(laptop)?);

@@ -15,18 +15,18 @@
 //! }
 //! ```
 //!
-//! [`test`] runs the calling test again inside fresh user, network, mount and
-//! pid namespaces (see `entry`), where the [`guard`] makes sure that nothing
-//! leads out before anything else happens. Hosts may carry any address there
-//! is: it exists in the world only. Root is not needed; started by root, the
-//! world gives it up first.
+//! [`test`] runs the calling test again inside fresh namespaces (see `entry`),
+//! where the [`guard`] makes sure that nothing leads out before anything else
+//! happens. Hosts may carry any address there is: it exists in the world only.
+//! Root is not needed; started by root, the world gives it up first.
 //!
 //! Inside, the machine's disk is read-only and its home, run and temporary
 //! directories are gone: give executables to [`Builder::program`], and embed
 //! fixtures with `include_str!`.
 //!
 //! Needed on the machine: Linux 5.11 or later with user namespaces, veth,
-//! bridge and overlayfs; `ip`; util-linux' `unshare`, `setpriv` and `setsid`.
+//! bridge and overlayfs; `ip`; `bash`; util-linux' `unshare`, `setpriv`
+//! and `setsid`.
 
 mod builder;
 mod capture;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::builder::{Builder, DNS_ADDRESS, DNS_ADDRESS_V6, Resolver, STUB_ADDRESS};
 use crate::entry::Inside;
@@ -146,6 +147,12 @@ impl World {
     /// What there is now, to be compared with what there is later.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::take(&self.laptop)
+    }
+
+    /// Waits until everything is again as it was: the last of what a program
+    /// leaves disappears a moment after the program.
+    pub fn wait_until_restored(&self, before: &Snapshot, limit: Duration) -> Result<()> {
+        before.wait_until_restored(&self.laptop, limit)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Getting into the world: one process becomes three, each with less to lose.
 //!
-//! A world needs fresh user, network, mount and pid namespaces, and a process
+//! A world needs fresh namespaces of nearly every kind, and a process
 //! with several threads (a test under libtest) cannot enter a user namespace.
 //! So the executable runs itself again, through util-linux' `unshare`, and
 //! finds out by an environment variable which stage it is:
@@ -10,7 +10,7 @@
 //!    │ root only: unshare --mount
 //!  drop      binds the executables to a place that an ordinary user can reach,
 //!    │       then becomes uid 61000
-//!    │ unshare --user --net --mount --pid --fork
+//!    │ unshare --user --net --ipc --uts --mount --pid --fork
 //!  init      pid 1: reaps orphans, so that no zombie of the product confuses a test
 //!    │
 //!  world     checks the guard, builds the world, runs the body

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, exit};
+use std::process::{Child, Command, exit};
 
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::process::{Pid, WaitOptions, setsid, wait};
@@ -103,7 +103,13 @@ fn add_unshare(
     command
         .arg(tool::find("unshare")?)
         .args(["--user", user, group, "--keep-caps"])
-        .args(["--net", "--mount", "--propagation=private"])
+        .args([
+            "--net",
+            "--ipc",
+            "--uts",
+            "--mount",
+            "--propagation=private",
+        ])
         .args(["--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"])
         .arg(executable)
         .args(arguments)
@@ -160,12 +166,7 @@ pub(super) fn init(session: Session) -> ! {
     {
         eprintln!("world: cannot leave the caller's session: {errno}");
     }
-    let child = Command::new("/proc/self/exe")
-        .args(env::args_os().skip(1))
-        .env(STAGE, "world")
-        .spawn()
-        .doing("start the body of the world");
-    let child = match child {
+    let child = match start_body() {
         Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
         Err(error) => fail(&error),
     };
@@ -184,6 +185,28 @@ pub(super) fn init(session: Session) -> ! {
             }
         }
     }
+}
+
+/// Descriptors that the caller's shell or terminal left open would reach the
+/// product and every test of what it inherits. Closing a number that nobody
+/// owns takes unsafe code in Rust, and one line in a shell (bash: `sh` may know
+/// one-digit descriptors only).
+const WITHOUT_STRAY_DESCRIPTORS: &str = r#"
+for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    if [ "$fd" -gt 2 ]; then eval "exec $fd>&-"; fi
+done
+exec "$@""#;
+
+fn start_body() -> Result<Child> {
+    let executable = env::current_exe().doing("find the running executable")?;
+    Command::new(tool::find("bash")?)
+        .args(["-c", WITHOUT_STRAY_DESCRIPTORS, "world"])
+        .arg(executable)
+        .args(env::args_os().skip(1))
+        .env(STAGE, "world")
+        .spawn()
+        .doing("start the body of the world")
 }
 
 fn fail(error: &crate::Error) -> ! {

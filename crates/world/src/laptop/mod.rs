@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 pub use environment::DecoyVariable;
 pub use home::Decoy;
+use rustix::system::sethostname;
 pub use sockets::{DecoySocket, SocketName};
 
 use crate::builder::{Builder, Resolver};
 use crate::entry::Login;
-use crate::error::Result;
+use crate::error::{Doing, Result};
 use crate::fs::{BIN, write_etc};
 use crate::net::Host;
 use crate::process::{Command, Credentials};
@@ -52,6 +53,7 @@ impl Laptop {
             Login::Dev => "/home/dev",
             Login::Root => "/root",
         });
+        sethostname(host.name().as_bytes()).doing("name the laptop")?;
         crate::fs::make_etc(&accounts::files(builder, &host))?;
         let decoys = home::furnish(&home)?;
         let (sockets, socket_connections) = sockets::listen(&host, uid(builder.login))?;

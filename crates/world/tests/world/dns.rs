@@ -51,7 +51,7 @@ fn it_misbehaves_as_told() {
             .misbehave("question.example", Misbehaviour::WrongQuestion)
             .misbehave("tc.example", Misbehaviour::Truncated)
             .misbehave("silent.example", Misbehaviour::Silent)
-            .misbehave("garbage.example", Misbehaviour::Garbage)
+            .misbehave("garbage.example", Misbehaviour::Raw(b"\x80\x00no message"))
             .misbehave(
                 "slow.example",
                 Misbehaviour::Slow(Duration::from_millis(300)),

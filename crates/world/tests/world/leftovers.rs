@@ -14,7 +14,7 @@ fn a_clean_program_leaves_nothing() {
         let line = "touch /tmp/x; echo > ~/project/mine; rm /tmp/x; \
                     unshare --user --net --mount --map-root-user true";
         world.laptop().shell(line).run().unwrap().expect_success();
-        before.wait_until_restored(world.laptop(), LATER).unwrap();
+        world.wait_until_restored(&before, LATER).unwrap();
     });
 }
 
@@ -29,9 +29,7 @@ fn every_kind_of_leftover_is_found() {
         world.laptop().ip("link add left0 type bridge").unwrap();
         world.laptop().ip("rule add pref 77 table 77").unwrap();
         world.laptop().ip("route add 10.1.2.0/24 dev eth0").unwrap();
-        let error = before
-            .wait_until_restored(world.laptop(), SOON)
-            .unwrap_err();
+        let error = world.wait_until_restored(&before, SOON).unwrap_err();
         let error = error.to_string();
         for expected in [
             "+ file /tmp/dropped",
@@ -56,6 +54,16 @@ fn an_orphan_that_ended_is_no_leftover() {
         let before = world.snapshot().unwrap();
         let line = "(sleep 0.05 &) >/dev/null 2>&1";
         world.laptop().shell(line).run().unwrap().expect_success();
-        before.wait_until_restored(world.laptop(), LATER).unwrap();
+        world.wait_until_restored(&before, LATER).unwrap();
+    });
+}
+
+#[test]
+fn what_should_be_left_can_be_named() {
+    test(&Builder::new(), |world| {
+        let before = world.snapshot().unwrap().ignoring("/.local/state/");
+        let line = "touch ~/.local/state/log";
+        world.laptop().shell(line).run().unwrap().expect_success();
+        world.wait_until_restored(&before, LATER).unwrap();
     });
 }

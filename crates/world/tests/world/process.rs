@@ -63,6 +63,16 @@ fn signals_reach_the_program_itself() {
     });
 }
 
+/// Nothing of the test, of cargo or of the world is handed down.
+#[test]
+fn programs_inherit_three_descriptors() {
+    test(&Builder::new(), |world| {
+        let output = world.laptop().shell("exec ls /proc/self/fd").run().unwrap();
+        // The fourth is the directory that ls reads.
+        assert_eq!(output.expect_success().stdout(), "0\n1\n2\n3\n");
+    });
+}
+
 #[test]
 fn a_conversation_over_pipes() {
     test(&Builder::new(), |world| {

@@ -59,9 +59,7 @@ pub(super) fn reply(
     match how {
         None | Some(Misbehaviour::Slow(_)) => {}
         Some(Misbehaviour::Silent) => return None,
-        Some(Misbehaviour::Garbage) => {
-            return Some([&id.to_be_bytes()[..], b"\x80\x00garbage that is no message"].concat());
-        }
+        Some(Misbehaviour::Raw(bytes)) => return Some([&id.to_be_bytes(), bytes].concat()),
         Some(Misbehaviour::WrongId) => packet.set_id(id.wrapping_add(1)),
         Some(Misbehaviour::WrongQuestion) => {
             for question in &mut packet.questions {

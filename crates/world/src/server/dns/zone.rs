@@ -19,8 +19,8 @@ pub enum Misbehaviour {
     Slow(Duration),
     /// No answer.
     Silent,
-    /// Bytes that are no DNS message, under the right id.
-    Garbage,
+    /// These bytes after the right id, whatever was asked.
+    Raw(&'static [u8]),
     /// An empty answer with this code.
     Code(RCODE),
 }
