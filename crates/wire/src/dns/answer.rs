@@ -107,14 +107,8 @@ impl Query {
         if header.flags & OPCODE != 0 {
             return Err(Mismatch::Opcode);
         }
-        let opening = Opening::read(response)?;
-        if opening.question != self.question {
+        if Opening::read(response)?.question != self.question {
             return Err(Mismatch::Question);
-        }
-        match opening.edns() {
-            Ok(_) => {}
-            Err(_) if header.flags & TC != 0 => return Ok(self.empty(header, &[])),
-            Err(malformed) => return Err(malformed.into()),
         }
 
         let mut answer = with_id(response.to_vec(), self.id());
@@ -122,7 +116,13 @@ impl Query {
         for (theirs, ours) in answer.iter_mut().skip(12).zip(&self.question_wire) {
             *theirs = *ours;
         }
-        Ok(answer)
+        // Checked as it will be passed on: names may point into the question,
+        // and what they find there depends on its letter case.
+        match Opening::read(&answer)?.edns() {
+            Ok(_) => Ok(answer),
+            Err(_) if header.flags & TC != 0 => Ok(self.empty(header, &[])),
+            Err(malformed) => Err(malformed.into()),
+        }
     }
 
     /// An answer of our own. The extended error is for clients that speak EDNS;

@@ -214,6 +214,30 @@ fn a_truncated_answer_that_was_cut_anywhere_is_passed_on_empty() {
     assert_eq!(packet.answers.len(), 0);
 }
 
+/// The second byte of a pointer may be a letter. A record that points into a
+/// label of the question, where it finds such a pointer, reads another place
+/// once the question has the client's letter case.
+#[test]
+fn the_letter_case_of_the_client_cannot_break_an_answer() {
+    let asked = |letter: u8| {
+        let mut labels = [[b'x'; 64]; 2];
+        labels[0][0] = 63;
+        labels[0][53] = 0; // at 65, `A`: the root
+        labels[1][0] = 63;
+        labels[1][44..46].copy_from_slice(&[0xc0, letter]); // at 120
+        [&PLAIN[..12], &labels.concat(), &[0, 0, 1, 0, 1]].concat()
+    };
+    let mut response = asked(b'A');
+    response[2] |= 0x80;
+    response[7] = 1;
+    response.extend(b"\xc0\x78\0\x01\0\x01\0\0\0\0\0\0");
+    assert!(query(&asked(b'A')).accept(&response, ID).is_ok());
+    assert_eq!(
+        query(&asked(b'a')).accept(&response, ID),
+        Err(Mismatch::Malformed(Malformed::Name))
+    );
+}
+
 /// A chain of pointers, each to the one before: legal by the letter, a waste
 /// of time by the thousand.
 #[test]

@@ -25,6 +25,9 @@ const ICMPV6_LIMIT: usize = 1280;
 /// | `Host` | `EHOSTUNREACH` | `EHOSTUNREACH` |
 /// | `Port` | `ECONNREFUSED` | `ECONNREFUSED` |
 /// | `AdminProhibited` | `EHOSTUNREACH` | `EACCES` |
+///
+/// A connected UDP socket gets the same from its next call; but of `Network` and
+/// `Host` it hears only if it asked for errors (`IP_RECVERR`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreachable {
     Network,
