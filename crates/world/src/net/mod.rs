@@ -19,6 +19,8 @@
 mod build;
 mod host;
 mod ip;
+mod lines;
+mod ready;
 mod spec;
 
 pub(crate) use build::Network;
