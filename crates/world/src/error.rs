@@ -5,7 +5,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::guard::Refusal;
@@ -43,8 +42,8 @@ pub enum Error {
     #[error("certificate for {names}: {reason}")]
     Certificate { names: String, reason: String },
 
-    #[error("cannot place {}: {why}", path.display())]
-    Place { path: PathBuf, why: &'static str },
+    #[error("the laptop has no bridge `{0}`: World::add_bridge makes one")]
+    NoBridge(String),
 }
 
 /// Says what was being done when a system call failed.

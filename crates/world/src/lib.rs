@@ -15,7 +15,7 @@
 //! }
 //! ```
 //!
-//! [`test`] runs the calling test again inside fresh namespaces (see `entry`),
+//! [`test()`] runs the calling test again inside fresh namespaces (see `entry`),
 //! where the [`guard`] makes sure that nothing leads out before anything else
 //! happens. Hosts may carry any address there is: it exists in the world only.
 //! Root is not needed; started by root, the world gives it up first.
@@ -56,7 +56,7 @@ pub use process::{Command, Output, Running, Size, Terminal};
 pub use rustix::process::{Pid, Signal};
 pub use server::{
     Authority, Connection, Datagram, DnsServer, Endpoint, HttpServer, Misbehaviour, Page, Query,
-    Request, Site, Stop, Stream, TcpServer, Transport, UdpServer,
+    Request, Site, Stream, TcpServer, Transport, UdpServer,
 };
 pub use shape::Shape;
 pub use simple_dns as dns_messages;

@@ -103,7 +103,7 @@ pub fn test<R: Verdict>(builder: &Builder, body: impl FnOnce(&mut World) -> R) {
     });
 }
 
-/// Enters the namespaces as [`test`] does, and leaves it to `body` to build a
+/// Enters the namespaces as [`test()`] does, and leaves it to `body` to build a
 /// world there or not. Of `builder`, only the login, the programs and the time
 /// limit matter.
 #[track_caller]

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::mount::{MountFlags, mount};
 
 use super::mounts::{Detached, MountPoint, attach, set_read_only};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 
 const UPPER: &str = "/run/world/etc";
 
@@ -68,11 +68,5 @@ fn writable(writable: bool) -> Result<()> {
 /// Lays `source` over the existing file `target`, wherever that is.
 pub(crate) fn bind_over(source: &Path, target: &Path) -> Result<()> {
     let target = fs::canonicalize(target).doing(format_args!("find {}", target.display()))?;
-    if !target.is_file() {
-        return Err(Error::Place {
-            path: target,
-            why: "it is not a file",
-        });
-    }
     attach(&Detached::from(source)?, &target)
 }

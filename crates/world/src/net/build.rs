@@ -132,10 +132,8 @@ impl Network {
     }
 
     fn bridge(&self, name: &str) -> Result<Bridge> {
-        self.bridges.get(name).copied().ok_or(Error::Place {
-            path: name.into(),
-            why: "the laptop has no bridge of this name",
-        })
+        let bridge = self.bridges.get(name).copied();
+        bridge.ok_or_else(|| Error::NoBridge(name.to_owned()))
     }
 
     pub(crate) fn add_dead_end(&self, prefix: &str, kind: DeadEnd) -> Result<()> {

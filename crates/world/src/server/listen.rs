@@ -133,7 +133,7 @@ pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
 
 /// Ends a server's threads.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<OwnedFd>);
+pub(crate) struct Stop(Arc<OwnedFd>);
 
 impl Stop {
     pub(crate) fn new() -> Result<Self> {
@@ -142,7 +142,7 @@ impl Stop {
         Ok(Self(Arc::new(event)))
     }
 
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 

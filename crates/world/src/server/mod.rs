@@ -13,7 +13,8 @@ mod udp;
 
 pub use dns::{DnsServer, Misbehaviour, Query, Transport};
 pub use http::{HttpServer, Page, Request, Site};
-pub use listen::{Endpoint, Stop};
+pub use listen::Endpoint;
+pub(crate) use listen::Stop;
 pub use tcp::{Connection, Stream, TcpServer};
 pub use tls::Authority;
 pub use udp::{Datagram, UdpServer};

@@ -159,3 +159,11 @@ fn programs_given_to_the_builder_are_on_the_path() {
         assert_eq!(output.stdout(), "/run/world/bin/same-true\n");
     });
 }
+
+#[test]
+fn the_product_is_run_by_its_own_method() {
+    test(&Builder::new().product("/bin/echo"), |world| {
+        let output = world.laptop().stockade(["run", "--", "a b"]).run().unwrap();
+        assert_eq!(output.expect_success().stdout(), "run -- a b\n");
+    });
+}

@@ -164,6 +164,30 @@ fn a_vpn_comes_up_while_the_world_runs() {
     });
 }
 
+/// As slow as in real life, where ARP asks three times in three seconds.
+#[test]
+fn an_absent_device_on_the_lan_is_unreachable() {
+    test(&Builder::new(), |world| {
+        let started = Instant::now();
+        let absent: SocketAddr = "192.168.10.99:80".parse().unwrap();
+        let error = world
+            .laptop()
+            .enter(|| TcpStream::connect(absent))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::HostUnreachable);
+        assert!(started.elapsed() >= Duration::from_secs(2));
+    });
+}
+
+#[test]
+fn a_bridge_has_to_exist() {
+    test(&Builder::new(), |world| {
+        let spec = HostSpec::new("db").at("172.17.0.2").on_bridge("docker0");
+        let error = world.add_host(spec).unwrap_err();
+        assert!(error.to_string().contains("add_bridge"), "{error}");
+    });
+}
+
 #[test]
 fn a_container_sits_on_the_laptops_own_bridge() {
     test(&Builder::new(), |world| {
