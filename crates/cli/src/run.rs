@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use stockade_gate::{Denials, Gate};
-use stockade_jail::{NAME_SERVER, Owner};
+use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_policy::{Policy, Rule, RuleError};
 use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
 
@@ -27,12 +27,17 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     };
     let launch = Plan::build(&config, &facts)?.prepare(command, bubblewrap, signals)?;
 
+    let settings = Settings {
+        ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+    };
     // While there is one thread: a process enters a user namespace as a whole.
-    let owner = Owner::enter().map_err(jail_refused)?;
-    let (jail, sockets) = owner.build().map_err(jail_refused)?;
+    let owner = Owner::enter().map_err(|error| refused(&error))?;
+    let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
     let gate = Gate::start(policy, sockets)?;
 
-    let running = jail.run(move || launch.spawn()).map_err(jail_refused)??;
+    let running = jail
+        .run(move || launch.spawn())
+        .map_err(|error| refused(&error))??;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
     let outcome = running.supervise()?;
@@ -73,6 +78,10 @@ fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
     anyhow::anyhow!(message)
 }
 
+fn names_ipv6(rule: &Rule) -> bool {
+    rule.network().addr().is_ipv6()
+}
+
 fn command_line(words: &[OsString]) -> Result<CommandLine> {
     let (program, arguments) = words.split_first().context("no command was given")?;
     Ok(CommandLine {
@@ -81,7 +90,7 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
     })
 }
 
-fn jail_refused(error: stockade_jail::Error) -> anyhow::Error {
+fn refused(error: &stockade_jail::Error) -> anyhow::Error {
     Refused {
         what: error.to_string(),
         fix: error.fix(),

@@ -6,6 +6,8 @@ use rustix::io::Errno;
 use stockade_wire::packet::Unreachable;
 use tokio::net::TcpStream;
 
+use crate::told::unreachable;
+
 /// What the agent is told about an attempt that did not come to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -31,8 +33,6 @@ fn failure(error: &io::Error) -> Failure {
     match Errno::from_io_error(error) {
         Some(Errno::CONNREFUSED | Errno::CONNRESET) => Failure::Reset,
         Some(Errno::TIMEDOUT) => Failure::Silence,
-        Some(Errno::NETUNREACH) => Failure::Unreachable(Unreachable::Network),
-        Some(Errno::ACCESS | Errno::PERM) => Failure::Unreachable(Unreachable::AdminProhibited),
-        _ => Failure::Unreachable(Unreachable::Host),
+        _ => Failure::Unreachable(unreachable(error)),
     }
 }

@@ -10,7 +10,7 @@ use stockade_sys::{
     transparent::{AnyAddressUdp, Arrival},
     watch,
 };
-use stockade_wire::dns::{self, ExtendedError, Query, Rcode};
+use stockade_wire::dns::{self, ExtendedError, Query, Rcode, Type};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
     net::{TcpStream, UdpSocket},
@@ -44,6 +44,8 @@ pub(crate) struct Service {
 pub(crate) struct Upstream {
     resolvers: Resolvers,
     permits: Semaphore,
+    /// Whether the jail has IPv6. If not, no name has an IPv6 address there.
+    ipv6: bool,
 }
 
 impl Service {
@@ -92,7 +94,7 @@ impl Service {
 fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
     let _ = socket
         .get_ref()
-        .send(response, arrival.client, *arrival.destination.ip());
+        .send(response, arrival.client, arrival.destination.ip());
 }
 
 /// Answers the queries of one DNS connection (RFC 7766), one after the other.
@@ -121,16 +123,20 @@ pub(crate) async fn serve_stream(mut stream: TcpStream, upstream: &Upstream) {
 }
 
 impl Upstream {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(ipv6: bool) -> Self {
         Self {
             resolvers: Resolvers::default(),
             permits: Semaphore::new(IN_FLIGHT),
+            ipv6,
         }
     }
 
     /// The answer of the first resolver that gives one, or one that says why there is
     /// none.
     async fn resolve(&self, query: &Query) -> Vec<u8> {
+        if query.qtype() == Type::AAAA && !self.ipv6 {
+            return query.error(Rcode::NoError, None);
+        }
         let servers = self.resolvers.current();
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
             if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {

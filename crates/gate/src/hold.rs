@@ -8,19 +8,13 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, hash_map::Entry},
-    io,
     net::{IpAddr, SocketAddr},
     rc::Rc,
     time::Duration,
 };
 
-use ipnet::IpNet;
-use stockade_policy::{Evidence, Flow, Policy, Reason, Route, decide};
-use stockade_sys::{
-    packet::{Injector, SynTap},
-    rtnl::{RouteKind, Routing},
-    watch,
-};
+use stockade_policy::Flow;
+use stockade_sys::packet::{Injector, SynTap};
 use stockade_wire::packet::{Syn, Unreachable};
 use tokio::{
     io::unix::AsyncFd,
@@ -31,10 +25,10 @@ use tokio::{
 };
 
 use crate::{
-    denials::Denials,
     dial::{Failure, dial},
     dns,
     ends::Ends,
+    judge::Judge,
     relay::{relay, reset},
 };
 
@@ -50,24 +44,12 @@ const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
 /// is not needed hits no open attempt and is ignored.
 const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(30)];
 
-/// The socket that copies of SYNs come from.
-#[derive(Debug)]
-pub(crate) struct Tap(AsyncFd<SynTap>);
-
-impl Tap {
-    pub(crate) fn new(syns: SynTap) -> io::Result<Self> {
-        watch::watch(syns).map(Self)
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Hold {
-    policy: Policy,
-    injector: Injector,
+    judge: Rc<Judge>,
+    injector: Rc<Injector>,
     upstream: Rc<dns::Upstream>,
-    routing: RefCell<Routing>,
     attempts: RefCell<HashMap<Ends, Attempt>>,
-    denials: RefCell<Denials>,
 }
 
 #[derive(Debug)]
@@ -87,22 +69,16 @@ enum Far {
 
 impl Hold {
     pub(crate) fn new(
-        policy: Policy,
-        injector: Injector,
+        judge: Rc<Judge>,
+        injector: Rc<Injector>,
         upstream: Rc<dns::Upstream>,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            policy,
+    ) -> Self {
+        Self {
+            judge,
             injector,
             upstream,
-            routing: RefCell::new(Routing::open()?),
             attempts: RefCell::default(),
-            denials: RefCell::default(),
-        })
-    }
-
-    pub(crate) fn take_denials(&self) -> Denials {
-        self.denials.take()
+        }
     }
 
     /// One copy of a SYN has come.
@@ -138,31 +114,8 @@ impl Hold {
         if destination.port() == dns::PORT {
             return Ok(Far::Dns);
         }
-        let Some(flow) = Flow::tcp(destination) else {
-            return Err(Unreachable::AdminProhibited);
-        };
-        let evidence = self.evidence(&flow);
-        let verdict = decide(&self.policy, &flow, &evidence);
-        if verdict.is_allowed() {
-            return Ok(Far::Host);
-        }
-        // Without any route the attempt would fail outside the jail, too. That is not a
-        // denial, and is told apart from one by its error.
-        if matches!(verdict.reason(), Reason::NoRoute { .. }) {
-            return Err(Unreachable::Network);
-        }
-        self.denials.borrow_mut().record(flow, verdict);
-        Err(Unreachable::AdminProhibited)
-    }
-
-    /// What the host's kernel knows at this moment of the destination, and of the addresses
-    /// that it carries inside.
-    fn evidence(&self, flow: &Flow) -> Evidence {
-        let mut routing = self.routing.borrow_mut();
-        let direct = look_up(&mut routing, flow.destination());
-        flow.embedded()
-            .map(|embedded| look_up(&mut routing, embedded))
-            .fold(direct, Evidence::also)
+        let flow = Flow::tcp(destination).ok_or(Unreachable::AdminProhibited)?;
+        self.judge.judge(flow).map(|()| Far::Host)
     }
 
     fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
@@ -206,10 +159,10 @@ impl Hold {
     }
 }
 
-pub(crate) async fn watch(hold: Rc<Hold>, tap: Tap) {
+pub(crate) async fn watch(hold: Rc<Hold>, tap: AsyncFd<SynTap>) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let Ok(mut ready) = tap.0.readable().await else {
+        let Ok(mut ready) = tap.readable().await else {
             return;
         };
         // A malformed or lost copy concerns one attempt; the SYN comes again.
@@ -265,32 +218,5 @@ async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
     match outward {
         Some(outward) => relay(near, outward).await,
         None => dns::serve_stream(near, &hold.upstream).await,
-    }
-}
-
-/// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
-/// rules admit.
-fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
-    let Ok(Some(found)) = routing.lookup(destination) else {
-        return Evidence {
-            route: Route::None,
-            own: false,
-        };
-    };
-    let prefix = IpNet::new(found.prefix, found.prefix_length);
-    match (found.kind, prefix) {
-        (RouteKind::Local, _) => Evidence {
-            route: Route::Local,
-            own: true,
-        },
-        (RouteKind::Unicast, Ok(prefix)) => Evidence {
-            route: Route::through(prefix),
-            own: false,
-        },
-        // Broadcast and multicast, which no connection can have.
-        (RouteKind::Other | RouteKind::Unicast, _) => Evidence {
-            route: Route::Local,
-            own: false,
-        },
     }
 }

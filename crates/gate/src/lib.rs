@@ -12,32 +12,50 @@
 //! packet that makes its `connect()` fail with the right error. So nothing looks open
 //! that is closed, and nobody inside talks to a peer that the policy did not see.
 //!
-//! DNS ([`dns`]) is answered by the gate for every server address.
+//! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
+//! ([`dns`]) is answered by the gate for every server address.
 
 mod denials;
 mod dial;
 mod dns;
+mod echo;
 mod ends;
 mod hold;
+mod judge;
 mod relay;
 mod resolvers;
+mod told;
+mod udp;
 
-use std::{io, rc::Rc, thread};
+use std::{io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use stockade_jail::Sockets;
+use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use tokio::{runtime, sync::oneshot, task::LocalSet};
+use stockade_sys::watch;
+use tokio::{
+    net::TcpListener,
+    runtime::{self, Runtime},
+    sync::oneshot,
+    task::LocalSet,
+};
+
+use judge::Judge;
 
 pub use denials::{Denial, Denials};
+pub use judge::host_has_ipv6;
 pub use resolvers::resolv_conf;
 
 /// A running gate.
 #[derive(Debug)]
 pub struct Gate {
     stop: oneshot::Sender<()>,
-    thread: thread::JoinHandle<Denials>,
+    /// What was denied, when the gate's thread has ended.
+    ended: mpsc::Receiver<Denials>,
 }
+
+/// The session is over by then: the caller must not wait for long.
+const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// The gate's thread could not be started, or it died.
 #[derive(Debug, thiserror::Error)]
@@ -55,27 +73,29 @@ impl Gate {
     /// If a socket or the thread cannot be had.
     pub fn start(policy: Policy, sockets: Sockets) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
-        let (ready, started) = std::sync::mpsc::sync_channel(1);
-        let thread = thread::Builder::new()
+        let (ready, started) = mpsc::sync_channel(1);
+        let (end, ended) = mpsc::sync_channel(1);
+        thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
-                serve(policy, sockets, stopped, |result| {
+                let denials = serve(policy, sockets, stopped, |result| {
                     // The starter waits below; without it there is nobody to tell.
                     let _ = ready.send(result);
-                })
+                });
+                let _ = end.send(denials);
             })?;
         started.recv().map_err(|_| Error::Died)??;
-        Ok(Self { stop, thread })
+        Ok(Self { stop, ended })
     }
 
     /// Stops serving and tells what was denied.
     ///
     /// # Errors
-    /// If the gate died before.
+    /// If the gate died before, or does not come to an end.
     pub fn finish(self) -> Result<Denials, Error> {
-        // The receiver is gone only if the thread is, which the join tells.
+        // The receiver is gone only if the thread is, which the next line finds out.
         let _ = self.stop.send(());
-        self.thread.join().map_err(|_| Error::Died)
+        self.ended.recv_timeout(END_LIMIT).map_err(|_| Error::Died)
     }
 }
 
@@ -100,29 +120,7 @@ fn serve(
     stopped: oneshot::Receiver<()>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
-    let set_up = || {
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()?;
-        let context = runtime.enter();
-        let Sockets {
-            syns,
-            injector,
-            listener,
-            dns,
-        } = sockets;
-        let upstream = Rc::new(dns::Upstream::new());
-        let hold = Rc::new(hold::Hold::new(policy, injector, Rc::clone(&upstream))?);
-        let taps = (
-            hold::Tap::new(syns)?,
-            tokio::net::TcpListener::from_std(listener)?,
-            dns::Service::new(dns, upstream)?,
-        );
-        drop(context);
-        Ok((runtime, hold, taps))
-    };
-    let (runtime, hold, (syns, listener, dns)) = match set_up() {
+    let (runtime, tasks, judge) = match set_up(policy, sockets) {
         Ok(parts) => {
             started(Ok(()));
             parts
@@ -132,11 +130,54 @@ fn serve(
             return Denials::default();
         }
     };
-    let tasks = LocalSet::new();
-    tasks.spawn_local(hold::watch(Rc::clone(&hold), syns));
-    tasks.spawn_local(hold::accept(Rc::clone(&hold), listener));
-    tasks.spawn_local(dns.serve());
     // An error means that the handle is gone, which ends the gate as well.
     let _ = tasks.block_on(&runtime, stopped);
-    hold.take_denials()
+    judge.take_denials()
+}
+
+fn set_up(policy: Policy, sockets: Sockets) -> io::Result<(Runtime, LocalSet, Rc<Judge>)> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    let tasks = LocalSet::new();
+    let context = runtime.enter();
+
+    let Sockets {
+        v4,
+        v6,
+        injector,
+        speakers,
+    } = sockets;
+    let judge = Rc::new(Judge::new(policy)?);
+    let injector = Rc::new(injector);
+    let upstream = Rc::new(dns::Upstream::new(v6.is_some()));
+    let hold = Rc::new(hold::Hold::new(
+        Rc::clone(&judge),
+        Rc::clone(&injector),
+        Rc::clone(&upstream),
+    ));
+    let datagrams = Rc::new(udp::Datagrams::new(
+        Rc::clone(&judge),
+        Rc::clone(&injector),
+        speakers,
+    ));
+    let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), injector));
+    for Face {
+        syns,
+        listener,
+        dns,
+        datagrams: first,
+        echoes: requests,
+    } in iter::once(v4).chain(v6)
+    {
+        let listener = TcpListener::from_std(listener)?;
+        tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
+        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener));
+        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
+        tasks.spawn_local(udp::watch(Rc::clone(&datagrams), watch::watch(first)?));
+        tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
+    }
+    drop(context);
+    Ok((runtime, tasks, judge))
 }

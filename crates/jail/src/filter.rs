@@ -6,7 +6,9 @@
 //! * a TCP SYN without the gate's mark is dropped here; the gate has its copy, and sends
 //!   the packet again with the mark once the connection outside stands;
 //! * other TCP packets pass if they belong to a connection that the gate accepted;
-//! * DNS goes to the gate, whatever server it was meant for;
+//! * UDP goes to the gate: to the socket that speaks for the destination to this client,
+//!   if there is one, else to the one that takes first datagrams;
+//! * an ICMP echo request is dropped; the gate has its copy, and answers;
 //! * the rest is refused, so that nobody waits for an answer.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,7 +19,7 @@ use stockade_sys::{
     rtnl::LOOPBACK,
 };
 
-use crate::ADDRESS;
+use crate::{ADDRESS_V4, ADDRESS_V6};
 
 /// A privileged port, so that nothing inside can bind it, even for an instant.
 pub(crate) const LISTENER_PORT: u16 = 1;
@@ -26,38 +28,47 @@ pub(crate) const DNS_PORT: u16 = 53;
 pub(crate) fn ruleset() -> Ruleset {
     let rule = Rule::new;
     let to_loopback = || rule().ipv4().to_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8);
-    let to_own_address = || rule().ipv4().to_ipv4(ADDRESS, 32);
-    let outward_tcp = || rule().ipv4().tcp();
+    let to_own_v4 = || rule().ipv4().to_ipv4(ADDRESS_V4, 32);
+    let to_loopback_v6 = || rule().ipv6().to_ipv6(Ipv6Addr::LOCALHOST);
+    let to_own_v6 = || rule().ipv6().to_ipv6(ADDRESS_V6);
+    // The gate's ports are reached by way of the gate or not at all.
+    let at_listener = |to: Rule| to.tcp().to_port(LISTENER_PORT).refuse(Refusal::TcpReset);
+    let at_datagrams = |to: Rule| {
+        to.udp()
+            .to_port(LISTENER_PORT)
+            .refuse(Refusal::AdminProhibited)
+    };
     Ruleset {
         table: "stockade",
         chain: "arrival",
         rules: vec![
             rule().not_from_interface(LOOPBACK).drop(),
-            // The gate's listener is reached by way of the gate or not at all.
-            to_loopback()
-                .tcp()
-                .to_port(LISTENER_PORT)
-                .refuse(Refusal::TcpReset),
-            to_own_address()
-                .tcp()
-                .to_port(LISTENER_PORT)
-                .refuse(Refusal::TcpReset),
+            at_listener(to_loopback()),
+            at_listener(to_own_v4()),
+            at_listener(to_loopback_v6()),
+            at_listener(to_own_v6()),
+            at_datagrams(to_loopback()),
+            at_datagrams(to_own_v4()),
+            at_datagrams(to_loopback_v6()),
+            at_datagrams(to_own_v6()),
             to_loopback().accept(),
-            to_own_address().accept(),
-            rule().ipv6().to_ipv6(Ipv6Addr::LOCALHOST).accept(),
+            to_own_v4().accept(),
+            to_loopback_v6().accept(),
+            to_own_v6().accept(),
             // From here on, all is outward. The SYN comes before the socket match: that
             // one would find the listener itself for a SYN to the listener's port.
-            outward_tcp()
+            rule()
+                .tcp()
                 .syn()
                 .marked(PASS_MARK)
-                .to_listener_ipv4(LISTENER_PORT),
-            outward_tcp().syn().drop(),
-            outward_tcp().for_transparent_socket().accept(),
-            rule()
-                .ipv4()
-                .udp()
-                .to_port(DNS_PORT)
-                .to_listener_ipv4(DNS_PORT),
+                .to_listener(LISTENER_PORT),
+            rule().tcp().syn().drop(),
+            rule().tcp().for_transparent_socket().accept(),
+            rule().udp().to_port(DNS_PORT).to_listener(DNS_PORT),
+            rule().udp().for_transparent_socket().accept(),
+            rule().udp().to_listener(LISTENER_PORT),
+            rule().icmp_v4_echo_request().drop(),
+            rule().icmp_v6_echo_request().drop(),
             rule().refuse(Refusal::AdminProhibited),
         ],
     }

@@ -16,39 +16,64 @@
 mod advice;
 mod filter;
 mod plumbing;
+mod speakers;
 
 use std::{
     io,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, Ipv6Addr, TcpListener},
     sync::mpsc,
     thread,
 };
 
+pub use speakers::Speakers;
 use stockade_sys::{
     namespace::{self, Identity, UserNamespaceError},
-    packet::{Injector, SynTap},
+    packet::{EchoTap, Injector, SynTap},
     transparent::AnyAddressUdp,
 };
 
-/// The address of the agent's side. It is one that documentation reserves (RFC 5737),
-/// so that no device anywhere is shadowed by it.
-pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The addresses of the agent's side. They are ones that documentation reserves (RFC 5737,
+/// RFC 3849), so that no device anywhere is shadowed by them.
+pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 /// The name server that the agent's `resolv.conf` names. Nobody has this address: the
 /// gate answers queries to any address.
 pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
-/// The sockets that face the agent.
+/// What a jail is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether IPv6 leads anywhere. Without it, programs inside see at once that it does
+    /// not, and use IPv4.
+    pub ipv6: bool,
+}
+
+/// The sockets of one family that face the agent.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct Face {
     /// Copies of the agent's connection attempts.
     pub syns: SynTap,
-    /// The way back for attempts that were let through, and for refusals.
-    pub injector: Injector,
     /// Where attempts that were let through arrive as connections.
     pub listener: TcpListener,
-    /// Every DNS query of the agent, to whatever server.
+    /// Every DNS query by UDP, to whatever server.
     pub dns: AnyAddressUdp,
+    /// The first datagram of every other UDP flow.
+    pub datagrams: AnyAddressUdp,
+    /// Copies of the agent's echo requests.
+    pub echoes: EchoTap,
+}
+
+/// All sockets that face the agent.
+#[derive(Debug)]
+pub struct Sockets {
+    pub v4: Face,
+    /// None if IPv6 leads nowhere.
+    pub v6: Option<Face>,
+    /// The way back for attempts that were let through, and for refusals.
+    pub injector: Injector,
+    /// Sockets that can speak for any destination, as many as are wanted.
+    pub speakers: Speakers,
 }
 
 /// Why there is no jail. [`Error::fix`] says what to do about it.
@@ -104,19 +129,23 @@ impl Owner {
     ///
     /// # Errors
     /// If any step fails. Nothing of the jail is left then.
-    pub fn build(self) -> Result<(Jail, Sockets), Error> {
-        let (jobs, queue) = mpsc::channel::<Job>();
+    pub fn build(self, settings: Settings) -> Result<(Jail, Sockets), Error> {
+        let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
+        let speakers = Speakers::new(orders.clone());
         let thread = thread::Builder::new()
             .name("jail".to_owned())
             .spawn(move || {
-                let sockets = plumbing::build();
+                let sockets = plumbing::build(settings, speakers);
                 let failed = sockets.is_err();
                 if built.send(sockets).is_err() || failed {
                     return;
                 }
-                for job in queue {
-                    job();
+                for order in queue {
+                    match order {
+                        Order::Run(job) => job(),
+                        Order::End => return,
+                    }
                 }
             })
             .map_err(|error| Error::Plumbing {
@@ -124,22 +153,24 @@ impl Owner {
                 error,
             })?;
         let sockets = result.recv().map_err(|_| Error::Thread)??;
-        Ok((
-            Jail {
-                jobs: Some(jobs),
-                thread: Some(thread),
-            },
-            sockets,
-        ))
+        let jail = Jail {
+            orders,
+            thread: Some(thread),
+        };
+        Ok((jail, sockets))
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+/// What the jail thread is told.
+pub(crate) enum Order {
+    Run(Box<dyn FnOnce() + Send>),
+    End,
+}
 
 /// A running jail. Dropping it ends its thread, and with it the agent.
 #[derive(Debug)]
 pub struct Jail {
-    jobs: Option<mpsc::Sender<Job>>,
+    orders: mpsc::Sender<Order>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -154,19 +185,20 @@ impl Jail {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let (done, result) = mpsc::sync_channel(1);
-        let job: Job = Box::new(move || {
+        let job = move || {
             // The receiver waits below; it can only be gone together with this process.
             let _ = done.send(job());
-        });
-        let jobs = self.jobs.as_ref().ok_or(Error::Thread)?;
-        jobs.send(job).map_err(|_| Error::Thread)?;
+        };
+        let order = Order::Run(Box::new(job));
+        self.orders.send(order).map_err(|_| Error::Thread)?;
         result.recv().map_err(|_| Error::Thread)
     }
 }
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        self.jobs = None;
+        // If it is gone already, so much the better.
+        let _ = self.orders.send(Order::End);
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been printed already, and there is nothing to
             // clean up after it.

@@ -1,15 +1,19 @@
 //! Building J, in the jail thread: one straight sequence.
 
-use std::{io, net::IpAddr};
+use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
-    namespace,
-    packet::{Injector, SynTap},
+    namespace::{self, Identity},
+    packet::{EchoTap, Injector, SynTap},
     rtnl::{Device, LOOPBACK, Routing},
-    transparent::{self, AnyAddressUdp},
+    transparent::{self, AnyAddressUdp, Family},
 };
 
-use crate::{ADDRESS, Error, Sockets, filter};
+use crate::{
+    ADDRESS_V4, ADDRESS_V6, Error, Face, Settings, Sockets,
+    filter::{self, DNS_PORT, LISTENER_PORT},
+    speakers::Speakers,
+};
 
 /// Numbers of our own in a namespace of our own.
 const TABLE: u32 = 100;
@@ -20,32 +24,56 @@ const RULE_PRIORITY: u32 = 10;
 const DEVICE_INDEX: u32 = 100;
 const DEVICE_NAME: &str = "stockade0";
 
-pub(crate) fn build() -> Result<Sockets, Error> {
-    let own = IpAddr::V4(ADDRESS);
+pub(crate) fn build(settings: Settings, speakers: Speakers) -> Result<Sockets, Error> {
+    let addresses = [
+        Some(IpAddr::V4(ADDRESS_V4)),
+        settings.ipv6.then_some(ADDRESS_V6.into()),
+    ];
+    let addresses = || addresses.into_iter().flatten();
     namespace::enter_network_namespace().map_err(Error::NetworkNamespace)?;
 
     let mut routing = at("open a route socket", Routing::open())?;
     at("bring lo up", routing.set_up(LOOPBACK))?;
     let device = cosmetic_device(&mut routing)?;
-    at("set the address", routing.add_address(device, own))?;
+    for own in addresses() {
+        at("set the address", routing.add_address(device, own))?;
+    }
 
     // The filter comes before the routes: at no time is there a way without it.
     filter::ruleset().install().map_err(Error::Filter)?;
 
-    // Sockets before routes, too, so that the listener's port is taken.
-    let sockets = Sockets {
+    // Sockets before routes, too, so that the gate's ports are taken.
+    let v4 = face(ADDRESS_V4.into())?;
+    let v6 = settings.ipv6.then(|| face(ADDRESS_V6.into())).transpose()?;
+    let injector = at("open raw sockets", Injector::open())?;
+
+    permit_ping();
+
+    for own in addresses() {
+        at("add the route", routing.add_everything_is_local(TABLE, own))?;
+        at("add the rule", routing.add_rule(own, RULE_PRIORITY, TABLE))?;
+    }
+    Ok(Sockets {
+        v4,
+        v6,
+        injector,
+        speakers,
+    })
+}
+
+fn face(own: IpAddr) -> Result<Face, Error> {
+    let family = Family::of(own);
+    let udp = |port| AnyAddressUdp::bind(family, port);
+    Ok(Face {
         listener: at(
             "listen for connections",
-            transparent::listen_ipv4(filter::LISTENER_PORT),
+            transparent::listen(family, LISTENER_PORT),
         )?,
-        dns: at("listen for DNS", AnyAddressUdp::bind_ipv4(filter::DNS_PORT))?,
-        syns: at("tap connection attempts", SynTap::open(ADDRESS))?,
-        injector: at("open a raw socket", Injector::open())?,
-    };
-
-    at("add the route", routing.add_everything_is_local(TABLE, own))?;
-    at("add the rule", routing.add_rule(own, RULE_PRIORITY, TABLE))?;
-    Ok(sockets)
+        dns: at("listen for DNS", udp(DNS_PORT))?,
+        datagrams: at("listen for datagrams", udp(LISTENER_PORT))?,
+        syns: at("tap connection attempts", SynTap::open(own))?,
+        echoes: at("tap echo requests", EchoTap::open(own))?,
+    })
 }
 
 /// A device that carries the address, so that programs which look for one believe that
@@ -60,6 +88,16 @@ fn cosmetic_device(routing: &mut Routing) -> Result<u32, Error> {
         }
     }
     Ok(LOOPBACK)
+}
+
+/// Lets programs inside have ping sockets. Only a convenience: where `/proc/sys` is read-only
+/// `ping` fails at once, with an error of its own.
+fn permit_ping() {
+    let gid = Identity::current().gid;
+    let _ = fs::write(
+        "/proc/sys/net/ipv4/ping_group_range",
+        format!("{gid} {gid}"),
+    );
 }
 
 fn at<T>(step: &'static str, result: io::Result<T>) -> Result<T, Error> {

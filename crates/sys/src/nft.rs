@@ -180,6 +180,22 @@ impl Rule {
     }
 
     #[must_use]
+    pub fn icmp_v4_echo_request(self) -> Self {
+        self.ipv4()
+            .meta_is(16, &[1])
+            .load(Base::Transport, 0, 1)
+            .equals(&[8])
+    }
+
+    #[must_use]
+    pub fn icmp_v6_echo_request(self) -> Self {
+        self.ipv6()
+            .meta_is(16, &[58])
+            .load(Base::Transport, 0, 1)
+            .equals(&[128])
+    }
+
+    #[must_use]
     pub fn marked(self, mark: u32) -> Self {
         self.meta_is(3, &mark.to_ne_bytes())
     }
@@ -242,15 +258,18 @@ impl Rule {
         })
     }
 
-    /// Hands an IPv4 packet to the transparent socket that listens at `port`.
+    /// Hands the packet to the transparent socket of its family that listens at `port`;
+    /// presupposes [`Rule::tcp`] or [`Rule::udp`].
     #[must_use]
-    pub fn to_listener_ipv4(self, port: u16) -> Self {
+    pub fn to_listener(self, port: u16) -> Self {
+        const EITHER_FAMILY: u32 = 0;
         self.with("immediate", |m| {
             m.attribute_be32(1, REGISTER)
                 .nested(2, |data| data.attribute(DATA_VALUE, &port.to_be_bytes()))
         })
         .with("tproxy", |m| {
-            m.attribute_be32(1, 2).attribute_be32(3, REGISTER)
+            m.attribute_be32(1, EITHER_FAMILY)
+                .attribute_be32(3, REGISTER)
         })
         .accept()
     }

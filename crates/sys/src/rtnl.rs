@@ -20,11 +20,16 @@ const NEWRULE: u16 = 32;
 const IFF_UP: u32 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_AF_SPEC: u16 = 26;
+const AF_INET6: u16 = 10;
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const IFA_F_NODAD: u8 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
@@ -112,6 +117,18 @@ impl Routing {
             })
         });
         self.change(message)?;
+        // Without a link-local address there is one address less that is the jail's own. A
+        // kernel without IPv6 refuses, and has none anyway.
+        let _ = self.change(
+            Message::new(NEWLINK, REQUEST | ACK, &interface(index, 0)).nested(
+                IFLA_AF_SPEC,
+                |families| {
+                    families.nested(AF_INET6, |v6| {
+                        v6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE])
+                    })
+                },
+            ),
+        );
         // Only now: one end of a pair cannot be up before the other exists.
         if device == Device::VethPair {
             self.set_up(index + 1)?;
@@ -125,7 +142,8 @@ impl Routing {
     /// If the kernel refuses.
     pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let (family, length, bytes) = parts(address);
-        let mut fixed = vec![family, length, 0, 0];
+        // In IPv6 the kernel would first ask the link whether somebody has it already.
+        let mut fixed = vec![family, length, IFA_F_NODAD, 0];
         fixed.extend_from_slice(&index.to_ne_bytes());
         self.change(
             Message::new(NEWADDR, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)

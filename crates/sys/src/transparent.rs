@@ -4,36 +4,100 @@
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
-    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
 
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt,
-    sockopt::Ipv4OrigDstAddr,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage,
+    recvmsg, sendmsg, setsockopt,
+    sockopt::{Ipv4OrigDstAddr, Ipv6OrigDstAddr},
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// A listener at `port` to which the packet filter may hand connections to any IPv4
-/// address: `local_addr()` of an accepted one is where its client wanted to go.
+/// The two families that the jail speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() {
+            Self::V4
+        } else {
+            Self::V6
+        }
+    }
+
+    #[must_use]
+    pub fn unspecified(self) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::UNSPECIFIED.into(),
+            Self::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
+
+    fn domain(self) -> Domain {
+        match self {
+            Self::V4 => Domain::IPV4,
+            Self::V6 => Domain::IPV6,
+        }
+    }
+}
+
+/// A listener at `port` to which the packet filter may hand connections to any address of
+/// the family: `local_addr()` of an accepted one is where its client wanted to go.
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn listen_ipv4(port: u16) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::IPV4,
-        Type::STREAM.nonblocking(),
-        Some(Protocol::TCP),
-    )?;
-    socket.set_ip_transparent_v4(true)?;
-    socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+pub fn listen(family: Family, port: u16) -> io::Result<TcpListener> {
+    let socket = transparent(family, Type::STREAM, Protocol::TCP)?;
+    socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
     // The kernel cuts it to net.core.somaxconn.
     socket.listen(4096)?;
     Ok(socket.into())
 }
 
-/// A UDP socket at `port` to which the packet filter may hand datagrams to any IPv4
-/// address, and which answers from the address that the client wrote to.
+/// An unbound UDP socket that may be bound to any address of the family.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn unbound_udp(family: Family) -> io::Result<Unbound> {
+    let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
+    // Several clients may talk to one destination, each through a socket of its own.
+    socket.set_reuse_address(true)?;
+    Ok(Unbound { family, socket })
+}
+
+/// See [`unbound_udp`].
+#[derive(Debug)]
+pub struct Unbound {
+    family: Family,
+    socket: Socket,
+}
+
+impl Unbound {
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Makes the socket speak for `destination` to `client`, and to no other.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn impersonate(self, destination: SocketAddr, client: SocketAddr) -> io::Result<UdpSocket> {
+        self.socket.bind(&destination.into())?;
+        self.socket.connect(&client.into())?;
+        Ok(self.socket.into())
+    }
+}
+
+/// A UDP socket at `port` to which the packet filter may hand datagrams to any address of
+/// its family, and which answers from the address that the client wrote to.
 #[derive(Debug)]
 pub struct AnyAddressUdp(Socket);
 
@@ -41,19 +105,21 @@ pub struct AnyAddressUdp(Socket);
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub length: usize,
-    pub client: SocketAddrV4,
+    pub client: SocketAddr,
     /// Where the client sent it.
-    pub destination: SocketAddrV4,
+    pub destination: SocketAddr,
 }
 
 impl AnyAddressUdp {
     /// # Errors
     /// If the kernel refuses.
-    pub fn bind_ipv4(port: u16) -> io::Result<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-        socket.set_ip_transparent_v4(true)?;
-        setsockopt(&socket, Ipv4OrigDstAddr, &true)?;
-        socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+    pub fn bind(family: Family, port: u16) -> io::Result<Self> {
+        let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
+        match family {
+            Family::V4 => setsockopt(&socket, Ipv4OrigDstAddr, &true)?,
+            Family::V6 => setsockopt(&socket, Ipv6OrigDstAddr, &true)?,
+        }
+        socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
         Ok(Self(socket))
     }
 
@@ -63,25 +129,33 @@ impl AnyAddressUdp {
     /// # Errors
     /// Those of recvmsg(2), `WouldBlock` included.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        let mut control = nix::cmsg_space!(libc::sockaddr_in);
+        let mut control = nix::cmsg_space!(libc::sockaddr_in6);
         let mut slices = [IoSliceMut::new(buffer)];
-        let message = recvmsg::<SockaddrIn>(
+        let message = recvmsg::<SockaddrStorage>(
             self.0.as_raw_fd(),
             &mut slices,
             Some(&mut control),
             MsgFlags::empty(),
         )?;
         let destination = message.cmsgs()?.find_map(|control| match control {
-            ControlMessageOwned::Ipv4OrigDstAddr(address) => Some(SockaddrIn::from(address)),
+            ControlMessageOwned::Ipv4OrigDstAddr(address) => {
+                Some(SocketAddr::V4(SockaddrIn::from(address).into()))
+            }
+            ControlMessageOwned::Ipv6OrigDstAddr(address) => {
+                Some(SocketAddr::V6(SockaddrIn6::from(address).into()))
+            }
             _ => None,
         });
-        let (Some(client), Some(destination)) = (message.address, destination) else {
+        let (Some(client), Some(destination)) = (
+            message.address.as_ref().and_then(socket_address),
+            destination,
+        ) else {
             return Ok(None);
         };
         Ok(Some(Arrival {
             length: message.bytes,
-            client: client.into(),
-            destination: destination.into(),
+            client,
+            destination,
         }))
     }
 
@@ -89,20 +163,35 @@ impl AnyAddressUdp {
     ///
     /// # Errors
     /// Those of sendmsg(2), `WouldBlock` included.
-    pub fn send(&self, datagram: &[u8], client: SocketAddrV4, from: Ipv4Addr) -> io::Result<()> {
-        let source = libc::in_pktinfo {
-            ipi_ifindex: 0,
-            ipi_spec_dst: libc::in_addr {
-                s_addr: u32::from(from).to_be(),
-            },
-            ipi_addr: libc::in_addr { s_addr: 0 },
+    pub fn send(&self, datagram: &[u8], client: SocketAddr, from: IpAddr) -> io::Result<()> {
+        let (source4, source6);
+        let source = match from {
+            IpAddr::V4(from) => {
+                source4 = libc::in_pktinfo {
+                    ipi_ifindex: 0,
+                    ipi_spec_dst: libc::in_addr {
+                        s_addr: u32::from(from).to_be(),
+                    },
+                    ipi_addr: libc::in_addr { s_addr: 0 },
+                };
+                ControlMessage::Ipv4PacketInfo(&source4)
+            }
+            IpAddr::V6(from) => {
+                source6 = libc::in6_pktinfo {
+                    ipi6_addr: libc::in6_addr {
+                        s6_addr: from.octets(),
+                    },
+                    ipi6_ifindex: 0,
+                };
+                ControlMessage::Ipv6PacketInfo(&source6)
+            }
         };
         sendmsg(
             self.0.as_raw_fd(),
             &[IoSlice::new(datagram)],
-            &[ControlMessage::Ipv4PacketInfo(&source)],
+            &[source],
             MsgFlags::empty(),
-            Some(&SockaddrIn::from(client)),
+            Some(&SockaddrStorage::from(client)),
         )?;
         Ok(())
     }
@@ -118,4 +207,24 @@ impl AsFd for AnyAddressUdp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+fn transparent(family: Family, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    let socket = Socket::new(family.domain(), kind.nonblocking(), Some(protocol))?;
+    match family {
+        Family::V4 => socket.set_ip_transparent_v4(true)?,
+        Family::V6 => {
+            // Each family has a socket of its own.
+            socket.set_only_v6(true)?;
+            socket.set_ip_transparent_v6(true)?;
+        }
+    }
+    Ok(socket)
+}
+
+fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    if let Some(address) = address.as_sockaddr_in() {
+        return Some(SocketAddr::V4((*address).into()));
+    }
+    Some(SocketAddr::V6((*address.as_sockaddr_in6()?).into()))
 }

@@ -4,7 +4,10 @@ use std::{io, os::fd::AsRawFd};
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::{packet::SynTap, transparent::AnyAddressUdp};
+use crate::{
+    packet::{EchoTap, SynTap},
+    transparent::AnyAddressUdp,
+};
 
 /// A type that owns one descriptor, the same from its making to its end.
 ///
@@ -13,11 +16,13 @@ use crate::{packet::SynTap, transparent::AnyAddressUdp};
 pub trait Steady: AsRawFd + sealed::Sealed {}
 
 impl Steady for SynTap {}
+impl Steady for EchoTap {}
 impl Steady for AnyAddressUdp {}
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::SynTap {}
+    impl Sealed for super::EchoTap {}
     impl Sealed for super::AnyAddressUdp {}
 }
 

@@ -1,0 +1,144 @@
+//! ICMP echo: `ping` from inside.
+//!
+//! A request that may pass is sent by a ping socket of the host, where the host lets its
+//! users have one (`net.ipv4.ping_group_range`); the answer goes back as a packet in the
+//! destination's name. A flow is one identifier of one client to one destination.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, hash_map::Entry},
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket},
+    rc::Rc,
+    time::Duration,
+};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use stockade_policy::Flow;
+use stockade_sys::packet::{EchoTap, Injector};
+use stockade_wire::packet::{Echo, Unreachable};
+use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
+
+use crate::{
+    judge::Judge,
+    told::unreachable,
+    udp::{INPUT, receive_now, send_now},
+};
+
+const FLOW_LIMIT: usize = 256;
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
+const LARGEST: usize = 65_535;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    client: IpAddr,
+    destination: IpAddr,
+    identifier: u16,
+}
+
+#[derive(Debug)]
+pub(crate) struct Echoes {
+    judge: Rc<Judge>,
+    injector: Rc<Injector>,
+    flows: RefCell<HashMap<Key, Rc<UdpSocket>>>,
+}
+
+impl Echoes {
+    pub(crate) fn new(judge: Rc<Judge>, injector: Rc<Injector>) -> Self {
+        Self {
+            judge,
+            injector,
+            flows: RefCell::default(),
+        }
+    }
+
+    fn arrived(self: &Rc<Self>, packet: &[u8]) {
+        let Ok(echo) = Echo::parse(packet) else {
+            return;
+        };
+        let key = Key {
+            client: echo.source(),
+            destination: echo.destination(),
+            identifier: echo.identifier(),
+        };
+        let sent = self.socket(key, packet).and_then(|socket| {
+            send_now(&socket, echo.message()).map_err(|error| unreachable(&error))
+        });
+        if let Err(why) = sent {
+            self.inject(&echo.unreachable(why), key.client);
+        }
+    }
+
+    /// The flow's socket; a new flow is judged first.
+    fn socket(self: &Rc<Self>, key: Key, packet: &[u8]) -> Result<Rc<UdpSocket>, Unreachable> {
+        let mut flows = self.flows.borrow_mut();
+        let full = flows.len() >= FLOW_LIMIT;
+        match flows.entry(key) {
+            Entry::Occupied(known) => Ok(Rc::clone(known.get())),
+            Entry::Vacant(vacant) => {
+                self.judge.judge(Flow::echo(key.destination))?;
+                if full {
+                    return Err(Unreachable::Host);
+                }
+                let socket = ping_socket(key.destination).map_err(|error| unreachable(&error))?;
+                let socket = Rc::new(UdpSocket::from_std(socket).map_err(|_| Unreachable::Host)?);
+                vacant.insert(Rc::clone(&socket));
+                spawn_local(carry(
+                    Rc::clone(self),
+                    key,
+                    Rc::clone(&socket),
+                    packet.to_vec(),
+                ));
+                Ok(socket)
+            }
+        }
+    }
+
+    /// Lost if the jail's kernel does not take it now, as on any network.
+    fn inject(&self, packet: &[u8], client: IpAddr) {
+        let _ = self.injector.send(packet, client);
+    }
+}
+
+pub(crate) async fn watch(echoes: Rc<Echoes>, tap: AsyncFd<EchoTap>) {
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let Ok(mut ready) = tap.readable().await else {
+            return;
+        };
+        if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
+            echoes.arrived(buffer.get(..length).unwrap_or_default());
+        }
+    }
+}
+
+/// Brings the answers of one flow home until none have come for a while.
+async fn carry(echoes: Rc<Echoes>, key: Key, socket: Rc<UdpSocket>, request: Vec<u8>) {
+    let mut buffer = vec![0; LARGEST];
+    while let Ok(Ok(_)) = timeout(IDLE_LIMIT, socket.ready(INPUT)).await {
+        let Ok(echo) = Echo::parse(&request) else {
+            break;
+        };
+        let answer = match receive_now(&socket, &mut buffer) {
+            Ok((length, _)) => echo.reply(buffer.get(..length).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(error) => Some(echo.unreachable(unreachable(&error))),
+        };
+        if let Some(answer) = answer {
+            echoes.inject(&answer, key.client);
+        }
+    }
+    echoes.flows.borrow_mut().remove(&key);
+}
+
+/// It is no UDP socket, but one for datagrams all the same, which is all that is asked of
+/// it here.
+fn ping_socket(destination: IpAddr) -> io::Result<StdUdpSocket> {
+    let (domain, protocol) = match destination {
+        IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+        IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+    };
+    let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(protocol))?;
+    socket.connect(&SocketAddr::new(destination, 0).into())?;
+    Ok(socket.into())
+}

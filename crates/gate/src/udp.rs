@@ -1,0 +1,301 @@
+//! UDP flows.
+//!
+//! A flow is a pair of connected sockets. The one in the jail speaks for the destination
+//! to one client; the one outside is connected to the destination, so that only its answers
+//! come in, and has the client's own source port where that is free (some protocols write
+//! the port into their messages). The first datagram of a flow arrives at a socket that
+//! takes any; the kernel gives the following ones to the flow's own.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    io,
+    net::{SocketAddr, UdpSocket as StdUdpSocket},
+    rc::Rc,
+    time::Duration,
+};
+
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Protocol, Socket, Type};
+use stockade_jail::Speakers;
+use stockade_policy::Flow;
+use stockade_sys::{
+    packet::Injector,
+    transparent::{AnyAddressUdp, Family},
+};
+use stockade_wire::packet::{Unreachable, udp_unreachable};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    net::UdpSocket,
+    sync::Notify,
+    task::spawn_local,
+    time::{Instant, sleep_until},
+};
+
+use crate::{ends::Ends, judge::Judge, told::unreachable};
+
+const FLOW_LIMIT: usize = 4096;
+/// How many flows are looked at to find one that makes room for another.
+const EVICTION_SAMPLE: usize = 16;
+const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
+const IDLE_ANSWERED: Duration = Duration::from_secs(180);
+/// Datagrams moved in one go before others get their turn.
+const BATCH: usize = 32;
+const LARGEST: usize = 65_535;
+/// An ICMP error shows as an error only, without anything to read.
+pub(crate) const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);
+
+thread_local! {
+    /// Datagrams stay here only between a receive and the send that follows.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; LARGEST].into_boxed_slice());
+}
+
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    judge: Rc<Judge>,
+    injector: Rc<Injector>,
+    speakers: RefCell<Speakers>,
+    flows: RefCell<HashMap<Ends, Rc<Pair>>>,
+}
+
+/// The two sockets of a flow.
+#[derive(Debug)]
+struct Pair {
+    near: UdpSocket,
+    far: UdpSocket,
+    used: Cell<Instant>,
+    answered: Cell<bool>,
+    evicted: Notify,
+}
+
+impl Datagrams {
+    pub(crate) fn new(judge: Rc<Judge>, injector: Rc<Injector>, speakers: Speakers) -> Self {
+        Self {
+            judge,
+            injector,
+            speakers: RefCell::new(speakers),
+            flows: RefCell::default(),
+        }
+    }
+
+    /// A datagram has come that the kernel knew no flow for.
+    fn arrived(self: &Rc<Self>, ends: Ends, datagram: &[u8]) {
+        // Several may be sent before the flow's own socket stands.
+        let known = self.flows.borrow().get(&ends).cloned();
+        let pair = match known {
+            Some(pair) => pair,
+            None => match self.open(ends) {
+                Ok(pair) => pair,
+                Err(why) => return self.refuse(ends, datagram.len(), why),
+            },
+        };
+        if let Err(error) = send_now(&pair.far, datagram) {
+            self.failed_outside(ends, datagram.len(), &error);
+        }
+    }
+
+    fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
+        let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
+        self.judge.judge(flow)?;
+        self.make_room();
+        let pair = Rc::new(self.pair(ends).map_err(|error| unreachable(&error))?);
+        self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
+        spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair)));
+        Ok(pair)
+    }
+
+    fn pair(&self, ends: Ends) -> io::Result<Pair> {
+        let far = outward(ends)?;
+        let speaker = self
+            .speakers
+            .borrow_mut()
+            .take(Family::of(ends.destination.ip()))?;
+        let near = speaker.impersonate(ends.destination, ends.client)?;
+        Ok(Pair {
+            near: UdpSocket::from_std(near)?,
+            far: UdpSocket::from_std(far)?,
+            used: Cell::new(Instant::now()),
+            answered: Cell::new(false),
+            evicted: Notify::new(),
+        })
+    }
+
+    /// When there are too many flows, one of those that nobody answered goes, else the one
+    /// that has been idle longest: of a sample, so that a flood costs the same per datagram
+    /// however many flows there are.
+    fn make_room(&self) {
+        let mut flows = self.flows.borrow_mut();
+        if flows.len() < FLOW_LIMIT {
+            return;
+        }
+        let sample = flows.iter().take(EVICTION_SAMPLE);
+        let victim = sample.min_by_key(|(_, pair)| (pair.answered.get(), pair.used.get()));
+        if let Some((&ends, pair)) = victim {
+            pair.evicted.notify_one();
+            flows.remove(&ends);
+        }
+    }
+
+    fn failed_outside(&self, ends: Ends, length: usize, error: &io::Error) {
+        // A full buffer loses datagrams, as on any network.
+        if error.kind() != io::ErrorKind::WouldBlock {
+            self.refuse(ends, length, unreachable(error));
+        }
+    }
+
+    fn refuse(&self, ends: Ends, length: usize, why: Unreachable) {
+        if let Some(packet) = udp_unreachable(ends.client, ends.destination, length, why) {
+            // Lost if the jail's kernel does not take it now.
+            let _ = self.injector.send(&packet, ends.client.ip());
+        }
+    }
+}
+
+pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: AsyncFd<AnyAddressUdp>) {
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let Ok(mut ready) = socket.readable().await else {
+            return;
+        };
+        let received = ready.try_io(|socket| socket.get_ref().receive(&mut buffer));
+        if let Ok(Ok(Some(arrival))) = received {
+            let ends = Ends {
+                client: arrival.client,
+                destination: arrival.destination,
+            };
+            datagrams.arrived(ends, buffer.get(..arrival.length).unwrap_or_default());
+        }
+    }
+}
+
+/// The life of a flow.
+async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>) {
+    loop {
+        let limit = if pair.answered.get() {
+            IDLE_ANSWERED
+        } else {
+            IDLE_UNANSWERED
+        };
+        tokio::select! {
+            ready = pair.near.ready(INPUT) => {
+                // An error of the inner socket: the client is gone.
+                if ready.is_err() || pair.outward(&datagrams, ends).await.is_err() {
+                    break;
+                }
+            }
+            ready = pair.far.ready(INPUT) => {
+                if ready.is_err() {
+                    break;
+                }
+                pair.inward(&datagrams, ends);
+            }
+            () = pair.evicted.notified() => return,
+            () = sleep_until(pair.used.get() + limit) => {
+                if pair.used.get().elapsed() >= limit {
+                    break;
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    datagrams.flows.borrow_mut().remove(&ends);
+}
+
+impl Pair {
+    async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<()> {
+        self.used.set(Instant::now());
+        for _ in 0..BATCH {
+            let Some((sent, datagram)) = self.one_outward()? else {
+                return Ok(());
+            };
+            let sent = match sent {
+                // The host's network is slower than the agent: wait, as the agent's own
+                // call would have done. What it sends meanwhile queues up before us.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.far.send(&datagram).await.map(|_| ())
+                }
+                sent => sent,
+            };
+            if let Err(error) = sent {
+                datagrams.failed_outside(ends, datagram.len(), &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves one datagram, if there is one. Gives it back where it could not be sent.
+    fn one_outward(&self) -> io::Result<Option<(io::Result<()>, Vec<u8>)>> {
+        BUFFER.with_borrow_mut(|buffer| {
+            let length = match receive_now(&self.near, buffer) {
+                Ok((length, _)) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let datagram = &buffer[..length];
+            Ok(Some(match send_now(&self.far, datagram) {
+                Ok(()) => (Ok(()), Vec::new()),
+                Err(error) => (Err(error), datagram.to_vec()),
+            }))
+        })
+    }
+
+    /// What cannot be delivered inside is lost; the client's end shows when it is gone.
+    fn inward(&self, datagrams: &Datagrams, ends: Ends) {
+        BUFFER.with_borrow_mut(|buffer| {
+            for _ in 0..BATCH {
+                match receive_now(&self.far, buffer) {
+                    // Before it was connected the socket heard anybody.
+                    Ok((_, from)) if from != Some(ends.destination) => {}
+                    Ok((length, _)) => {
+                        self.used.set(Instant::now());
+                        self.answered.set(true);
+                        let _ = send_now(&self.near, &buffer[..length]);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Err(error) => return datagrams.failed_outside(ends, 0, &error),
+                }
+            }
+        });
+    }
+}
+
+/// Sends without asking the event loop first, which knows nothing yet of a new socket.
+pub(crate) fn send_now(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
+    rustix::net::send(socket, datagram, SendFlags::empty())?;
+    Ok(())
+}
+
+/// A datagram, or an error that an ICMP message brought, if one is there.
+pub(crate) fn receive_now(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Option<SocketAddr>)> {
+    let mut receive = || {
+        let (length, _, from) = rustix::net::recvfrom(socket, &mut *buffer, RecvFlags::empty())?;
+        Ok((length, from.and_then(|from| from.try_into().ok())))
+    };
+    // One kind of readiness at a time: asked for both, tokio finds neither.
+    match socket.try_io(Interest::READABLE, &mut receive) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            socket.try_io(Interest::ERROR, receive)
+        }
+        received => received,
+    }
+}
+
+/// A socket of the host that is connected to the flow's destination.
+fn outward(ends: Ends) -> io::Result<StdUdpSocket> {
+    let domain = Domain::for_address(ends.destination);
+    let unspecified = Family::of(ends.destination.ip()).unspecified();
+    let open = || Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP));
+    let mut socket = open()?;
+    // One client may talk to many destinations, each through a socket of its own with the
+    // same port. A program of the host that did not agree to share its port keeps it.
+    socket.set_reuse_address(true)?;
+    let wanted = SocketAddr::new(unspecified, ends.client.port());
+    if socket.bind(&wanted.into()).is_err() {
+        socket = open()?;
+    }
+    socket.connect(&ends.destination.into())?;
+    Ok(socket.into())
+}

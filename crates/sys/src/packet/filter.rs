@@ -1,0 +1,171 @@
+//! Classic BPF programs over a packet that starts at its IP header.
+//!
+//! They only spare the gate the packets that do not concern it; what passes is parsed
+//! with care. Not passing a packet that matters would only leave it unanswered.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use socket2::SockFilter;
+
+const LOAD_WORD: u16 = 0x20;
+const LOAD_HALF: u16 = 0x28;
+const LOAD_BYTE: u16 = 0x30;
+const LOAD_BYTE_INDEXED: u16 = 0x50;
+const LOAD_X_HEADER_LENGTH: u16 = 0xb1;
+const AND: u16 = 0x54;
+const JUMP_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// Where a program finds the packet's mark.
+const MARK: u32 = 0xffff_f000 + 20;
+const TAKE: u32 = 0xffff;
+const TCP: u32 = 6;
+/// FIN, SYN, RST and ACK, of which a SYN has only its own.
+const FLAGS: u32 = 0b1_0111;
+const SYN: u32 = 0b0_0010;
+
+/// Where an instruction leads to, besides the next one.
+enum Next {
+    Go,
+    IgnoreUnless,
+    IgnoreIf,
+    /// Over as many instructions, if the comparison holds.
+    SkipIf(u8),
+    /// The same, if it does not hold.
+    SkipUnless(u8),
+}
+use Next::{Go, IgnoreIf, IgnoreUnless, SkipIf, SkipUnless};
+
+type Steps = Vec<(u16, u32, Next)>;
+
+/// An unmarked first fragment of a TCP SYN to neither 127.0.0.0/8 nor `own`.
+pub(super) fn foreign_syn_v4(own: Ipv4Addr, mark: u32) -> Vec<SockFilter> {
+    let mut steps = unmarked(mark);
+    steps.extend(first_of_protocol_v4(TCP));
+    steps.extend([
+        (LOAD_BYTE_INDEXED, 13, Go),
+        (AND, FLAGS, Go),
+        (JUMP_EQUAL, SYN, IgnoreUnless),
+    ]);
+    steps.extend(foreign_v4(own));
+    assemble(steps)
+}
+
+/// A first fragment of an echo request to neither 127.0.0.0/8 nor `own`.
+pub(super) fn foreign_echo_v4(own: Ipv4Addr) -> Vec<SockFilter> {
+    const ICMP: u32 = 1;
+    const ECHO_REQUEST: u32 = 8;
+    let mut steps = first_of_protocol_v4(ICMP);
+    steps.push((LOAD_BYTE_INDEXED, 0, Go));
+    steps.push((JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless));
+    steps.extend(foreign_v4(own));
+    assemble(steps)
+}
+
+/// An unmarked TCP SYN, or a packet with an extension header that could hold one, to
+/// neither ::1 nor `own`.
+pub(super) fn foreign_syn_v6(own: Ipv6Addr, mark: u32) -> Vec<SockFilter> {
+    const HOP_BY_HOP: u32 = 0;
+    const ROUTING: u32 = 43;
+    const DESTINATION: u32 = 60;
+    let mut steps = unmarked(mark);
+    steps.extend([
+        (LOAD_BYTE, 6, Go),
+        (JUMP_EQUAL, HOP_BY_HOP, SkipIf(6)),
+        (JUMP_EQUAL, ROUTING, SkipIf(5)),
+        (JUMP_EQUAL, DESTINATION, SkipIf(4)),
+        (JUMP_EQUAL, TCP, IgnoreUnless),
+        (LOAD_BYTE, 40 + 13, Go),
+        (AND, FLAGS, Go),
+        (JUMP_EQUAL, SYN, IgnoreUnless),
+    ]);
+    steps.extend(foreign_v6(own));
+    assemble(steps)
+}
+
+/// An echo request without extension headers to neither ::1 nor `own`.
+pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
+    const ICMPV6: u32 = 58;
+    const ECHO_REQUEST: u32 = 128;
+    let mut steps = vec![
+        (LOAD_BYTE, 6, Go),
+        (JUMP_EQUAL, ICMPV6, IgnoreUnless),
+        (LOAD_BYTE, 40, Go),
+        (JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless),
+    ];
+    steps.extend(foreign_v6(own));
+    assemble(steps)
+}
+
+fn unmarked(mark: u32) -> Steps {
+    vec![(LOAD_WORD, MARK, Go), (JUMP_EQUAL, mark, IgnoreIf)]
+}
+
+/// Leaves the length of the IP header in the index register.
+fn first_of_protocol_v4(protocol: u32) -> Steps {
+    vec![
+        (LOAD_BYTE, 9, Go),
+        (JUMP_EQUAL, protocol, IgnoreUnless),
+        (LOAD_HALF, 6, Go),
+        (AND, 0x1fff, Go),
+        (JUMP_EQUAL, 0, IgnoreUnless),
+        (LOAD_X_HEADER_LENGTH, 0, Go),
+    ]
+}
+
+fn foreign_v4(own: Ipv4Addr) -> Steps {
+    vec![
+        (LOAD_WORD, 16, Go),
+        (JUMP_EQUAL, u32::from(own), IgnoreIf),
+        (AND, 0xff00_0000, Go),
+        (JUMP_EQUAL, 0x7f00_0000, IgnoreIf),
+    ]
+}
+
+fn foreign_v6(own: Ipv6Addr) -> Steps {
+    let mut steps = Vec::new();
+    for address in [Ipv6Addr::LOCALHOST, own] {
+        // Word by word: the first that differs ends the comparison.
+        for (word, offset, left) in words(address) {
+            steps.push((LOAD_WORD, offset, Go));
+            steps.push(match left {
+                0 => (JUMP_EQUAL, word, IgnoreIf),
+                _ => (JUMP_EQUAL, word, SkipUnless(2 * left)),
+            });
+        }
+    }
+    steps
+}
+
+/// The words of a destination address, where they stand, and how many follow.
+fn words(address: Ipv6Addr) -> [(u32, u32, u8); 4] {
+    let [a, b, c, d, e, f, g, h] = address.segments().map(u32::from);
+    [
+        (a << 16 | b, 24, 3),
+        (c << 16 | d, 28, 2),
+        (e << 16 | f, 32, 1),
+        (g << 16 | h, 36, 0),
+    ]
+}
+
+/// Adds the two ends and turns the ways into distances.
+fn assemble(mut steps: Steps) -> Vec<SockFilter> {
+    steps.push((RETURN, TAKE, Go));
+    let ignore = steps.len();
+    steps.push((RETURN, 0, Go));
+    steps
+        .into_iter()
+        .enumerate()
+        .map(|(at, (code, operand, next))| {
+            let to_ignore = u8::try_from(ignore.saturating_sub(at + 1)).unwrap_or(u8::MAX);
+            let (if_true, if_false) = match next {
+                Go => (0, 0),
+                IgnoreUnless => (0, to_ignore),
+                IgnoreIf => (to_ignore, 0),
+                SkipIf(distance) => (distance, 0),
+                SkipUnless(distance) => (0, distance),
+            };
+            SockFilter::new(code, if_true, if_false, operand)
+        })
+        .collect()
+}

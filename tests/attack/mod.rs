@@ -1,0 +1,1 @@
+//! What a program inside must not be able to do.

@@ -1,0 +1,3 @@
+//! What works inside as it does outside.
+
+mod smoke;
