@@ -1,1 +1,60 @@
-//! wall
+//! The wall: what the command sees of the machine, and how it is run there.
+//!
+//! # Theory of operation
+//! Data goes one way, and each step has a type, so that a wrong order does not compile:
+//!
+//! ```text
+//! Facts::gather   reads the machine: the only input
+//! Plan::build     pure: facts + configuration -> steps, each with its reason, or a refusal
+//! Plan::prepare   opens what the plan needs: descriptors, the control socket
+//! Launch::spawn   starts bubblewrap, on the thread whose network the command shall have
+//! Running::supervise   waits, forwards signals, shares the terminal -> Outcome
+//! ```
+//!
+//! Bubblewrap carries the plan out and then becomes the *inner stage* ([`Inner`]): this
+//! same program, as process 1 of the sandbox. Bubblewrap's exit code alone could not say
+//! whether the command failed or bubblewrap did, nor whether the command stopped, nor
+//! could it take orders. The inner stage starts the command, reports what becomes of it,
+//! and passes signals on; when the warden dies, the control socket closes, the inner
+//! stage exits, and the kernel kills everything inside.
+//!
+//! ```text
+//!  caller's process group │ a group of its own       │ a group of its own
+//!  warden ────────────────┼─► bwrap ─► inner (pid 1) ─┼─► command ─► …
+//!         ◄──── control socket ────────►              │
+//! ```
+//!
+//! The three process groups are the reason why `kill(0, …)` inside reaches nobody
+//! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
+//! not its keeper. See [`supervise`](Running::supervise) for who has the terminal when.
+
+mod arguments;
+mod bubblewrap;
+mod control;
+mod env;
+mod error;
+mod facts;
+mod inner;
+mod job;
+mod launch;
+mod limits;
+mod outcome;
+mod plan;
+mod signals;
+mod supervise;
+mod system;
+mod terminal;
+mod workspace;
+
+pub use bubblewrap::Bubblewrap;
+pub use env::Variable;
+pub use error::Error;
+pub use facts::{EtcSecret, Facts, Place, Procfs, ResolvConf, SystemForm, SystemPlace};
+pub use inner::Inner;
+pub use launch::{CommandLine, Launch};
+pub use limits::{Limit, Resource};
+pub use outcome::{FAILED, NotFound, Outcome};
+pub use plan::{Config, Isolation, Operation, Plan, Step};
+pub use signals::Signals;
+pub use supervise::Running;
+pub use workspace::Refusal;

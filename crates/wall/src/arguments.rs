@@ -1,0 +1,199 @@
+//! The plan in bubblewrap's language.
+//!
+//! The result goes to bubblewrap through a descriptor, each argument ended by NUL: any
+//! byte that can be in a path or a variable can be in an argument, and nothing shows in
+//! the process list.
+
+use std::{
+    ffi::OsStr,
+    io,
+    os::{fd::RawFd, unix::ffi::OsStrExt},
+};
+
+use crate::plan::{Isolation, Operation, Plan};
+
+/// Bubblewrap's options for `plan`. For each file that the plan brings along, `provide`
+/// makes a descriptor from which bubblewrap will read the contents.
+pub(crate) fn arguments(
+    plan: &Plan,
+    provide: impl FnMut(&str) -> io::Result<RawFd>,
+) -> io::Result<Vec<u8>> {
+    let mut writer = Writer {
+        bytes: Vec::new(),
+        provide,
+    };
+    for (isolation, _) in &plan.isolation {
+        writer.options(isolation_options(*isolation));
+    }
+    for step in &plan.files {
+        writer.operation(&step.operation)?;
+    }
+    writer.option("--clearenv");
+    for variable in &plan.environment {
+        writer.option("--setenv");
+        writer.raw(&variable.name);
+        writer.raw(&variable.value);
+    }
+    writer.option("--chdir");
+    writer.raw(&plan.working_directory);
+    // The inner stage is process 1 itself: bubblewrap's own reaper would only be in the
+    // way, since it hides stops from us.
+    writer.option("--as-pid-1");
+    Ok(writer.bytes)
+}
+
+fn isolation_options(isolation: Isolation) -> &'static [&'static str] {
+    match isolation {
+        Isolation::Users => &["--unshare-user"],
+        Isolation::Processes => &["--unshare-pid"],
+        Isolation::Ipc => &["--unshare-ipc"],
+        Isolation::HostName => &["--unshare-uts"],
+        Isolation::Cgroups => &["--unshare-cgroup-try"],
+        Isolation::Capabilities => &["--cap-drop", "ALL"],
+        Isolation::DiesWithWarden => &["--die-with-parent"],
+    }
+}
+
+struct Writer<F> {
+    bytes: Vec<u8>,
+    provide: F,
+}
+
+impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
+    fn raw(&mut self, argument: impl AsRef<OsStr>) {
+        self.bytes.extend(argument.as_ref().as_bytes());
+        self.bytes.push(0);
+    }
+
+    fn option(&mut self, option: &str) {
+        self.raw(option);
+    }
+
+    fn options(&mut self, options: &[&str]) {
+        for option in options {
+            self.option(option);
+        }
+    }
+
+    fn permissions(&mut self, mode: u32) {
+        self.options(&["--perms", &format!("{mode:04o}")]);
+    }
+
+    fn operation(&mut self, operation: &Operation) -> io::Result<()> {
+        match operation {
+            Operation::ReadOnly { source, at } => {
+                self.option("--ro-bind");
+                self.raw(source);
+                self.raw(at);
+            }
+            Operation::Writable { source, at } => {
+                self.option("--bind");
+                self.raw(source);
+                self.raw(at);
+            }
+            Operation::Link { text, at } => {
+                self.option("--symlink");
+                self.raw(text);
+                self.raw(at);
+            }
+            Operation::Empty { at, mode } => {
+                self.permissions(*mode);
+                self.option("--tmpfs");
+                self.raw(at);
+            }
+            Operation::Text { at, text } => {
+                let fd = (self.provide)(text)?;
+                self.permissions(0o444);
+                self.options(&["--ro-bind-data", &fd.to_string()]);
+                self.raw(at);
+            }
+            // A device that is bound without leave to use devices cannot be opened.
+            Operation::HiddenFile { at } => {
+                self.options(&["--ro-bind", "/dev/null"]);
+                self.raw(at);
+            }
+            Operation::HiddenDirectory { at } => {
+                self.permissions(0o000);
+                self.option("--tmpfs");
+                self.raw(at);
+                self.option("--remount-ro");
+                self.raw(at);
+            }
+            Operation::Devices { at } => {
+                self.option("--dev");
+                self.raw(at);
+            }
+            Operation::Processes { at } => {
+                self.option("--proc");
+                self.raw(at);
+            }
+            Operation::Freeze { at } => {
+                self.option("--remount-ro");
+                self.raw(at);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, facts::tests::facts};
+
+    fn split(bytes: &[u8]) -> Vec<String> {
+        let (last, rest) = bytes.split_last().unwrap();
+        assert_eq!(*last, 0);
+        rest.split(|byte| *byte == 0)
+            .map(|argument| String::from_utf8(argument.to_vec()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn paths_and_values_pass_byte_by_byte() {
+        let mut facts = facts();
+        facts.workspace = "/home/ada/a\nb --bind / /".into();
+        facts.current_directory = facts.workspace.clone();
+        facts.environment = vec![("LANG".into(), "".into())];
+        let plan = Plan::build(&Config::default(), &facts).unwrap();
+        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let has = |wanted: &[&str]| arguments.windows(wanted.len()).any(|w| w == wanted);
+        let workspace = "/home/ada/a\nb --bind / /";
+        assert!(has(&["--bind", workspace, workspace]), "{arguments:?}");
+        assert!(has(&["--chdir", workspace]));
+        assert!(has(&["--setenv", "LANG", ""]));
+    }
+
+    #[test]
+    fn files_are_handed_over_by_descriptor() {
+        let config = Config {
+            resolv_conf: Some("nameserver 192.0.2.53\n".into()),
+        };
+        let plan = Plan::build(&config, &facts()).unwrap();
+        let mut provided = Vec::new();
+        let bytes = arguments(&plan, |text| {
+            provided.push(text.to_owned());
+            Ok(9)
+        });
+        let arguments = split(&bytes.unwrap());
+        assert_eq!(provided, ["nameserver 192.0.2.53\n"]);
+        let wanted = ["--perms", "0444", "--ro-bind-data", "9", "/etc/resolv.conf"];
+        assert!(arguments.windows(5).any(|window| window == wanted));
+    }
+
+    #[test]
+    fn the_network_stays_the_starting_threads() {
+        let plan = Plan::build(&Config::default(), &facts()).unwrap();
+        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+        assert!(!has("--unshare-net") && !has("--unshare-all"));
+        for wanted in [
+            "--unshare-user",
+            "--unshare-pid",
+            "--die-with-parent",
+            "--as-pid-1",
+        ] {
+            assert!(has(wanted), "{wanted}");
+        }
+    }
+}

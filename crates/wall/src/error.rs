@@ -1,0 +1,104 @@
+//! Why a launch was refused or a session was lost. Every message says what, why, and the
+//! smallest fix.
+
+use std::{io, path::PathBuf, process::ExitStatus};
+
+use crate::workspace::Refusal;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    // The caller's surroundings.
+    #[error("HOME is not set, so it is not known what to hide: set it to your home directory")]
+    HomeUnset,
+    #[error("HOME is {0:?}, which is not an absolute path: set it to your home directory")]
+    HomeRelative(PathBuf),
+    #[error(
+        "HOME is {path:?}, which is not a usable directory ({error}): create it or correct HOME"
+    )]
+    HomeUnusable {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error(
+        "HOME is {0:?}, which holds a part of the system that has to stay visible: \
+         set HOME to a directory of its own"
+    )]
+    HomeIsSystem(PathBuf),
+    #[error(
+        "the current directory cannot be determined ({0}): \
+         it may have been deleted; change to a directory that exists"
+    )]
+    CurrentDirectoryGone(#[source] io::Error),
+    #[error(
+        "the workspace {path:?} is not a usable directory ({error}): create it or name another"
+    )]
+    WorkspaceUnusable {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error(
+        "{path:?} cannot be the workspace, because it {refusal}: \
+         change to the directory of one project"
+    )]
+    WorkspaceRefused { path: PathBuf, refusal: Refusal },
+    #[error(
+        "there is no file {0:?} that the sandbox's own resolv.conf could be laid over: \
+         create it, empty if need be"
+    )]
+    NoResolvConf(PathBuf),
+    #[error(
+        "this program's own file cannot be found ({error}): \
+         it may have been replaced by an update; try again"
+    )]
+    OwnExecutable {
+        #[source]
+        error: io::Error,
+    },
+    #[error("reading {path}: {error}")]
+    Read {
+        path: &'static str,
+        #[source]
+        error: io::Error,
+    },
+
+    // Bubblewrap.
+    #[error(
+        "bubblewrap is not installed (looked for {looked_for}): \
+         install the package `bubblewrap` of your distribution"
+    )]
+    BubblewrapMissing { looked_for: String },
+    #[error(
+        "{path:?} is bubblewrap {found}, but 0.8.0 or newer is needed: \
+         update the package `bubblewrap`"
+    )]
+    BubblewrapTooOld { path: PathBuf, found: String },
+    #[error("{path:?} does not tell its version ({why}): reinstall the package `bubblewrap`")]
+    BubblewrapUnusable { path: PathBuf, why: String },
+    #[error(
+        "bubblewrap could not build the sandbox ({0}): \
+         its own message, above, says which step failed"
+    )]
+    BubblewrapFailed(ExitStatus),
+
+    // The session.
+    #[error("preparing the sandbox: {what}: {error}")]
+    Prepare {
+        what: &'static str,
+        #[source]
+        error: io::Error,
+    },
+    #[error("starting the command: {step}: {error}")]
+    Start {
+        step: &'static str,
+        #[source]
+        error: io::Error,
+    },
+    #[error("the sandbox was killed from outside ({0}): the fate of the command is not known")]
+    SandboxLost(ExitStatus),
+    #[error("the sandbox sent a message that makes no sense, and was killed")]
+    Nonsense,
+    #[error("watching over the command: {0}")]
+    Supervise(#[source] io::Error),
+}

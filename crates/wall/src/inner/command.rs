@@ -1,0 +1,118 @@
+//! Starting the command.
+//!
+//! The child tells through a pipe what went wrong before it became the command. The pipe
+//! closes on exec, so its silent end is the news of success.
+
+use std::{
+    ffi::{CStr, CString},
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    fs::{Access, AtFlags},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, WaitOptions, getpid},
+};
+use stockade_sys::{process, signals};
+
+use super::syscalls;
+use crate::{
+    control::{Failure, Report, Start},
+    outcome::FAILED,
+    terminal::Terminal,
+};
+
+/// What failed, and why.
+struct Refused(Failure, io::Error);
+
+/// Starts the command, as the leader of a process group of its own. Returns when it has
+/// become the command.
+pub(super) fn start(command: &[CString], start: &Start) -> Result<Pid, Report> {
+    let failed = |error: io::Error| Report::Failed {
+        what: Failure::Fork,
+        errno: error.raw_os_error().unwrap_or_default(),
+    };
+    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let pid = process::fork(|| {
+        let Refused(what, error) = become_command(command, start);
+        tell(teller.try_clone(), what, &error);
+        FAILED
+    })
+    .map_err(failed)?;
+    drop(teller);
+
+    let mut message = Vec::new();
+    // An unreadable pipe tells nothing; then the child's end will be the news.
+    let _ = File::from(news).read_to_end(&mut message);
+    match decode(&message) {
+        None => Ok(pid),
+        Some(report) => {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+            Err(report)
+        }
+    }
+}
+
+fn tell(teller: io::Result<OwnedFd>, what: Failure, error: &io::Error) {
+    if let Ok(teller) = teller {
+        let mut message = vec![what.tag()];
+        message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
+        let _ = File::from(teller).write_all(&message);
+    }
+}
+
+fn decode(message: &[u8]) -> Option<Report> {
+    let (tag, errno) = message.split_first()?;
+    Some(Report::Failed {
+        what: Failure::from_tag(*tag)?,
+        errno: i32::from_ne_bytes(errno.try_into().ok()?),
+    })
+}
+
+/// Turns this process, a child of the inner stage, into the command.
+fn become_command(command: &[CString], start: &Start) -> Refused {
+    // Its own group: `kill(0, …)` reaches the processes of the command and no others.
+    let _ = rustix::process::setpgid(None, None);
+    // The terminal before anything can read from it. All job control signals are blocked
+    // here, as in the inner stage.
+    if start.foreground
+        && let Some(terminal) = Terminal::controlling()
+    {
+        terminal.give_to(getpid());
+    }
+    for limit in &start.limits {
+        if let Err(error) = limit.apply() {
+            return Refused(Failure::Limits, error.into());
+        }
+    }
+    // Nothing but the standard three: the pipe above goes with exec, too.
+    if let Err(error) = process::close_others_on_exec() {
+        return Refused(Failure::Descriptors, error);
+    }
+    if let Err(error) = syscalls::install() {
+        return Refused(Failure::Filter, error);
+    }
+    signals::reset_dispositions(start.ignored);
+    // Last, since a signal that waits may end us here: as it would have the command.
+    if let Err(error) = signals::set_mask(start.blocked) {
+        return Refused(Failure::Signals, error);
+    }
+    let error = process::exec(command);
+    let what = match error.kind() {
+        io::ErrorKind::NotFound if command.first().is_some_and(|path| exists(path)) => {
+            // The program is there; what it needs (an interpreter, a loader) is not.
+            Failure::NotExecutable
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
+        _ => Failure::NotExecutable,
+    };
+    Refused(what, error)
+}
+
+/// Whether a program named by a path exists. (One named without a slash was searched for.)
+fn exists(program: &CStr) -> bool {
+    program.to_bytes().contains(&b'/')
+        && rustix::fs::accessat(rustix::fs::CWD, program, Access::EXISTS, AtFlags::empty()).is_ok()
+}

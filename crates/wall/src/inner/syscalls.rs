@@ -1,0 +1,38 @@
+//! System calls that the command is refused, each with its reason.
+//!
+//! The table is for calls that no namespace or permission contains. Whatever is not in
+//! it is allowed: programs of all kinds run inside, and a call that is refused without
+//! need breaks some of them. `stockade_sys::seccomp` adds the guards against the other
+//! system call tables.
+
+use std::io;
+
+use stockade_sys::seccomp::{Filter, IOCTL, Refusal};
+
+/// Fakes input to the terminal: after the command has ended, or from the background, the
+/// caller's shell would run what was "typed".
+const TIOCSTI: u32 = 0x5412;
+
+/// On a Linux console, pastes the selection, which is the same thing.
+const TIOCLINUX: u32 = 0x541c;
+
+const REFUSED: &[Refusal] = &[
+    Refusal {
+        call: IOCTL,
+        argument: 1,
+        value: TIOCSTI,
+        reason: "types into the caller's terminal",
+    },
+    Refusal {
+        call: IOCTL,
+        argument: 1,
+        value: TIOCLINUX,
+        reason: "pastes into the caller's terminal",
+    },
+];
+
+/// Binds this process, and what it becomes, to the table.
+pub(super) fn install() -> io::Result<()> {
+    Filter::new(REFUSED)?.install()?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Who has the terminal.
+//!
+//! The terminal listens to one process group at a time, its *foreground*. The caller's
+//! shell gives it to the warden's group; the command has a group of its own. So the
+//! warden does towards the command what a shell does towards a job:
+//!
+//! - It **lends** the foreground: at the start, if the command's input and output both
+//!   are the terminal; otherwise when the command asks for it, by being stopped for using
+//!   the terminal from the background. (In `stockade run -- git log | less` it is `less`
+//!   that needs the terminal; the command never asks.)
+//! - When the command **stops**, the warden takes the foreground back and stops its own
+//!   group in the same way, which is what the shell waits for.
+//! - When the shell **continues** the warden, the warden continues the command, and lends
+//!   the foreground again if the shell gave it to the warden.
+//! - At the **end** the foreground is the warden's again. If a signal killed the command,
+//!   it had no chance to put the terminal's modes in order: they are put back, as shells
+//!   do.
+
+use std::io;
+
+use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
+
+use crate::terminal::{self, Terminal};
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    terminal: Option<Terminal>,
+    /// The command is one that uses the terminal.
+    wants_terminal: bool,
+    /// The command's group has the foreground, from us.
+    lent: bool,
+}
+
+/// What has to follow when the command has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterStop {
+    /// It only wanted the terminal, which is free: let it have that and continue.
+    Lend,
+    /// The whole job stops.
+    Suspend,
+}
+
+impl Job {
+    /// The job as it is before the command starts.
+    pub(crate) fn new() -> Self {
+        let terminal = Terminal::controlling();
+        let is_interactive = terminal.is_some()
+            && terminal::is_controlling(rustix::stdio::stdin())
+            && terminal::is_controlling(rustix::stdio::stdout());
+        Self {
+            terminal,
+            wants_terminal: is_interactive,
+            lent: false,
+        }
+    }
+
+    /// Whether the command's group is to be given the foreground as it starts or
+    /// continues now. If so, it counts as lent.
+    pub(crate) fn lend(&mut self) -> bool {
+        let free = self.terminal.as_ref().is_some_and(Terminal::is_ours);
+        let lend = self.wants_terminal && free;
+        self.lent |= lend;
+        lend
+    }
+
+    /// The command was stopped by `signal`.
+    pub(crate) fn stopped(&mut self, signal: Signal) -> AfterStop {
+        let asks_for_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
+        if asks_for_terminal {
+            self.wants_terminal = true;
+            if !self.lent && self.terminal.as_ref().is_some_and(Terminal::is_ours) {
+                return AfterStop::Lend;
+            }
+        }
+        self.take_back();
+        AfterStop::Suspend
+    }
+
+    /// Stops ourselves as the command was stopped, and returns when we are continued, or
+    /// at once if nobody would continue us. Says whether we did stop.
+    pub(crate) fn suspend(&self, signal: Signal) -> io::Result<bool> {
+        // Where the terminal stops jobs it stops all of them: the other processes of a
+        // pipeline, or the script that called us. Elsewhere only the command stopped.
+        let by_terminal = signal != Signal::STOP && self.terminal.is_some();
+        let whom = if by_terminal {
+            Recipient::OwnGroup
+        } else {
+            Recipient::Process(rustix::process::getpid())
+        };
+        let before = signals::set_mask(signals::block(SignalSet::EMPTY)?.without(signal))?;
+        let sent = signals::send(signal, whom);
+        // Here we are stopped, and go on when a SIGCONT came. Being blocked, it still
+        // waits to be read. Without one, nothing stopped us: the kernel does not stop a
+        // group that has no shell to continue it.
+        signals::set_mask(before)?;
+        sent?;
+        Ok(signals::pending()?.contains(Signal::CONT))
+    }
+
+    /// The command has ended, or was ended by a signal.
+    pub(crate) fn ended(&mut self, by_signal: bool) {
+        self.take_back();
+        if let Some(terminal) = &self.terminal
+            && by_signal
+            && terminal.is_ours()
+        {
+            terminal.restore_modes();
+        }
+    }
+
+    fn take_back(&mut self) {
+        if let Some(terminal) = &self.terminal
+            && self.lent
+        {
+            terminal.take();
+        }
+        self.lent = false;
+    }
+}

@@ -1,0 +1,120 @@
+//! What became of the command, and the exit code that says so.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use stockade_sys::signals::Signal;
+
+/// The exit code for everything that is Stockade's fault, not the command's.
+pub const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const KILLED: u8 = 128;
+
+/// What became of the command.
+#[derive(Debug)]
+pub enum Outcome {
+    Exited(u8),
+    Killed(Signal),
+    NotFound(NotFound),
+    NotExecutable { program: OsString, error: io::Error },
+}
+
+/// A program that does not exist inside.
+#[derive(Debug)]
+pub struct NotFound {
+    pub program: OsString,
+    /// Where it is outside, if it is.
+    pub outside: Option<PathBuf>,
+}
+
+impl Outcome {
+    /// The exit code, by the customs of shells.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Exited(code) => *code,
+            Self::Killed(signal) => KILLED + signal.number(),
+            Self::NotFound(_) => NOT_FOUND,
+            Self::NotExecutable { .. } => NOT_EXECUTABLE,
+        }
+    }
+
+    /// What to tell the user, beyond the exit code.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            Self::Exited(_) | Self::Killed(_) => None,
+            Self::NotFound(missing) => Some(missing.to_string()),
+            Self::NotExecutable { program, error } => {
+                Some(format!("{program:?} cannot be executed: {error}"))
+            }
+        }
+    }
+}
+
+impl NotFound {
+    /// Looks whether the program is hidden, or nowhere.
+    pub(crate) fn look_outside(program: &OsStr) -> Self {
+        let is_path = program.as_encoded_bytes().contains(&b'/');
+        let outside = if is_path {
+            Some(PathBuf::from(program)).filter(|path| path.exists())
+        } else {
+            env::var_os("PATH").and_then(|path| find(program, &path))
+        };
+        Self {
+            program: program.to_owned(),
+            outside,
+        }
+    }
+}
+
+fn find(program: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
+    env::split_paths(search_path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = Path::new(&self.program);
+        match &self.outside {
+            None => write!(f, "{program:?} was not found"),
+            Some(path) => write!(
+                f,
+                "{program:?} was not found: outside it is {path:?}, \
+                 which is not visible in the sandbox"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_follow_the_customs_of_shells() {
+        assert_eq!(Outcome::Exited(3).exit_code(), 3);
+        assert_eq!(Outcome::Killed(Signal::TERM).exit_code(), 143);
+        let missing = NotFound::look_outside(OsStr::new("no-such-program-anywhere"));
+        assert_eq!(missing.outside, None);
+        assert_eq!(Outcome::NotFound(missing).exit_code(), 127);
+    }
+
+    #[test]
+    fn a_hidden_program_is_told_from_one_that_does_not_exist() {
+        let found = NotFound::look_outside(OsStr::new("/bin/sh"));
+        assert_eq!(found.outside, Some("/bin/sh".into()));
+        assert!(found.to_string().contains("not visible"));
+        assert_eq!(
+            find(OsStr::new("sh"), OsStr::new("relative:/bin")),
+            Some("/bin/sh".into())
+        );
+    }
+}

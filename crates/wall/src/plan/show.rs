@@ -1,0 +1,122 @@
+//! The plan as text, for people to audit.
+
+use std::{fmt, path::Path};
+
+use super::{Isolation, Operation, Plan};
+use crate::limits::Resource;
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "files (later lines cover earlier ones)")?;
+        for step in &self.files {
+            line(f, &step.operation.to_string(), step.reason)?;
+        }
+        writeln!(f, "environment")?;
+        for variable in &self.environment {
+            let name = variable.name.display();
+            let assignment = format!("{name}={:?}", variable.value);
+            line(f, &assignment, variable.reason)?;
+        }
+        writeln!(f, "apart from the host")?;
+        for (isolation, reason) in &self.isolation {
+            line(f, isolation.name(), reason)?;
+        }
+        writeln!(f, "limits")?;
+        for (limit, reason) in &self.limits {
+            let name = match limit.resource {
+                Resource::Core => "core dump",
+                Resource::OpenFiles => "open files",
+            };
+            let value = limit
+                .soft
+                .map_or("unlimited".to_owned(), |value| value.to_string());
+            line(f, &format!("{name}: {value}"), reason)?;
+        }
+        let start = format!("in {}", Shown(&self.working_directory));
+        writeln!(f, "start")?;
+        line(
+            f,
+            &start,
+            "the current directory, if it is in the workspace",
+        )
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, what: &str, reason: &str) -> fmt::Result {
+    writeln!(f, "  {what:<56}  {reason}")
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly { source, at } if source == at => {
+                write!(f, "read-only   {}", Shown(at))
+            }
+            Self::ReadOnly { source, at } => {
+                write!(f, "read-only   {} = {}", Shown(at), Shown(source))
+            }
+            Self::Writable { source, at } if source == at => {
+                write!(f, "writable    {}", Shown(at))
+            }
+            Self::Writable { source, at } => {
+                write!(f, "writable    {} = {}", Shown(at), Shown(source))
+            }
+            Self::Link { text, at } => write!(f, "link        {} -> {}", Shown(at), Shown(text)),
+            Self::Empty { at, mode } => write!(f, "empty       {} ({mode:04o})", Shown(at)),
+            Self::Text { at, text } => write!(f, "text        {} {text:?}", Shown(at)),
+            Self::HiddenFile { at } | Self::HiddenDirectory { at } => {
+                write!(f, "hidden      {}", Shown(at))
+            }
+            Self::Devices { at } => write!(f, "devices     {}", Shown(at)),
+            Self::Processes { at } => write!(f, "processes   {}", Shown(at)),
+            Self::Freeze { at } => write!(f, "frozen      {}", Shown(at)),
+        }
+    }
+}
+
+impl Isolation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Users => "users",
+            Self::Processes => "processes",
+            Self::Ipc => "shared memory",
+            Self::HostName => "host name",
+            Self::Cgroups => "control groups",
+            Self::Capabilities => "capabilities",
+            Self::DiesWithWarden => "life",
+        }
+    }
+}
+
+/// A path without its control characters, which could rewrite the reader's terminal.
+struct Shown<'a>(&'a Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.0.to_string_lossy();
+        if path.chars().any(char::is_control) {
+            write!(f, "{path:?}")
+        } else {
+            f.write_str(&path)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Plan, facts::tests::facts};
+
+    #[test]
+    fn every_line_carries_its_reason_and_no_control_character() {
+        let mut facts = facts();
+        facts.workspace = "/home/ada/pro\x1b[2Jject\n".into();
+        let text = Plan::build(&Config::default(), &facts).unwrap().to_string();
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+        assert!(text.contains("read-only   /usr"), "{text}");
+        assert!(text.contains("the workspace"), "{text}");
+        for line in text.lines().filter(|line| line.starts_with("  ")) {
+            let columns = line.trim_start().split("  ").filter(|c| !c.is_empty());
+            assert!(columns.count() >= 2, "no reason: {line:?}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The warden's watch over a running command.
+//!
+//! One thread waits for three things: signals to the warden, reports from the inner
+//! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
+//! what the terminal, the shell or another process wanted of it.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    process::{Child, ExitStatus},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use stockade_sys::signals::{Received, Signal};
+
+use crate::{
+    control::{Control, Failure, Heard, Order, Report, Target},
+    error::Error,
+    job::{AfterStop, Job},
+    outcome::{NotFound, Outcome},
+    signals::{Signals, is_for_groups, is_request_to_end},
+};
+
+/// A sandbox that runs. Dropping it kills everything inside.
+#[derive(Debug)]
+pub struct Running {
+    bubblewrap: Child,
+    /// Readable when bubblewrap has ended.
+    end: OwnedFd,
+    control: Control,
+    signals: Signals,
+    job: Job,
+    program: OsString,
+    state: State,
+    /// The command is stopped, as far as we know, and so are or were we.
+    is_stopped: bool,
+    /// The command was told to stop, by the terminal or by kill(2), and has not yet.
+    is_asked_to_stop: bool,
+}
+
+/// How far the command has come, as told by the inner stage.
+#[derive(Debug)]
+enum State {
+    /// Bubblewrap builds the sandbox.
+    Building,
+    /// The inner stage has taken over.
+    Running,
+    /// Nothing more is expected but the end of bubblewrap.
+    Over(Result<Outcome, Error>),
+}
+
+impl Running {
+    pub(crate) fn new(
+        mut bubblewrap: Child,
+        control: Control,
+        signals: Signals,
+        job: Job,
+        program: OsString,
+    ) -> Result<Self, Error> {
+        // The child is not waited for yet, so the number is still its own.
+        let end = i32::try_from(bubblewrap.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(Errno::SRCH)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        match end {
+            Ok(end) => Ok(Self {
+                bubblewrap,
+                end,
+                control,
+                signals,
+                job,
+                program,
+                state: State::Building,
+                is_stopped: false,
+                is_asked_to_stop: false,
+            }),
+            Err(error) => {
+                kill(&mut bubblewrap);
+                let what = "a descriptor of bubblewrap";
+                let error = error.into();
+                Err(Error::Prepare { what, error })
+            }
+        }
+    }
+
+    /// Waits for the command to end, and passes on what happens in the meantime. When it
+    /// returns, no process of the sandbox is left, and the terminal is the caller's.
+    ///
+    /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
+    /// that was started after [`Signals::block`].
+    ///
+    /// # Errors
+    /// If the sandbox could not be built, or was lost.
+    pub fn supervise(mut self) -> Result<Outcome, Error> {
+        let watched = self.watch();
+        kill(&mut self.bubblewrap);
+        let result = match watched {
+            Ok(status) => self.result(status),
+            Err(error) => Err(Error::Supervise(error)),
+        };
+        let finished = matches!(result, Ok(Outcome::Exited(_)));
+        self.job.ended(!finished);
+        result
+    }
+
+    /// Until bubblewrap has ended.
+    fn watch(&mut self) -> io::Result<ExitStatus> {
+        let mut inner_is_there = true;
+        loop {
+            let (signalled, spoken, ended) = self.wait(inner_is_there)?;
+            // Before the signals: who has seen the command run may signal it at once.
+            // And before looking at the end: the last report comes just before it.
+            if inner_is_there && (spoken || signalled || ended) {
+                inner_is_there = self.hear()?;
+            }
+            if signalled {
+                while let Some(received) = self.signals.next()? {
+                    self.signal(received)?;
+                }
+            }
+            if ended {
+                return self.bubblewrap.wait();
+            }
+        }
+    }
+
+    /// Which of the three has something: signals, reports, the end.
+    fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool, bool)> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
+        ];
+        let count = if inner_is_there { 3 } else { 2 };
+        match poll(&mut fds[..count], None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [signals, end, control] = fds.map(|fd| !fd.revents().is_empty());
+        Ok((signals, control, end))
+    }
+
+    /// Hears all that the inner stage has said. Says whether it is still there.
+    fn hear(&mut self) -> io::Result<bool> {
+        loop {
+            match self.control.hear_report()? {
+                Heard::Message(report) => self.report(report)?,
+                Heard::Silence => return Ok(true),
+                Heard::Gone => return Ok(false),
+                Heard::Nonsense => {
+                    self.state = State::Over(Err(Error::Nonsense));
+                    kill(&mut self.bubblewrap);
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) -> io::Result<()> {
+        match (&self.state, report) {
+            (State::Over(_), _) => {}
+            (_, Report::Ready) => self.state = State::Running,
+            (_, Report::Stopped(signal)) => self.stopped(signal)?,
+            (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
+            (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
+            (_, Report::Failed { what, errno }) => {
+                self.state = State::Over(self.failed(what, errno));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, what: Failure, errno: i32) -> Result<Outcome, Error> {
+        let error = io::Error::from_raw_os_error(errno);
+        let step = match what {
+            Failure::NotFound => {
+                return Ok(Outcome::NotFound(NotFound::look_outside(&self.program)));
+            }
+            Failure::NotExecutable => {
+                let program = self.program.clone();
+                return Ok(Outcome::NotExecutable { program, error });
+            }
+            Failure::Fork => "making a process for it",
+            Failure::Limits => "setting its limits",
+            Failure::Filter => "installing the system call filter",
+            Failure::Descriptors => "closing descriptors",
+            Failure::Signals => "restoring its signals",
+        };
+        Err(Error::Start { step, error })
+    }
+
+    fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+        self.is_stopped = true;
+        // A command that was just stopped for want of the terminal cannot stop again.
+        let signal = if std::mem::take(&mut self.is_asked_to_stop) {
+            Signal::TSTP
+        } else {
+            signal
+        };
+        match self.job.stopped(signal) {
+            AfterStop::Lend => {
+                self.resume();
+                Ok(())
+            }
+            AfterStop::Suspend => self.suspend(signal),
+        }
+    }
+
+    fn suspend(&mut self, signal: Signal) -> io::Result<()> {
+        // If we did stop, the SIGCONT that ended it is read next, and resumes.
+        if !self.job.suspend(signal)? {
+            self.resume();
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self) {
+        self.is_stopped = false;
+        let foreground = self.job.lend();
+        self.order(&Order::Continue { foreground });
+    }
+
+    /// A signal came for the warden, which means the command.
+    fn signal(&mut self, received: Received) -> io::Result<()> {
+        let signal = received.signal;
+        match (&self.state, signal) {
+            (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
+            (_, Signal::CONT) => self.resume(),
+            // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
+            // then takes back: the command still lies stopped, and cannot stop again.
+            (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
+            // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
+            (State::Building, signal)
+                if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
+            {
+                self.state = State::Over(Ok(Outcome::Killed(signal)));
+                kill(&mut self.bubblewrap);
+            }
+            _ => {
+                self.is_asked_to_stop |= signal == Signal::TSTP;
+                let target = if is_for_groups(received) {
+                    Target::Group
+                } else {
+                    Target::Command
+                };
+                self.order(&Order::Signal { signal, target });
+            }
+        }
+        Ok(())
+    }
+
+    /// An order that cannot be sent is lost: the inner stage is gone, whose end is seen
+    /// elsewhere, or does not read, and then it would not obey either.
+    fn order(&self, order: &Order) {
+        let _ = self.control.order(order);
+    }
+
+    /// What to make of it all, now that bubblewrap has ended.
+    fn result(&mut self, status: ExitStatus) -> Result<Outcome, Error> {
+        match std::mem::replace(&mut self.state, State::Running) {
+            State::Over(result) => result,
+            State::Building => Err(Error::BubblewrapFailed(status)),
+            State::Running => Err(Error::SandboxLost(status)),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        kill(&mut self.bubblewrap);
+    }
+}
+
+/// Ends bubblewrap, and with it the sandbox. Fails only if it has ended already.
+fn kill(bubblewrap: &mut Child) {
+    let _ = bubblewrap.kill();
+    let _ = bubblewrap.wait();
+}

@@ -1,0 +1,186 @@
+//! A hostile command tries to get at what is outside (F7 to F9).
+
+use std::{fs, process::Command};
+
+use crate::support::{Caller, WALLED, is_root, output, run};
+
+/// Runs `inner` from a script that is the leader of its process group and tells of every
+/// SIGUSR1 that reaches it.
+fn listening(caller: &Caller, inner: &str) -> String {
+    use std::os::unix::process::CommandExt;
+    let mut command = caller.command("bash");
+    let script = format!("trap 'echo reached' USR1; {inner}; echo end");
+    command.process_group(0).args(["-c", &script, WALLED]);
+    output(command)
+}
+
+#[test]
+fn signals_to_the_own_process_group_stay_inside() {
+    let caller = Caller::new();
+    let attack = "bash -c 'trap \"\" USR1; kill -USR1 0'";
+    // Positive controls: the signal is heard without a sandbox; and a process namespace
+    // alone does not stop it.
+    assert_eq!(listening(&caller, attack), "reached\nend\n");
+    let bare = format!("bwrap --unshare-all --ro-bind / / --proc /proc {attack}");
+    assert_eq!(listening(&caller, &bare), "reached\nend\n");
+
+    assert_eq!(listening(&caller, &format!("\"$0\" -- {attack}")), "end\n");
+}
+
+#[test]
+fn outer_processes_can_neither_be_seen_nor_signalled() {
+    let caller = Caller::new();
+    let mut victim = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = victim.id();
+    let probe = format!("kill -0 {pid} || test -e /proc/{pid} && echo reached");
+    // Positive control: outside, the same user can do both.
+    let outside = caller
+        .command("bash")
+        .args(["-c", &probe])
+        .output()
+        .unwrap();
+    assert_eq!(outside.stdout, b"reached\n");
+    // The number may be somebody's inside, too, but only of the command's few processes.
+    assert!(pid > 100);
+    let (_, stdout, _) = run(caller.script(&probe));
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_eq!(stdout, "");
+}
+
+#[test]
+fn the_keeper_inside_cannot_be_killed_or_looked_into() {
+    let caller = Caller::new();
+    let probe = "kill -KILL 1; kill -STOP 1; kill -TERM 1
+        for file in environ maps fd/0 root/etc exe mem; do
+            head -c 1 /proc/1/$file >/dev/null 2>&1 && echo read $file
+        done
+        echo x 2>/dev/null > /proc/1/exe && echo wrote exe
+        head -c 1 /proc/self/maps > /dev/null && echo control
+        exit 4";
+    let (code, stdout, _) = run(caller.script(probe));
+    assert_eq!((code, stdout.as_str()), (4, "control\n"));
+}
+
+#[test]
+fn the_inner_stages_file_cannot_be_changed() {
+    let caller = Caller::new();
+    let before = fs::read(WALLED).unwrap();
+    let probe = "echo x >> /run/stockade/init; rm -f /run/stockade/init; \
+                 mv /run/stockade/init /tmp; chmod 777 /run/stockade/init";
+    run(caller.script(probe));
+    assert!(fs::read(WALLED).unwrap() == before);
+    output(caller.walled(&["true"]));
+}
+
+#[test]
+fn there_is_no_privilege_inside() {
+    let caller = Caller::new();
+    let status = output(caller.walled(&["cat", "/proc/self/status"]));
+    for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert!(
+            status.contains(&format!("{name}:\t0000000000000000\n")),
+            "{status}"
+        );
+    }
+    assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+    assert!(status.contains("Seccomp:\t2\n"), "{status}");
+    let limits = output(caller.walled(&["cat", "/proc/self/limits"]));
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core"))
+        .unwrap();
+    let values: Vec<_> = core.split_whitespace().skip(4).take(2).collect();
+    assert_eq!(values, ["0", "0"]);
+}
+
+#[test]
+fn bubblewrap_holds_at_most_the_capability_to_map_root() {
+    let caller = Caller::new();
+    // From a user namespace with every capability, as the warden is in with a jail.
+    let mut command = caller.command("unshare");
+    command.args(["--user", "--map-current-user", "--keep-caps"]);
+    // The command's grandparent is bubblewrap: pid 1's parent, seen from outside only.
+    let script = "coproc \"$0\" -- sh -c 'echo up; read x'
+        read -u ${COPROC[0]} up
+        bwrap=$(cat /proc/$COPROC_PID/task/*/children)
+        grep -E 'CapPrm|CapBnd' /proc/${bwrap% }/status
+        echo >&${COPROC[1]}; wait";
+    command.args(["bash", "-c", script, WALLED]);
+    let capabilities = output(command);
+    assert!(capabilities.starts_with("CapPrm:\t0000000000000000\n"));
+    // Bubblewrap has given up what it had; what it can have had is in its bounding set.
+    if is_root() {
+        assert!(capabilities.ends_with("CapBnd:\t0000000080000000\n"));
+    }
+}
+
+#[test]
+fn kernel_settings_cannot_be_written_to_even_by_root() {
+    let caller = Caller::new();
+    let probe = "test -w /proc/sys/kernel/core_pattern && echo writable; \
+                 test -w /proc/sysrq-trigger && echo writable; true";
+    if is_root() {
+        // Positive control.
+        let outside = caller.command("bash").args(["-c", probe]).output().unwrap();
+        assert!(outside.stdout.starts_with(b"writable"));
+    }
+    assert_eq!(output(caller.script(probe)), "");
+    // Nor through a fresh /proc of a nested namespace, or by uncovering the old one.
+    let nested = format!(
+        "unshare --user --map-root-user --mount --pid --fork --mount-proc bash -c '{probe}'
+         unshare --user --map-root-user --mount bash -c '
+            umount /proc/sys; mount -o remount,rw,bind /proc; {probe}'"
+    );
+    let (_, stdout, _) = run(caller.script(&nested));
+    assert_eq!(stdout, "");
+}
+
+#[test]
+fn read_only_places_stay_so_in_a_nested_namespace() {
+    if is_root() {
+        eprintln!("skipped: without CAP_SETFCAP, uid 0 can make no user namespace inside");
+        return;
+    }
+    let caller = Caller::new();
+    let nested = "unshare --user --map-root-user --mount bash -c '
+        echo nested
+        mount -o remount,rw,bind /usr && echo remounted
+        umount /usr && echo unmounted
+        umount \"$HOME\" && echo uncovered; true'";
+    assert_eq!(run(caller.script(nested)).1, "nested\n");
+}
+
+#[test]
+fn the_command_runs_in_the_wardens_user_namespace_too() {
+    let caller = Caller::new();
+    let mut command = caller.command("unshare");
+    command
+        .args(["--user", "--map-current-user", WALLED, "--"])
+        .args(["id", "-u"]);
+    let uid = rustix::process::geteuid().as_raw();
+    assert_eq!(output(command), format!("{uid}\n"));
+}
+
+/// What ioctl(2) on the standard input answers to a request, tried with perl.
+const IOCTL: &str = "$! = 0; my $x = 'x'; syscall($^O eq 'linux' && `uname -m` =~ /x86/ ? 16 : 29, \
+     0, 0 + $ARGV[0], $x); print 0 + $!, qq(\\n)";
+
+#[test]
+fn faked_terminal_input_is_refused_whatever_the_high_bits() {
+    let caller = Caller::new();
+    let tiocsti = 0x5412_u64;
+    for request in [tiocsti, tiocsti | 1 << 32, 0x541c, 0x541c | 1 << 63] {
+        // As a negative number, since that is what perl can pass.
+        let request = request.cast_signed().to_string();
+        let arguments = ["perl", "-e", IOCTL, "--", &request];
+        let mut outside = caller.command("perl");
+        outside.args(&arguments[1..]);
+        // Positive control: outside it is another error, for /dev/null is no terminal.
+        assert_eq!(output(outside), "25\n");
+        assert_eq!(output(caller.walled(&arguments)), "1\n", "{request}");
+    }
+    // And other requests pass.
+    let size = 0x5413_u32.to_string();
+    assert_eq!(output(caller.walled(&["perl", "-e", IOCTL, &size])), "25\n");
+}

@@ -1,0 +1,128 @@
+//! A caller with a home and a workspace of its own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// The warden under test.
+pub(crate) const WALLED: &str = env!("CARGO_BIN_EXE_walled");
+
+/// How long anything may take before the test gives up. Never waited for in full, unless
+/// something is broken.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A user's surroundings, gone at the end of the test.
+pub(crate) struct Caller {
+    directory: TempDir,
+}
+
+impl Caller {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["home", "project"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        Self { directory }
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.directory.path().join("project")
+    }
+
+    /// `program`, called by this user in the project.
+    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
+            .current_dir(self.project())
+            .env("HOME", self.home())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// `walled -- arguments…`
+    pub(crate) fn walled(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(WALLED);
+        command.arg("--").args(arguments);
+        command
+    }
+
+    /// A script for bash, behind the wall.
+    pub(crate) fn script(&self, script: &str) -> Command {
+        self.walled(&["bash", "-c", script])
+    }
+}
+
+/// Runs a command to its end; returns its exit code, its output and its messages.
+pub(crate) fn run(mut command: Command) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let code = status
+        .code()
+        .unwrap_or_else(|| panic!("{command:?}: {status}"));
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (code, text(stdout), text(stderr))
+}
+
+/// The output of a command that has to succeed.
+pub(crate) fn output(command: Command) -> String {
+    let shown = format!("{command:?}");
+    let (code, stdout, stderr) = run(command);
+    assert_eq!(code, 0, "{shown}\n{stdout}{stderr}");
+    stdout
+}
+
+/// Waits until `state` holds.
+pub(crate) fn wait_until(what: &str, mut state: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !state() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes on this machine that have `mark` among their arguments.
+pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
+    let has_mark = |process: &fs::DirEntry| {
+        fs::read(process.path().join("cmdline")).is_ok_and(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|argument| argument == mark.as_bytes())
+        })
+    };
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(has_mark)
+        .filter_map(|process| process.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// An argument by which a test finds its own processes.
+pub(crate) fn mark(test: &str) -> String {
+    format!("mark-of-{test}-{}", std::process::id())
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Sends a signal by its name, with kill(1).
+pub(crate) fn kill(signal: &str, process: impl std::fmt::Display) {
+    let status = Command::new("kill")
+        .args(["-s", signal, &format!("{process}")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
