@@ -1,1 +1,12 @@
 //! What a program inside must not be able to do.
+//!
+//! Tests are named by the number of the attack (`n01` … `n20`). Each asserts on both sides:
+//! the program inside got no answer, and nothing arrived where it wanted to go.
+
+mod addresses;
+mod dns;
+mod host;
+mod lateral;
+mod probe;
+mod rebinding;
+mod resolver;
