@@ -22,6 +22,7 @@ mod echo;
 mod ends;
 mod hold;
 mod judge;
+mod pipes;
 mod relay;
 mod resolvers;
 mod told;

@@ -1,9 +1,17 @@
 //! Joining two established connections.
+//!
+//! Small messages are copied through one buffer that all flows share. A direction that
+//! fills that buffer is moving bulk, and is spliced through a pipe from then on: the
+//! kernel hands pages from socket to socket, and no byte is copied. Pipes are few, because
+//! the kernel gives a user only so many of full size; a flow borrows one while it has data
+//! at hand, and copies if there is none.
 
-use std::{cell::RefCell, io};
+use std::{cell::RefCell, io, time::Duration};
 
-use rustix::net::{Shutdown, shutdown};
-use tokio::net::TcpStream;
+use rustix::net::{Shutdown, shutdown, sockopt};
+use tokio::{net::TcpStream, task::yield_now};
+
+use crate::pipes::{self, Pipe};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -26,61 +34,101 @@ pub(crate) async fn relay(near: TcpStream, far: TcpStream) {
 /// Ends a connection with RST instead of FIN.
 pub(crate) fn reset(stream: TcpStream) {
     // If the option cannot be set, the connection is closed the polite way.
-    let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO));
+    let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
     drop(stream);
 }
 
+/// How much a turn moved, and whether it met the end of the stream.
+struct Turn {
+    moved: usize,
+    ended: bool,
+}
+
 async fn pump(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
+    let mut bulk = false;
     loop {
         from.readable().await?;
-        match transfer(from, to) {
-            Ok(Step::Ended) => break,
-            Ok(Step::Moved) => {}
-            Ok(Step::Left(rest)) => write_all(to, &rest).await?,
+        let pipe = if bulk { pipes::borrow() } else { None };
+        let turn = match pipe {
+            Some(pipe) => splice(from, to, pipe).await?,
+            None => copy(from, to).await?,
+        };
+        if turn.ended {
+            // A peer that is gone needs no goodbye.
+            let _ = shutdown(to, Shutdown::Write);
+            return Ok(());
+        }
+        bulk = turn.moved >= BUFFER;
+        // A fast sender must not keep the others waiting.
+        yield_now().await;
+    }
+}
+
+async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
+    let (turn, rest) = match copy_now(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Ok(Turn {
+                moved: 0,
+                ended: false,
+            });
+        }
+        copied => copied?,
+    };
+    let mut rest = &rest[..];
+    while !rest.is_empty() {
+        to.writable().await?;
+        match to.try_write(rest) {
+            Ok(written) => rest = &rest[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        // A fast sender must not keep the others waiting.
-        tokio::task::yield_now().await;
     }
-    // A peer that is gone needs no goodbye.
-    let _ = shutdown(to, Shutdown::Write);
-    Ok(())
+    Ok(turn)
 }
 
-enum Step {
-    Moved,
-    Ended,
-    /// Read, but not taken by the other side yet.
-    Left(Vec<u8>),
-}
-
-fn transfer(from: &TcpStream, to: &TcpStream) -> io::Result<Step> {
+/// Reads once, writes once, and gives back what was not taken.
+fn copy_now(from: &TcpStream, to: &TcpStream) -> io::Result<(Turn, Vec<u8>)> {
     SHARED.with_borrow_mut(|buffer| {
-        let length = from.try_read(buffer)?;
-        if length == 0 {
-            return Ok(Step::Ended);
-        }
-        let bytes = &buffer[..length];
-        match to.try_write(bytes) {
-            Ok(written) if written == length => Ok(Step::Moved),
-            Ok(written) => Ok(Step::Left(bytes[written..].to_vec())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Ok(Step::Left(bytes.to_vec()))
-            }
-            Err(error) => Err(error),
-        }
+        let moved = from.try_read(buffer)?;
+        let bytes = &buffer[..moved];
+        let written = match to.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            written => written?,
+        };
+        let turn = Turn {
+            moved,
+            ended: moved == 0,
+        };
+        Ok((turn, bytes[written..].to_vec()))
     })
 }
 
-async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        to.writable().await?;
-        match to.try_write(bytes) {
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+/// Moves what is there. The pipe is empty again at the end, or gone.
+async fn splice(from: &TcpStream, to: &TcpStream, pipe: Pipe) -> io::Result<Turn> {
+    use tokio::io::Interest;
+
+    let filled = from.try_io(Interest::READABLE, || pipe.fill_from(from));
+    let moved = match filled {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            pipes::give_back(pipe);
+            return Ok(Turn {
+                moved: 0,
+                ended: false,
+            });
+        }
+        filled => filled?,
+    };
+    let mut left = moved;
+    while left > 0 {
+        match to.try_io(Interest::WRITABLE, || pipe.drain_to(to, left)) {
+            Ok(drained) => left -= drained,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    pipes::give_back(pipe);
+    Ok(Turn {
+        moved,
+        ended: moved == 0,
+    })
 }
