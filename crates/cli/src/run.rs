@@ -3,7 +3,7 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context as _, Result};
-use stockade_gate::{Denials, Gate};
+use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_policy::{Policy, Rule, RuleError};
 use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
@@ -29,11 +29,13 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 
     let settings = Settings {
         ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+        host_ports: arguments.host_port.clone(),
     };
+    let local = local(arguments)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
-    let gate = Gate::start(policy, sockets)?;
+    let gate = Gate::start(policy, local, sockets)?;
 
     let running = jail
         .run(move || launch.spawn())
@@ -76,6 +78,21 @@ fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
         message.push_str(&format!("\n  {}{}", " ".repeat(before), "^".repeat(width)));
     }
     anyhow::anyhow!(message)
+}
+
+fn local(arguments: &args::Run) -> Result<Local> {
+    let publish = |published: &args::Published| {
+        Publish::bind(published.outside, published.inside)
+            .with_context(|| format!("--publish: cannot take port {} here", published.outside))
+    };
+    Ok(Local {
+        host_ports: arguments.host_port.clone(),
+        publish: arguments
+            .publish
+            .iter()
+            .map(publish)
+            .collect::<Result<_>>()?,
+    })
 }
 
 fn names_ipv6(rule: &Rule) -> bool {

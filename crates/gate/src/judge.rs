@@ -7,7 +7,7 @@ use std::{
 };
 
 use ipnet::IpNet;
-use stockade_policy::{Evidence, Flow, Policy, Reason, Route, decide};
+use stockade_policy::{Evidence, Flow, Policy, Protocol, Reason, Route, decide};
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
 
@@ -16,14 +16,17 @@ use crate::denials::Denials;
 #[derive(Debug)]
 pub(crate) struct Judge {
     policy: Policy,
+    /// Ports of loopback that stand for the host's.
+    host_ports: Vec<u16>,
     routing: RefCell<Routing>,
     denials: RefCell<Denials>,
 }
 
 impl Judge {
-    pub(crate) fn new(policy: Policy) -> io::Result<Self> {
+    pub(crate) fn new(policy: Policy, host_ports: Vec<u16>) -> io::Result<Self> {
         Ok(Self {
             policy,
+            host_ports,
             routing: RefCell::new(Routing::open()?),
             denials: RefCell::default(),
         })
@@ -31,6 +34,15 @@ impl Judge {
 
     /// Whether the flow may pass, and else what the agent is told.
     pub(crate) fn judge(&self, flow: Flow) -> Result<(), Unreachable> {
+        // Only these ever come here: all other loopback is the jail's own.
+        if flow.protocol() == Protocol::Tcp
+            && flow.destination().is_loopback()
+            && flow
+                .port()
+                .is_some_and(|port| self.host_ports.contains(&port.get()))
+        {
+            return Ok(());
+        }
         let verdict = decide(&self.policy, &flow, &self.evidence(&flow));
         if verdict.is_allowed() {
             return Ok(());

@@ -22,13 +22,14 @@ mod echo;
 mod ends;
 mod hold;
 mod judge;
+mod local;
 mod pipes;
 mod relay;
 mod resolvers;
 mod told;
 mod udp;
 
-use std::{io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
+use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
@@ -45,6 +46,7 @@ use judge::Judge;
 
 pub use denials::{Denial, Denials};
 pub use judge::host_has_ipv6;
+pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
 
 /// A running gate.
@@ -72,14 +74,14 @@ impl Gate {
     ///
     /// # Errors
     /// If a socket or the thread cannot be had.
-    pub fn start(policy: Policy, sockets: Sockets) -> Result<Self, Error> {
+    pub fn start(policy: Policy, local: Local, sockets: Sockets) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
-                let denials = serve(policy, sockets, stopped, |result| {
+                let denials = serve(policy, local, sockets, stopped, |result| {
                     // The starter waits below; without it there is nobody to tell.
                     let _ = ready.send(result);
                 });
@@ -117,11 +119,12 @@ pub fn claim_descriptors() {
 
 fn serve(
     policy: Policy,
+    local: Local,
     sockets: Sockets,
     stopped: oneshot::Receiver<()>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
-    let (runtime, tasks, judge) = match set_up(policy, sockets) {
+    let (runtime, tasks, judge) = match set_up(policy, local, sockets) {
         Ok(parts) => {
             started(Ok(()));
             parts
@@ -136,7 +139,11 @@ fn serve(
     judge.take_denials()
 }
 
-fn set_up(policy: Policy, sockets: Sockets) -> io::Result<(Runtime, LocalSet, Rc<Judge>)> {
+fn set_up(
+    policy: Policy,
+    local: Local,
+    sockets: Sockets,
+) -> io::Result<(Runtime, LocalSet, Rc<Judge>)> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -150,7 +157,12 @@ fn set_up(policy: Policy, sockets: Sockets) -> io::Result<(Runtime, LocalSet, Rc
         injector,
         speakers,
     } = sockets;
-    let judge = Rc::new(Judge::new(policy)?);
+    let Local {
+        host_ports,
+        publish,
+    } = local;
+    let judge = Rc::new(Judge::new(policy, host_ports)?);
+    let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
     let upstream = Rc::new(dns::Upstream::new(v6.is_some()));
     let hold = Rc::new(hold::Hold::new(
@@ -161,7 +173,7 @@ fn set_up(policy: Policy, sockets: Sockets) -> io::Result<(Runtime, LocalSet, Rc
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
-        speakers,
+        Rc::clone(&speakers),
     ));
     let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), injector));
     for Face {
@@ -178,6 +190,13 @@ fn set_up(policy: Policy, sockets: Sockets) -> io::Result<(Runtime, LocalSet, Rc
         tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), watch::watch(first)?));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
+    }
+    for publish in publish {
+        for listener in publish.listeners {
+            let listener = TcpListener::from_std(listener)?;
+            let speakers = Rc::clone(&speakers);
+            tasks.spawn_local(local::serve(listener, publish.inside, speakers));
+        }
     }
     drop(context);
     Ok((runtime, tasks, judge))

@@ -21,6 +21,7 @@ use stockade_jail::Speakers;
 use stockade_policy::Flow;
 use stockade_sys::{
     packet::Injector,
+    socket::report_errors,
     transparent::{AnyAddressUdp, Family},
 };
 use stockade_wire::packet::{Unreachable, udp_unreachable};
@@ -54,7 +55,7 @@ thread_local! {
 pub(crate) struct Datagrams {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    speakers: RefCell<Speakers>,
+    speakers: Rc<RefCell<Speakers>>,
     flows: RefCell<HashMap<Ends, Rc<Pair>>>,
 }
 
@@ -68,12 +69,25 @@ struct Pair {
     evicted: Notify,
 }
 
+struct NoRoom;
+
+/// What became of the next datagram from inside.
+enum Step {
+    Moved,
+    Nothing,
+    NoRoom(Vec<u8>),
+}
+
 impl Datagrams {
-    pub(crate) fn new(judge: Rc<Judge>, injector: Rc<Injector>, speakers: Speakers) -> Self {
+    pub(crate) fn new(
+        judge: Rc<Judge>,
+        injector: Rc<Injector>,
+        speakers: Rc<RefCell<Speakers>>,
+    ) -> Self {
         Self {
             judge,
             injector,
-            speakers: RefCell::new(speakers),
+            speakers,
             flows: RefCell::default(),
         }
     }
@@ -89,9 +103,25 @@ impl Datagrams {
                 Err(why) => return self.refuse(ends, datagram.len(), why),
             },
         };
-        if let Err(error) = send_now(&pair.far, datagram) {
-            self.failed_outside(ends, datagram.len(), &error);
+        // A full buffer loses datagrams, as on any network.
+        let _ = self.send_outward(ends, &pair.far, datagram);
+    }
+
+    /// Sends a datagram on. The only error is that the host's network has no room now.
+    fn send_outward(&self, ends: Ends, far: &UdpSocket, datagram: &[u8]) -> Result<(), NoRoom> {
+        for _ in 0..2 {
+            match send_now(far, datagram) {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(NoRoom),
+                // Most likely of an earlier datagram: the kernel tells it at the next call,
+                // instead of sending. So it is passed on, and this datagram gets its turn.
+                Err(error) => {
+                    forget_errors(far);
+                    self.refuse(ends, datagram.len(), unreachable(&error));
+                }
+            }
         }
+        Ok(())
     }
 
     fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
@@ -133,13 +163,6 @@ impl Datagrams {
         if let Some((&ends, pair)) = victim {
             pair.evicted.notify_one();
             flows.remove(&ends);
-        }
-    }
-
-    fn failed_outside(&self, ends: Ends, length: usize, error: &io::Error) {
-        // A full buffer loses datagrams, as on any network.
-        if error.kind() != io::ErrorKind::WouldBlock {
-            self.refuse(ends, length, unreachable(error));
         }
     }
 
@@ -205,37 +228,34 @@ impl Pair {
     async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<()> {
         self.used.set(Instant::now());
         for _ in 0..BATCH {
-            let Some((sent, datagram)) = self.one_outward()? else {
-                return Ok(());
-            };
-            let sent = match sent {
+            match self.one_outward(datagrams, ends)? {
+                Step::Moved => {}
+                Step::Nothing => break,
                 // The host's network is slower than the agent: wait, as the agent's own
                 // call would have done. What it sends meanwhile queues up before us.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.far.send(&datagram).await.map(|_| ())
+                Step::NoRoom(datagram) => {
+                    // An error is told at the next datagram.
+                    let _ = self.far.send(&datagram).await;
                 }
-                sent => sent,
-            };
-            if let Err(error) = sent {
-                datagrams.failed_outside(ends, datagram.len(), &error);
             }
         }
         Ok(())
     }
 
-    /// Moves one datagram, if there is one. Gives it back where it could not be sent.
-    fn one_outward(&self) -> io::Result<Option<(io::Result<()>, Vec<u8>)>> {
+    fn one_outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<Step> {
         BUFFER.with_borrow_mut(|buffer| {
             let length = match receive_now(&self.near, buffer) {
                 Ok((length, _)) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Step::Nothing);
+                }
                 Err(error) => return Err(error),
             };
             let datagram = &buffer[..length];
-            Ok(Some(match send_now(&self.far, datagram) {
-                Ok(()) => (Ok(()), Vec::new()),
-                Err(error) => (Err(error), datagram.to_vec()),
-            }))
+            Ok(match datagrams.send_outward(ends, &self.far, datagram) {
+                Ok(()) => Step::Moved,
+                Err(NoRoom) => Step::NoRoom(datagram.to_vec()),
+            })
         })
     }
 
@@ -252,7 +272,10 @@ impl Pair {
                         let _ = send_now(&self.near, &buffer[..length]);
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                    Err(error) => return datagrams.failed_outside(ends, 0, &error),
+                    Err(error) => {
+                        forget_errors(&self.far);
+                        return datagrams.refuse(ends, 0, unreachable(&error));
+                    }
                 }
             }
         });
@@ -283,19 +306,31 @@ pub(crate) fn receive_now(
     }
 }
 
+/// Empties the queue of errors: each has been told by a call that failed.
+fn forget_errors(socket: &UdpSocket) {
+    let mut quoted = [0; 256];
+    for _ in 0..BATCH {
+        let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+        if rustix::net::recvfrom(socket, &mut quoted, flags).is_err() {
+            return;
+        }
+    }
+}
+
 /// A socket of the host that is connected to the flow's destination.
 fn outward(ends: Ends) -> io::Result<StdUdpSocket> {
     let domain = Domain::for_address(ends.destination);
-    let unspecified = Family::of(ends.destination.ip()).unspecified();
+    let family = Family::of(ends.destination.ip());
     let open = || Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP));
     let mut socket = open()?;
     // One client may talk to many destinations, each through a socket of its own with the
     // same port. A program of the host that did not agree to share its port keeps it.
     socket.set_reuse_address(true)?;
-    let wanted = SocketAddr::new(unspecified, ends.client.port());
+    let wanted = SocketAddr::new(family.unspecified(), ends.client.port());
     if socket.bind(&wanted.into()).is_err() {
         socket = open()?;
     }
+    report_errors(&socket, family)?;
     socket.connect(&ends.destination.into())?;
     Ok(socket.into())
 }

@@ -9,6 +9,7 @@
 //! * UDP goes to the gate: to the socket that speaks for the destination to this client,
 //!   if there is one, else to the one that takes first datagrams;
 //! * an ICMP echo request is dropped; the gate has its copy, and answers;
+//! * ports of loopback that stand for the host's are treated like outward connections;
 //! * the rest is refused, so that nobody waits for an answer.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -25,7 +26,7 @@ use crate::{ADDRESS_V4, ADDRESS_V6};
 pub(crate) const LISTENER_PORT: u16 = 1;
 pub(crate) const DNS_PORT: u16 = 53;
 
-pub(crate) fn ruleset() -> Ruleset {
+pub(crate) fn ruleset(host_ports: &[u16]) -> Ruleset {
     let rule = Rule::new;
     let to_loopback = || rule().ipv4().to_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8);
     let to_own_v4 = || rule().ipv4().to_ipv4(ADDRESS_V4, 32);
@@ -38,38 +39,50 @@ pub(crate) fn ruleset() -> Ruleset {
             .to_port(LISTENER_PORT)
             .refuse(Refusal::AdminProhibited)
     };
+    let held = |to: &dyn Fn() -> Rule, port: u16| {
+        let syn = || to().tcp().to_port(port).syn();
+        [
+            syn().marked(PASS_MARK).to_listener(LISTENER_PORT),
+            syn().drop(),
+        ]
+    };
+    let mut rules = vec![rule().not_from_interface(LOOPBACK).drop()];
+    for &port in host_ports {
+        rules.extend(held(&to_loopback, port));
+        rules.extend(held(&to_loopback_v6, port));
+    }
+    rules.extend([
+        at_listener(to_loopback()),
+        at_listener(to_own_v4()),
+        at_listener(to_loopback_v6()),
+        at_listener(to_own_v6()),
+        at_datagrams(to_loopback()),
+        at_datagrams(to_own_v4()),
+        at_datagrams(to_loopback_v6()),
+        at_datagrams(to_own_v6()),
+        to_loopback().accept(),
+        to_own_v4().accept(),
+        to_loopback_v6().accept(),
+        to_own_v6().accept(),
+        // From here on, all is outward. The SYN comes before the socket match: that one
+        // would find the listener itself for a SYN to the listener's port.
+        rule()
+            .tcp()
+            .syn()
+            .marked(PASS_MARK)
+            .to_listener(LISTENER_PORT),
+        rule().tcp().syn().drop(),
+        rule().tcp().for_transparent_socket().accept(),
+        rule().udp().to_port(DNS_PORT).to_listener(DNS_PORT),
+        rule().udp().for_transparent_socket().accept(),
+        rule().udp().to_listener(LISTENER_PORT),
+        rule().icmp_v4_echo_request().drop(),
+        rule().icmp_v6_echo_request().drop(),
+        rule().refuse(Refusal::AdminProhibited),
+    ]);
     Ruleset {
         table: "stockade",
         chain: "arrival",
-        rules: vec![
-            rule().not_from_interface(LOOPBACK).drop(),
-            at_listener(to_loopback()),
-            at_listener(to_own_v4()),
-            at_listener(to_loopback_v6()),
-            at_listener(to_own_v6()),
-            at_datagrams(to_loopback()),
-            at_datagrams(to_own_v4()),
-            at_datagrams(to_loopback_v6()),
-            at_datagrams(to_own_v6()),
-            to_loopback().accept(),
-            to_own_v4().accept(),
-            to_loopback_v6().accept(),
-            to_own_v6().accept(),
-            // From here on, all is outward. The SYN comes before the socket match: that
-            // one would find the listener itself for a SYN to the listener's port.
-            rule()
-                .tcp()
-                .syn()
-                .marked(PASS_MARK)
-                .to_listener(LISTENER_PORT),
-            rule().tcp().syn().drop(),
-            rule().tcp().for_transparent_socket().accept(),
-            rule().udp().to_port(DNS_PORT).to_listener(DNS_PORT),
-            rule().udp().for_transparent_socket().accept(),
-            rule().udp().to_listener(LISTENER_PORT),
-            rule().icmp_v4_echo_request().drop(),
-            rule().icmp_v6_echo_request().drop(),
-            rule().refuse(Refusal::AdminProhibited),
-        ],
+        rules,
     }
 }

@@ -42,11 +42,13 @@ pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
 /// What a jail is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Whether IPv6 leads anywhere. Without it, programs inside see at once that it does
     /// not, and use IPv4.
     pub ipv6: bool,
+    /// Ports of the jail's loopback whose connections go to the same port of the host's.
+    pub host_ports: Vec<u16>,
 }
 
 /// The sockets of one family that face the agent.
@@ -136,7 +138,7 @@ impl Owner {
         let thread = thread::Builder::new()
             .name("jail".to_owned())
             .spawn(move || {
-                let sockets = plumbing::build(settings, speakers);
+                let sockets = plumbing::build(&settings, speakers);
                 let failed = sockets.is_err();
                 if built.send(sockets).is_err() || failed {
                     return;

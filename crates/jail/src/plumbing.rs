@@ -24,7 +24,7 @@ const RULE_PRIORITY: u32 = 10;
 const DEVICE_INDEX: u32 = 100;
 const DEVICE_NAME: &str = "stockade0";
 
-pub(crate) fn build(settings: Settings, speakers: Speakers) -> Result<Sockets, Error> {
+pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, Error> {
     let addresses = [
         Some(IpAddr::V4(ADDRESS_V4)),
         settings.ipv6.then_some(ADDRESS_V6.into()),
@@ -40,11 +40,16 @@ pub(crate) fn build(settings: Settings, speakers: Speakers) -> Result<Sockets, E
     }
 
     // The filter comes before the routes: at no time is there a way without it.
-    filter::ruleset().install().map_err(Error::Filter)?;
+    filter::ruleset(&settings.host_ports)
+        .install()
+        .map_err(Error::Filter)?;
 
     // Sockets before routes, too, so that the gate's ports are taken.
-    let v4 = face(ADDRESS_V4.into())?;
-    let v6 = settings.ipv6.then(|| face(ADDRESS_V6.into())).transpose()?;
+    let v4 = face(ADDRESS_V4.into(), settings)?;
+    let v6 = settings
+        .ipv6
+        .then(|| face(ADDRESS_V6.into(), settings))
+        .transpose()?;
     let injector = at("open raw sockets", Injector::open())?;
 
     permit_ping();
@@ -61,7 +66,7 @@ pub(crate) fn build(settings: Settings, speakers: Speakers) -> Result<Sockets, E
     })
 }
 
-fn face(own: IpAddr) -> Result<Face, Error> {
+fn face(own: IpAddr, settings: &Settings) -> Result<Face, Error> {
     let family = Family::of(own);
     let udp = |port| AnyAddressUdp::bind(family, port);
     Ok(Face {
@@ -71,7 +76,10 @@ fn face(own: IpAddr) -> Result<Face, Error> {
         )?,
         dns: at("listen for DNS", udp(DNS_PORT))?,
         datagrams: at("listen for datagrams", udp(LISTENER_PORT))?,
-        syns: at("tap connection attempts", SynTap::open(own))?,
+        syns: at(
+            "tap connection attempts",
+            SynTap::open(own, &settings.host_ports),
+        )?,
         echoes: at("tap echo requests", EchoTap::open(own))?,
     })
 }

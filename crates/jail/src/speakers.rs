@@ -3,7 +3,7 @@
 //! A flow needs a socket of the jail that speaks for the flow's destination. Only the jail
 //! thread can make one, so it makes them in batches, and the gate finds them ready.
 
-use std::{io, sync::mpsc};
+use std::{io, net::TcpStream, sync::mpsc};
 
 use stockade_sys::transparent::{self, Family, Unbound};
 
@@ -51,6 +51,22 @@ impl Speakers {
             Family::V6 => &mut self.v6,
         };
         stock.take(&self.orders)
+    }
+
+    /// A TCP socket that can be connected to what listens in the jail.
+    ///
+    /// # Errors
+    /// As for [`Speakers::take`].
+    pub fn stream(&self, family: Family) -> io::Result<TcpStream> {
+        let (done, made) = mpsc::sync_channel(1);
+        let make = move || {
+            // Nobody waits any more if the gate has ended.
+            let _ = done.send(transparent::unconnected_tcp(family));
+        };
+        self.orders
+            .send(Order::Run(Box::new(make)))
+            .map_err(|_| gone())?;
+        made.recv().map_err(|_| gone())?
     }
 }
 

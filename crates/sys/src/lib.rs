@@ -12,6 +12,6 @@ pub mod process;
 pub mod rtnl;
 pub mod seccomp;
 pub mod signals;
-mod socket;
+pub mod socket;
 pub mod transparent;
 pub mod watch;

@@ -30,21 +30,24 @@ pub struct EchoTap(Tap);
 
 impl SynTap {
     /// `own` is the jail's address besides the loopback ones; its family is the one that
-    /// is tapped.
+    /// is tapped. Attempts at `ports` of loopback are copied, too.
     ///
     /// # Errors
-    /// If the kernel refuses.
-    pub fn open(own: IpAddr) -> io::Result<Self> {
+    /// If there are more than 64 ports, or the kernel refuses.
+    pub fn open(own: IpAddr, ports: &[u16]) -> io::Result<Self> {
+        if ports.len() > filter::MOST_PORTS {
+            return Err(io::Error::other("more than 64 ports of the host"));
+        }
         let filter = match own {
-            IpAddr::V4(own) => filter::foreign_syn_v4(own, PASS_MARK),
-            IpAddr::V6(own) => filter::foreign_syn_v6(own, PASS_MARK),
+            IpAddr::V4(own) => filter::foreign_syn_v4(own, ports, PASS_MARK),
+            IpAddr::V6(own) => filter::foreign_syn_v6(own, ports, PASS_MARK),
         };
         Tap::open(own, &filter).map(Self)
     }
 }
 
 impl EchoTap {
-    /// As for [`SynTap::open`].
+    /// `own` is as for [`SynTap::open`].
     ///
     /// # Errors
     /// If the kernel refuses.

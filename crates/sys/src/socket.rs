@@ -2,8 +2,23 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
+
+use crate::transparent::Family;
+
+/// Makes a datagram socket tell all ICMP errors, not only those that the kernel holds for
+/// final. They are queued beside the data and have to be fetched from there, too.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn report_errors(socket: impl AsFd, family: Family) -> io::Result<()> {
+    let (level, name) = match family {
+        Family::V4 => (libc::SOL_IP, libc::IP_RECVERR),
+        Family::V6 => (libc::SOL_IPV6, libc::IPV6_RECVERR),
+    };
+    set_int(socket.as_fd(), level, name, 1)
+}
 
 /// Sets an option whose value is a C `int`.
 pub(crate) fn set_int(

@@ -4,7 +4,7 @@
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
 
@@ -70,6 +70,16 @@ pub fn unbound_udp(family: Family) -> io::Result<Unbound> {
     // Several clients may talk to one destination, each through a socket of its own.
     socket.set_reuse_address(true)?;
     Ok(Unbound { family, socket })
+}
+
+/// A TCP socket of the jail that can be connected there.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn unconnected_tcp(family: Family) -> io::Result<TcpStream> {
+    let kind = Type::STREAM.nonblocking();
+    let socket = Socket::new(family.domain(), kind, Some(Protocol::TCP))?;
+    Ok(socket.into())
 }
 
 /// See [`unbound_udp`].

@@ -9,6 +9,7 @@ use socket2::SockFilter;
 
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
+const LOAD_HALF_INDEXED: u16 = 0x48;
 const LOAD_BYTE: u16 = 0x30;
 const LOAD_BYTE_INDEXED: u16 = 0x50;
 const LOAD_X_HEADER_LENGTH: u16 = 0xb1;
@@ -19,6 +20,9 @@ const RETURN: u16 = 0x06;
 /// Where a program finds the packet's mark.
 const MARK: u32 = 0xffff_f000 + 20;
 const TAKE: u32 = 0xffff;
+
+/// As many ports of loopback as a program may look for.
+pub(super) const MOST_PORTS: usize = 64;
 const TCP: u32 = 6;
 /// FIN, SYN, RST and ACK, of which a SYN has only its own.
 const FLAGS: u32 = 0b1_0111;
@@ -29,17 +33,19 @@ enum Next {
     Go,
     IgnoreUnless,
     IgnoreIf,
+    TakeIf,
     /// Over as many instructions, if the comparison holds.
     SkipIf(u8),
     /// The same, if it does not hold.
     SkipUnless(u8),
 }
-use Next::{Go, IgnoreIf, IgnoreUnless, SkipIf, SkipUnless};
+use Next::{Go, IgnoreIf, IgnoreUnless, SkipIf, SkipUnless, TakeIf};
 
 type Steps = Vec<(u16, u32, Next)>;
 
-/// An unmarked first fragment of a TCP SYN to neither 127.0.0.0/8 nor `own`.
-pub(super) fn foreign_syn_v4(own: Ipv4Addr, mark: u32) -> Vec<SockFilter> {
+/// An unmarked first fragment of a TCP SYN to neither 127.0.0.0/8 nor `own`; or to one of
+/// `ports` of 127.0.0.0/8.
+pub(super) fn foreign_syn_v4(own: Ipv4Addr, ports: &[u16], mark: u32) -> Vec<SockFilter> {
     let mut steps = unmarked(mark);
     steps.extend(first_of_protocol_v4(TCP));
     steps.extend([
@@ -47,7 +53,7 @@ pub(super) fn foreign_syn_v4(own: Ipv4Addr, mark: u32) -> Vec<SockFilter> {
         (AND, FLAGS, Go),
         (JUMP_EQUAL, SYN, IgnoreUnless),
     ]);
-    steps.extend(foreign_v4(own));
+    steps.extend(foreign_v4(own, one_of((LOAD_HALF_INDEXED, 2, Go), ports)));
     assemble(steps)
 }
 
@@ -58,13 +64,13 @@ pub(super) fn foreign_echo_v4(own: Ipv4Addr) -> Vec<SockFilter> {
     let mut steps = first_of_protocol_v4(ICMP);
     steps.push((LOAD_BYTE_INDEXED, 0, Go));
     steps.push((JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless));
-    steps.extend(foreign_v4(own));
+    steps.extend(foreign_v4(own, ignore()));
     assemble(steps)
 }
 
 /// An unmarked TCP SYN, or a packet with an extension header that could hold one, to
-/// neither ::1 nor `own`.
-pub(super) fn foreign_syn_v6(own: Ipv6Addr, mark: u32) -> Vec<SockFilter> {
+/// neither ::1 nor `own`; or to one of `ports` of ::1.
+pub(super) fn foreign_syn_v6(own: Ipv6Addr, ports: &[u16], mark: u32) -> Vec<SockFilter> {
     const HOP_BY_HOP: u32 = 0;
     const ROUTING: u32 = 43;
     const DESTINATION: u32 = 60;
@@ -79,7 +85,7 @@ pub(super) fn foreign_syn_v6(own: Ipv6Addr, mark: u32) -> Vec<SockFilter> {
         (AND, FLAGS, Go),
         (JUMP_EQUAL, SYN, IgnoreUnless),
     ]);
-    steps.extend(foreign_v6(own));
+    steps.extend(foreign_v6(own, one_of((LOAD_HALF, 40 + 2, Go), ports)));
     assemble(steps)
 }
 
@@ -93,7 +99,7 @@ pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
         (LOAD_BYTE, 40, Go),
         (JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless),
     ];
-    steps.extend(foreign_v6(own));
+    steps.extend(foreign_v6(own, ignore()));
     assemble(steps)
 }
 
@@ -113,28 +119,55 @@ fn first_of_protocol_v4(protocol: u32) -> Steps {
     ]
 }
 
-fn foreign_v4(own: Ipv4Addr) -> Steps {
-    vec![
+/// Takes what is neither to `own` nor to loopback; `loopback` decides about the latter.
+fn foreign_v4(own: Ipv4Addr, loopback: Steps) -> Steps {
+    let mut steps = vec![
         (LOAD_WORD, 16, Go),
         (JUMP_EQUAL, u32::from(own), IgnoreIf),
         (AND, 0xff00_0000, Go),
-        (JUMP_EQUAL, 0x7f00_0000, IgnoreIf),
-    ]
+        (JUMP_EQUAL, 0x7f00_0000, SkipUnless(length(&loopback))),
+    ];
+    steps.extend(loopback);
+    steps
 }
 
-fn foreign_v6(own: Ipv6Addr) -> Steps {
-    let mut steps = Vec::new();
-    for address in [Ipv6Addr::LOCALHOST, own] {
-        // Word by word: the first that differs ends the comparison.
-        for (word, offset, left) in words(address) {
-            steps.push((LOAD_WORD, offset, Go));
-            steps.push(match left {
-                0 => (JUMP_EQUAL, word, IgnoreIf),
-                _ => (JUMP_EQUAL, word, SkipUnless(2 * left)),
-            });
-        }
-    }
+/// As [`foreign_v4`].
+fn foreign_v6(own: Ipv6Addr, loopback: Steps) -> Steps {
+    let mut steps = equal_v6(own, ignore());
+    steps.extend(equal_v6(Ipv6Addr::LOCALHOST, loopback));
     steps
+}
+
+/// Runs `then` if the destination is `address`, and jumps over it otherwise.
+fn equal_v6(address: Ipv6Addr, then: Steps) -> Steps {
+    let mut steps = Vec::new();
+    for (word, offset, left) in words(address) {
+        steps.push((LOAD_WORD, offset, Go));
+        steps.push((JUMP_EQUAL, word, SkipUnless(2 * left + length(&then))));
+    }
+    steps.extend(then);
+    steps
+}
+
+fn ignore() -> Steps {
+    vec![(RETURN, 0, Go)]
+}
+
+/// Takes the packet if the field that `load` loads is one of `ports`, else ignores it.
+fn one_of(load: (u16, u32, Next), ports: &[u16]) -> Steps {
+    let mut steps = vec![load];
+    steps.extend(
+        ports
+            .iter()
+            .map(|port| (JUMP_EQUAL, u32::from(*port), TakeIf)),
+    );
+    steps.extend(ignore());
+    steps
+}
+
+/// Jumps reach 255 instructions far; [`MOST_PORTS`] sees to it that this is enough.
+fn length(steps: &Steps) -> u8 {
+    u8::try_from(steps.len()).expect("programs here are short")
 }
 
 /// The words of a destination address, where they stand, and how many follow.
@@ -150,18 +183,21 @@ fn words(address: Ipv6Addr) -> [(u32, u32, u8); 4] {
 
 /// Adds the two ends and turns the ways into distances.
 fn assemble(mut steps: Steps) -> Vec<SockFilter> {
+    let take = steps.len();
     steps.push((RETURN, TAKE, Go));
-    let ignore = steps.len();
     steps.push((RETURN, 0, Go));
     steps
         .into_iter()
         .enumerate()
         .map(|(at, (code, operand, next))| {
-            let to_ignore = u8::try_from(ignore.saturating_sub(at + 1)).unwrap_or(u8::MAX);
+            let to_take = u8::try_from(take.saturating_sub(at + 1));
+            let to_take = to_take.expect("programs here are short");
+            let to_ignore = to_take.saturating_add(1);
             let (if_true, if_false) = match next {
                 Go => (0, 0),
                 IgnoreUnless => (0, to_ignore),
                 IgnoreIf => (to_ignore, 0),
+                TakeIf => (to_take, 0),
                 SkipIf(distance) => (distance, 0),
                 SkipUnless(distance) => (0, distance),
             };

@@ -1,0 +1,95 @@
+//! Services of the two loopbacks: the host's that the agent may use, and the agent's that
+//! the host may see.
+//!
+//! A port of the host appears in the jail by way of the held SYN, like any destination
+//! (`hold`). A port of the jail appears on the host as a listener of the gate's, on the
+//! loopback addresses only.
+
+use std::{
+    cell::RefCell,
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdTcpListener},
+    rc::Rc,
+    time::Duration,
+};
+
+use stockade_jail::Speakers;
+use stockade_sys::transparent::Family;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    task::spawn_local,
+    time::sleep,
+};
+
+use crate::relay::{relay, reset};
+
+/// What crosses between the loopbacks.
+#[derive(Debug, Default)]
+pub struct Local {
+    /// Ports of the host's loopback that appear in the jail.
+    pub host_ports: Vec<u16>,
+    /// Ports of the jail that appear on the host.
+    pub publish: Vec<Publish>,
+}
+
+/// A port of the jail's loopback, and where the host sees it.
+#[derive(Debug)]
+pub struct Publish {
+    pub(crate) listeners: Vec<StdTcpListener>,
+    pub(crate) inside: u16,
+}
+
+impl Publish {
+    /// Takes the port `outside` of the host's loopback, IPv4 and, where the host has it,
+    /// IPv6.
+    ///
+    /// # Errors
+    /// If the port is taken or not permitted.
+    pub fn bind(outside: u16, inside: u16) -> io::Result<Self> {
+        let mut listeners = vec![StdTcpListener::bind((Ipv4Addr::LOCALHOST, outside))?];
+        match StdTcpListener::bind((Ipv6Addr::LOCALHOST, outside)) {
+            Ok(listener) => listeners.push(listener),
+            // A host without IPv6 has no such address.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(error) => return Err(error),
+        }
+        for listener in &listeners {
+            listener.set_nonblocking(true)?;
+        }
+        Ok(Self { listeners, inside })
+    }
+}
+
+pub(crate) async fn serve(listener: TcpListener, inside: u16, speakers: Rc<RefCell<Speakers>>) {
+    loop {
+        // Out of descriptors, or the client is gone already: the next may fare better.
+        let Ok((outer, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let speakers = Rc::clone(&speakers);
+        spawn_local(async move {
+            match connect(&speakers, inside).await {
+                Ok(inner) => relay(inner, outer).await,
+                // Nobody listens inside, or not yet.
+                Err(_) => reset(outer),
+            }
+        });
+    }
+}
+
+/// Servers listen on either family; browsers try both, too.
+async fn connect(speakers: &RefCell<Speakers>, port: u16) -> io::Result<TcpStream> {
+    let attempt = async |family: Family, address: SocketAddr| {
+        let socket = speakers.borrow().stream(family)?;
+        let stream = TcpSocket::from_std_stream(socket).connect(address).await?;
+        // Without this option the connection only gets slower.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    };
+    match attempt(Family::V4, (Ipv4Addr::LOCALHOST, port).into()).await {
+        Err(_) => attempt(Family::V6, (Ipv6Addr::LOCALHOST, port).into()).await,
+        connected => connected,
+    }
+}
