@@ -9,7 +9,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
-    io,
+    io, iter,
     net::{SocketAddr, UdpSocket as StdUdpSocket},
     rc::Rc,
     time::Duration,
@@ -21,7 +21,7 @@ use stockade_jail::Speakers;
 use stockade_policy::Flow;
 use stockade_sys::{
     packet::Injector,
-    socket::report_errors,
+    socket::{report_errors, take_error},
     transparent::{AnyAddressUdp, Family},
 };
 use stockade_wire::packet::{Unreachable, udp_unreachable};
@@ -33,7 +33,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{ends::Ends, judge::Judge, told::unreachable};
+use crate::{
+    ends::Ends,
+    judge::Judge,
+    told::{unreachable, unreachable_code},
+};
 
 const FLOW_LIMIT: usize = 4096;
 /// How many flows are looked at to find one that makes room for another.
@@ -116,8 +120,7 @@ impl Datagrams {
                 // Most likely of an earlier datagram: the kernel tells it at the next call,
                 // instead of sending. So it is passed on, and this datagram gets its turn.
                 Err(error) => {
-                    forget_errors(far);
-                    self.refuse(ends, datagram.len(), unreachable(&error));
+                    self.refuse(ends, datagram.len(), told(far, ends, &error));
                 }
             }
         }
@@ -273,8 +276,7 @@ impl Pair {
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                     Err(error) => {
-                        forget_errors(&self.far);
-                        return datagrams.refuse(ends, 0, unreachable(&error));
+                        return datagrams.refuse(ends, 0, told(&self.far, ends, &error));
                     }
                 }
             }
@@ -306,14 +308,13 @@ pub(crate) fn receive_now(
     }
 }
 
-/// Empties the queue of errors: each has been told by a call that failed.
-fn forget_errors(socket: &UdpSocket) {
-    let mut quoted = [0; 256];
-    for _ in 0..BATCH {
-        let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
-        if rustix::net::recvfrom(socket, &mut quoted, flags).is_err() {
-            return;
-        }
+/// What the agent is told about an error of the outer socket. The error itself is coarse;
+/// beside it the kernel keeps the ICMP message that caused it.
+fn told(far: &UdpSocket, ends: Ends, error: &io::Error) -> Unreachable {
+    let queued = iter::from_fn(|| take_error(far).ok()).take(BATCH).last();
+    match queued.and_then(|queued| queued.unreachable_code) {
+        Some(code) => unreachable_code(ends.destination.ip(), code),
+        None => unreachable(error),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Socket options that neither `rustix` nor `socket2` knows.
 
 use std::{
-    io,
+    io::{self, IoSliceMut},
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
+
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
 use crate::transparent::Family;
 
@@ -18,6 +20,43 @@ pub fn report_errors(socket: impl AsFd, family: Family) -> io::Result<()> {
         Family::V6 => (libc::SOL_IPV6, libc::IPV6_RECVERR),
     };
     set_int(socket.as_fd(), level, name, 1)
+}
+
+/// What an ICMP error said: its code within "destination unreachable" of the family. Other
+/// types, and errors of this host itself, have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuedError {
+    pub unreachable_code: Option<u8>,
+}
+
+/// The next error that [`report_errors`] queued, if there is one.
+///
+/// # Errors
+/// Those of recvmsg(2); `WouldBlock` if there is none.
+pub fn take_error(socket: impl AsFd) -> io::Result<QueuedError> {
+    const ICMP_UNREACHABLE: u8 = 3;
+    const ICMPV6_UNREACHABLE: u8 = 1;
+    let mut quoted = [0; 64];
+    let mut slices = [IoSliceMut::new(&mut quoted)];
+    let mut control = nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    let fd = socket.as_fd().as_raw_fd();
+    let message = recvmsg::<()>(fd, &mut slices, Some(&mut control), flags)?;
+    let code = message.cmsgs()?.find_map(|control| {
+        let (error, unreachable) = match control {
+            ControlMessageOwned::Ipv4RecvErr(error, _) => (error, ICMP_UNREACHABLE),
+            ControlMessageOwned::Ipv6RecvErr(error, _) => (error, ICMPV6_UNREACHABLE),
+            _ => return None,
+        };
+        let from_network = matches!(
+            error.ee_origin,
+            libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6
+        );
+        (from_network && error.ee_type == unreachable).then_some(error.ee_code)
+    });
+    Ok(QueuedError {
+        unreachable_code: code,
+    })
 }
 
 /// Sets an option whose value is a C `int`.
