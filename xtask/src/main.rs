@@ -1,5 +1,6 @@
 //! Tasks for people who work on Stockade: `cargo xtask --help`.
 
+mod bench;
 mod world;
 
 use std::process::ExitCode;
@@ -18,11 +19,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    Bench(bench::Arguments),
     World(world::Arguments),
+    /// Half of `bench` that runs in a world
+    #[command(name = bench::DRIVER, hide = true)]
+    BenchDriver(bench::rounds::Arguments),
+    /// Half of `bench` that runs in a sandbox
+    #[command(name = bench::CLIENT, hide = true)]
+    BenchClient(bench::client::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().task {
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::BenchDriver(arguments) => bench::rounds::run(&arguments),
+        Task::BenchClient(arguments) => bench::client::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }
 }

@@ -70,8 +70,13 @@ impl Running {
 
     /// Waits for `text` on standard output, after what was expected before.
     pub fn expect(&self, text: &str) -> Result<String> {
+        self.expect_within(text, PATIENCE)
+    }
+
+    /// The same with a limit of the caller's.
+    pub fn expect_within(&self, text: &str, limit: Duration) -> Result<String> {
         match &self.stdout {
-            Some(stdout) => stdout.expect(text, PATIENCE).map_err(|error| match error {
+            Some(stdout) => stdout.expect(text, limit).map_err(|error| match error {
                 Error::Overdue { what, limit, seen } => Error::Overdue {
                     what: format!("`{}`: {what}", self.name),
                     limit,
