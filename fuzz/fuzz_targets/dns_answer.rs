@@ -1,0 +1,74 @@
+//! A query, and what a hostile resolver answers to it.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use simple_dns::Packet;
+use stockade_fuzz::{dns, two_parts};
+use stockade_wire::dns::{Mismatch, Query, is_truncated};
+
+fuzz_target!(|input: &[u8]| {
+    let (asked, response) = two_parts(input);
+    let Ok(query) = Query::parse(asked) else {
+        return;
+    };
+    check(&query, asked, response);
+    check(&query, asked, &fitting(&query, asked, response));
+});
+
+/// The response made one to this query: no fuzzer repeats a question by chance.
+fn fitting(query: &Query, asked: &[u8], response: &[u8]) -> Vec<u8> {
+    let (header, records) = response.split_at(response.len().min(12));
+    let mut fitting = header.to_vec();
+    fitting.resize(12, 0);
+    fitting[2] = fitting[2] & 0x87 | 0x80;
+    fitting[4..6].copy_from_slice(&[0, 1]);
+    fitting.extend_from_slice(&asked[12..dns::question_end(query)]);
+    fitting.extend_from_slice(records);
+    fitting
+}
+
+fn check(query: &Query, asked: &[u8], response: &[u8]) {
+    let Some(id) = response.first_chunk().copied().map(u16::from_be_bytes) else {
+        return;
+    };
+    let Ok(answer) = query.accept(response, id) else {
+        return;
+    };
+    assert_eq!(query.accept(response, !id), Err(Mismatch::Id));
+    assert_eq!(answer[..2], query.id().to_be_bytes());
+    assert_eq!(answer[2..4], response[2..4]);
+    let end = dns::question_end(query);
+    assert_eq!(answer[12..end], asked[12..end]);
+    // What was accepted once is accepted unchanged.
+    assert_eq!(query.accept(&answer, query.id()).as_ref(), Ok(&answer));
+
+    if dns::counts(&answer) != dns::counts(response) || answer[end..] != response[end..] {
+        // Cut somewhere: then all records are gone.
+        assert!(is_truncated(&answer));
+        assert_eq!((answer.len(), dns::counts(&answer)), (end, [0; 3]));
+    }
+    if !is_truncated(&answer) {
+        assert!(query.accept(&response[..response.len() - 1], id).is_err());
+    }
+    if let Ok(other) = Packet::parse(&answer) {
+        dns::assert_same_question(query, &other);
+        assert_eq!(dns::decoded_counts(&other), dns::counts(&answer));
+    }
+    fit(query, &answer);
+}
+
+fn fit(query: &Query, answer: &[u8]) {
+    for limit in [512, query.udp_limit()] {
+        let fitted = query.fit(answer.to_vec(), limit);
+        assert!(fitted.len() <= limit);
+        assert_eq!(query.accept(&fitted, query.id()).as_ref(), Ok(&fitted));
+        if answer.len() <= limit {
+            assert_eq!(fitted, answer);
+        } else {
+            assert!(is_truncated(&fitted));
+            let [answers, authorities, additionals] = dns::counts(&fitted);
+            assert!(answers == 0 && authorities == 0 && additionals <= 1);
+        }
+    }
+}
