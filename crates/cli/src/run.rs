@@ -3,6 +3,7 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context as _, Result};
+use rustix::thread::CapabilitySet;
 use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_policy::{Policy, Rule, RuleError};
@@ -40,6 +41,9 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let running = jail
         .run(move || launch.spawn())
         .map_err(|error| refused(&error))??;
+    // Nothing is built any more: what only building needed is given up.
+    jail.confine().map_err(|error| refused(&error))?;
+    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
     let outcome = running.supervise()?;

@@ -15,6 +15,7 @@
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
 
+mod confine;
 mod denials;
 mod dial;
 mod dns;
@@ -124,7 +125,11 @@ fn serve(
     stopped: oneshot::Receiver<()>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
-    let (runtime, tasks, judge) = match set_up(policy, local, sockets) {
+    let ready = set_up(policy, local, sockets).and_then(|parts| {
+        confine::confine()?;
+        Ok(parts)
+    });
+    let (runtime, tasks, judge) = match ready {
         Ok(parts) => {
             started(Ok(()));
             parts

@@ -9,7 +9,7 @@ use std::{
 
 use resolv_conf::{Config, ScopedIp};
 
-const PATH: &str = "/etc/resolv.conf";
+pub(crate) const PATH: &str = "/etc/resolv.conf";
 const PORT: u16 = 53;
 
 /// The name servers of the host's `resolv.conf`, read again when the file changes.

@@ -25,8 +25,10 @@ use std::{
     thread,
 };
 
+use rustix::thread::CapabilitySet;
 pub use speakers::Speakers;
 use stockade_sys::{
+    confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
     packet::{EchoTap, Injector, SynTap},
     transparent::AnyAddressUdp,
@@ -124,6 +126,10 @@ impl Owner {
         let identity = Identity::current();
         namespace::enter_user_namespace(identity)
             .map_err(|error| Error::UserNamespace { identity, error })?;
+        namespace::become_undumpable().map_err(|error| Error::Plumbing {
+            step: "hide this process from others",
+            error,
+        })?;
         Ok(Self(()))
     }
 
@@ -194,6 +200,25 @@ impl Jail {
         let order = Order::Run(Box::new(job));
         self.orders.send(order).map_err(|_| Error::Thread)?;
         result.recv().map_err(|_| Error::Thread)
+    }
+}
+
+impl Jail {
+    /// Takes from the jail thread all authority but that of making sockets which speak for
+    /// others. Call it when the agent has been started.
+    ///
+    /// # Errors
+    /// If the kernel refuses, or the thread is gone.
+    pub fn confine(&self) -> Result<(), Error> {
+        let confined = self.run(|| {
+            keep_capabilities(CapabilitySet::NET_RAW)?;
+            hide_files([])?;
+            Ok(())
+        })?;
+        confined.map_err(|error| Error::Plumbing {
+            step: "confine the jail's thread",
+            error,
+        })
     }
 }
 

@@ -1,10 +1,12 @@
 //! System call filters.
 //!
-//! A filter here is a list of refusals: what is not named is allowed. Such a list is
-//! only as good as its knowledge of the ways in, so [`Filter::new`] closes the two other
+//! The filter for the command is a list of refusals: what is not named is allowed. Such a
+//! list is only as good as its knowledge of the ways in, so [`Filter::new`] closes the two other
 //! tables through which a 64-bit process can call the kernel:
 //! - another architecture's (i386 by `int 0x80`): the process is killed;
 //! - x32's, on x86-64, whose numbers carry bit 30: "no such system call".
+//!
+//! The filter for the warden's own threads is the opposite, [`Filter::allow_only`].
 
 use std::{collections::BTreeMap, env::consts::ARCH, io};
 
@@ -26,6 +28,14 @@ pub struct Refusal {
     /// look at them either where it takes an `unsigned int`, and a program could set them.
     pub value: u32,
     pub reason: &'static str,
+}
+
+/// One system call that is allowed by [`Filter::allow_only`].
+#[derive(Debug, Clone, Copy)]
+pub struct Allowed {
+    pub call: i64,
+    /// The values that its first argument may have; any, if none are named.
+    pub first_argument: &'static [u32],
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +97,33 @@ impl Filter {
         }
         program.extend(refused);
         Ok(Self(program))
+    }
+
+    /// Compiles a filter of the other kind: what is not named is refused with EPERM.
+    ///
+    /// # Errors
+    /// If this machine's architecture is not known, or the list is empty.
+    pub fn allow_only(allowed: &[Allowed]) -> Result<Self, Error> {
+        let architecture = TargetArch::try_from(ARCH).map_err(|_| Error::Architecture)?;
+        let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
+        for allowed in allowed {
+            let conditions = rules.entry(allowed.call).or_default();
+            for value in allowed.first_argument {
+                conditions.push(SeccompRule::new(vec![SeccompCondition::new(
+                    0,
+                    SeccompCmpArgLen::Dword,
+                    SeccompCmpOp::Eq,
+                    u64::from(*value),
+                )?])?);
+            }
+        }
+        let program = SeccompFilter::new(
+            rules,
+            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+            SeccompAction::Allow,
+            architecture,
+        )?;
+        Ok(Self(program.try_into()?))
     }
 
     /// Binds the calling thread, and all it will start, to this filter, for good. Also

@@ -1,0 +1,116 @@
+//! What the gate's thread gives up before it serves the first packet.
+//!
+//! The gate reads hostile bytes. If one of its parsers were taken over, the attacker would
+//! hold a thread that can make and use IP sockets, as it must, and nothing more: no other
+//! files, no programs, no sockets of the host's services, no authority over the jail.
+
+use std::{fs, io, path::Path};
+
+use rustix::thread::CapabilitySet;
+use stockade_sys::{
+    confine::{hide_files, keep_capabilities},
+    seccomp::{Allowed, Filter},
+};
+
+use crate::resolvers;
+
+pub(crate) fn confine() -> io::Result<()> {
+    // The sockets that speak for a destination are bound to its port, which may be a low one.
+    keep_capabilities(CapabilitySet::NET_BIND_SERVICE)?;
+
+    // The host's resolv.conf is replaced, not rewritten, when the network changes: so it is
+    // the directories of the name and of what it leads to that stay readable.
+    let name = Path::new(resolvers::PATH);
+    let real = fs::canonicalize(name).unwrap_or_else(|_| name.to_owned());
+    hide_files(
+        [Some(name), Some(&real), name.parent(), real.parent()]
+            .into_iter()
+            .flatten(),
+    )?;
+
+    Filter::allow_only(CALLS)?.install()?;
+    Ok(())
+}
+
+const ANY: &[u32] = &[];
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+
+const fn any(call: libc::c_long) -> Allowed {
+    Allowed {
+        call,
+        first_argument: ANY,
+    }
+}
+
+const CALLS: &[Allowed] = &[
+    // New flows: IP sockets only. In particular no AF_UNIX, behind which the host's services
+    // are, no AF_NETLINK, no AF_PACKET.
+    Allowed {
+        call: libc::SYS_socket,
+        first_argument: &[AF_INET, AF_INET6],
+    },
+    any(libc::SYS_bind),
+    any(libc::SYS_connect),
+    any(libc::SYS_accept4),
+    any(libc::SYS_setsockopt),
+    any(libc::SYS_getsockopt),
+    any(libc::SYS_getsockname),
+    any(libc::SYS_getpeername),
+    any(libc::SYS_shutdown),
+    any(libc::SYS_close),
+    // Moving bytes.
+    any(libc::SYS_read),
+    any(libc::SYS_write),
+    any(libc::SYS_readv),
+    any(libc::SYS_writev),
+    any(libc::SYS_recvfrom),
+    any(libc::SYS_recvmsg),
+    any(libc::SYS_recvmmsg),
+    any(libc::SYS_sendto),
+    any(libc::SYS_sendmsg),
+    any(libc::SYS_sendmmsg),
+    any(libc::SYS_splice),
+    any(libc::SYS_pipe2),
+    any(libc::SYS_fcntl),
+    any(libc::SYS_ioctl),
+    // The event loop.
+    any(libc::SYS_epoll_ctl),
+    any(libc::SYS_epoll_pwait),
+    any(libc::SYS_epoll_pwait2),
+    #[cfg(target_arch = "x86_64")]
+    any(libc::SYS_epoll_wait),
+    any(libc::SYS_ppoll),
+    #[cfg(target_arch = "x86_64")]
+    any(libc::SYS_poll),
+    any(libc::SYS_futex),
+    any(libc::SYS_clock_gettime),
+    any(libc::SYS_clock_nanosleep),
+    any(libc::SYS_sched_yield),
+    // Reading resolv.conf, as far as files are left to be read.
+    any(libc::SYS_openat),
+    any(libc::SYS_statx),
+    any(libc::SYS_newfstatat),
+    any(libc::SYS_fstat),
+    any(libc::SYS_lseek),
+    // Memory and chance.
+    any(libc::SYS_mmap),
+    any(libc::SYS_munmap),
+    any(libc::SYS_mremap),
+    any(libc::SYS_mprotect),
+    any(libc::SYS_madvise),
+    any(libc::SYS_brk),
+    any(libc::SYS_getrandom),
+    // Ending, also by panic.
+    any(libc::SYS_rt_sigprocmask),
+    any(libc::SYS_rt_sigaction),
+    any(libc::SYS_rt_sigreturn),
+    any(libc::SYS_sigaltstack),
+    any(libc::SYS_getpid),
+    any(libc::SYS_gettid),
+    any(libc::SYS_tgkill),
+    any(libc::SYS_exit),
+    any(libc::SYS_exit_group),
+    any(libc::SYS_rseq),
+    any(libc::SYS_set_robust_list),
+];
