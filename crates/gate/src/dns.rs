@@ -4,7 +4,13 @@
 //! port, and the answer is checked against the question before it goes back: neither a
 //! stray packet outside nor a program inside can put an answer to somebody else's query.
 
-use std::{io, net::SocketAddr, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use stockade_sys::{
     transparent::{AnyAddressUdp, Arrival},
@@ -19,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::resolvers::Resolvers;
+use crate::{cache::Cache, resolvers::Resolvers};
 
 pub(crate) const PORT: u16 = 53;
 
@@ -43,6 +49,8 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct Upstream {
     resolvers: Resolvers,
+    asked: RefCell<Vec<SocketAddr>>,
+    cache: RefCell<Cache>,
     permits: Semaphore,
     /// Whether the jail has IPv6. If not, no name has an IPv6 address there.
     ipv6: bool,
@@ -126,9 +134,21 @@ impl Upstream {
     pub(crate) fn new(ipv6: bool) -> Self {
         Self {
             resolvers: Resolvers::default(),
+            asked: RefCell::default(),
+            cache: RefCell::default(),
             permits: Semaphore::new(IN_FLIGHT),
             ipv6,
         }
+    }
+
+    /// The host's resolvers. Others may give other answers, so a change empties the cache.
+    fn servers(&self) -> Vec<SocketAddr> {
+        let servers = self.resolvers.current();
+        if *self.asked.borrow() != servers {
+            self.cache.borrow_mut().clear();
+            self.asked.replace(servers.clone());
+        }
+        servers
     }
 
     /// The answer of the first resolver that gives one, or one that says why there is
@@ -137,9 +157,14 @@ impl Upstream {
         if query.qtype() == Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
         }
-        let servers = self.resolvers.current();
+        let servers = self.servers();
+        let now = Instant::now();
+        if let Some(answer) = self.cache.borrow().get(query, now) {
+            return answer;
+        }
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
             if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {
+                self.cache.borrow_mut().put(query, &answer, now);
                 return answer;
             }
         }

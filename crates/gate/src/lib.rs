@@ -15,6 +15,7 @@
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
 
+mod cache;
 mod confine;
 mod denials;
 mod dial;

@@ -103,6 +103,22 @@ impl<'a> Opening<'a> {
         })
     }
 
+    /// All records.
+    pub(super) fn records(&self) -> Result<Vec<Record<'a>>, Malformed> {
+        let Header {
+            answers,
+            authorities,
+            additionals,
+            ..
+        } = self.header;
+        let count = [answers, authorities, additionals]
+            .map(u32::from)
+            .iter()
+            .sum();
+        let mut cursor = self.rest;
+        (0_u32..count).map(|_| Record::read(&mut cursor)).collect()
+    }
+
     /// Walks over all records, to the last byte of the message.
     pub(super) fn edns(&self) -> Result<Option<Opt<'a>>, Malformed> {
         let mut cursor = self.rest;
@@ -127,11 +143,16 @@ impl<'a> Opening<'a> {
     }
 }
 
-struct Record<'a> {
+/// A resource record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
     wire: &'a [u8],
-    rtype: Type,
+    pub(super) rtype: Type,
     class: u16,
     ttl: u32,
+    /// Where in the message the time to live stands.
+    pub(super) ttl_at: usize,
+    data: &'a [u8],
 }
 
 impl<'a> Record<'a> {
@@ -140,15 +161,32 @@ impl<'a> Record<'a> {
         Name::skip(cursor)?;
         let rtype = Type(cursor.u16()?);
         let class = cursor.u16()?;
+        let ttl_at = cursor.position();
         let ttl = cursor.u32()?;
         let length = cursor.u16()?;
-        cursor.take(usize::from(length))?;
+        let data = cursor.take(usize::from(length))?;
         Ok(Self {
             wire: cursor.since(start),
             rtype,
             class,
             ttl,
+            ttl_at,
+            data,
         })
+    }
+
+    /// For how long it may be kept. An SOA record ends with how long a "no" of its zone
+    /// may be (RFC 2308). A number with the top bit set means zero (RFC 2181 §8).
+    pub(super) fn lifetime(&self) -> u32 {
+        let ttl = if self.ttl > i32::MAX.unsigned_abs() {
+            0
+        } else {
+            self.ttl
+        };
+        match (self.rtype, self.data.last_chunk()) {
+            (Type::SOA, Some(minimum)) => ttl.min(u32::from_be_bytes(*minimum)),
+            _ => ttl,
+        }
     }
 
     /// RFC 6891 §6.1.2: the class is a size, the lower half of the TTL flags,

@@ -18,6 +18,7 @@
 //! - [`Query::error`] answers in the gate's own name, [`Query::fit`] makes an
 //!   answer fit a datagram.
 
+mod age;
 mod answer;
 mod message;
 mod name;
@@ -27,6 +28,7 @@ mod tests;
 
 use std::fmt;
 
+pub use age::Aging;
 pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_truncated};
 pub use name::Name;
 pub use query::Query;

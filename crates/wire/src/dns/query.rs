@@ -53,6 +53,16 @@ impl Query {
         })
     }
 
+    /// The same for all queries that have the same answer: the message but for its
+    /// identifier and its letter case.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        let mut key = self.bytes.get(2..).unwrap_or_default().to_vec();
+        let question = key.iter_mut().skip(10).take(self.question_wire.len());
+        question.for_each(u8::make_ascii_lowercase);
+        key
+    }
+
     /// The identifier that the client gave, and expects in its answer.
     pub fn id(&self) -> u16 {
         self.header.id
