@@ -1,0 +1,183 @@
+//! Connections end, wait and carry inside as they do outside.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::sync::mpsc;
+
+use stockade_world::{Host, PATIENCE, Standard, World, test};
+
+use super::place::Place;
+use crate::support::standard;
+
+/// What every client starts with: `s`, connected to the address and port of the arguments.
+const CONNECT: &str = "
+import errno, socket, struct, sys, time
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
+def rest():
+    return b''.join(iter(lambda: s.recv(65536), b''))
+";
+
+/// What a client prints that does `script` with its connection.
+fn client(world: &World, place: Place<'_>, server: SocketAddr, script: &str) -> String {
+    place
+        .python(world.laptop(), &format!("{CONNECT}{script}"))
+        .args([server.ip().to_string(), server.port().to_string()])
+        .run()
+        .expect("the client ends")
+        .expect_success()
+        .stdout()
+}
+
+/// The same port of a host, once by each family.
+fn both_families(host: &Host, port: u16) -> [SocketAddr; 2] {
+    [host.v4(), host.v6()].map(|address: IpAddr| (address, port).into())
+}
+
+#[test]
+fn a_server_answers_after_the_client_has_stopped_writing() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        web.tcp(9000, |stream| {
+            let count = io::copy(stream, &mut io::sink())?;
+            write!(stream, "{count} bytes")
+        })
+        .expect("server");
+        for server in both_families(web, 9000) {
+            let script = "s.sendall(b'x' * 100000); s.shutdown(socket.SHUT_WR); print(rest())";
+            let said = client(world, Place::Inside(&[]), server, script);
+            assert_eq!(said, "b'100000 bytes'\n");
+        }
+    });
+}
+
+#[test]
+fn a_client_goes_on_after_the_server_has_stopped_writing() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        let (sender, heard) = mpsc::channel();
+        web.tcp(9000, move |stream| {
+            stream.write_all(b"that is all")?;
+            stream.socket.shutdown(Shutdown::Write)?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            sender.send(text).map_err(io::Error::other)
+        })
+        .expect("server");
+        for server in both_families(web, 9000) {
+            let script = "print(rest()); s.sendall(b'but not for me')";
+            let said = client(world, Place::Inside(&[]), server, script);
+            assert_eq!(said, "b'that is all'\n");
+            let heard = heard.recv_timeout(PATIENCE).expect("the rest arrives");
+            assert_eq!(heard, "but not for me");
+        }
+    });
+}
+
+#[test]
+fn a_reset_by_the_server_is_a_reset_inside() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        // To close with something unread is to reset.
+        web.tcp(9000, |stream| stream.socket.peek(&mut [0]).map(drop))
+            .expect("server");
+        let script = "
+s.sendall(b'hello')
+try:
+    print(s.recv(10))
+except OSError as error:
+    print(errno.errorcode[error.errno])
+";
+        for server in both_families(web, 9000) {
+            let outside = client(world, Place::Outside, server, script);
+            let inside = client(world, Place::Inside(&[]), server, script);
+            assert_eq!(
+                (outside.as_str(), inside.as_str()),
+                ("ECONNRESET\n", "ECONNRESET\n")
+            );
+        }
+    });
+}
+
+#[test]
+fn a_reset_by_the_client_is_a_reset_outside() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        let (sender, ends) = mpsc::channel();
+        web.tcp(9000, move |stream| {
+            stream.write_all(b"ready")?;
+            let end = io::copy(stream, &mut io::sink()).map_err(|error| error.kind());
+            sender.send(end).map_err(io::Error::other)
+        })
+        .expect("server");
+        let gently = "s.recv(5); s.sendall(b'bye')";
+        let roughly = "
+s.recv(5)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+s.close()
+";
+        for server in both_families(web, 9000) {
+            for (script, end) in [
+                (gently, Ok(3)),
+                (roughly, Err(io::ErrorKind::ConnectionReset)),
+            ] {
+                client(world, Place::Inside(&[]), server, script);
+                assert_eq!(ends.recv_timeout(PATIENCE), Ok(end), "{script}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_server_that_speaks_first_is_heard_first() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        web.tcp_banner(9000, "220 ready\r\n").expect("server");
+        for server in both_families(web, 9000) {
+            // The client does not say a word before it has heard the server.
+            let script = "print(s.recv(100)); s.sendall(b'hello'); print(s.recv(100))";
+            let said = client(world, Place::Inside(&[]), server, script);
+            assert_eq!(said, "b'220 ready\\r\\n'\nb'hello'\n");
+        }
+    });
+}
+
+#[test]
+fn urgent_data_does_no_harm() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let script = "
+s.sendall(b'before ')
+s.send(b'!', socket.MSG_OOB)
+s.sendall(b'after')
+s.shutdown(socket.SHUT_WR)
+print(rest())
+";
+        for server in both_families(world.host("web"), 7) {
+            let outside = client(world, Place::Outside, server, script);
+            let inside = client(world, Place::Inside(&[]), server, script);
+            // A server that does not ask for urgent bytes never sees them.
+            assert_eq!(outside, "b'before after'\n");
+            assert_eq!(inside, outside);
+        }
+    });
+}
+
+#[test]
+fn a_connection_at_rest_outlives_an_attempt_that_times_out() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let script = "
+with socket.socket() as other:
+    other.setsockopt(socket.IPPROTO_TCP, socket.TCP_SYNCNT, 1)
+    try:
+        other.connect(('198.51.44.66', 80))
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+s.sendall(b'still here')
+print(s.recv(100))
+";
+        let said = client(world, Place::Inside(&[]), net.web_echo.address(), script);
+        assert_eq!(said, "ETIMEDOUT\nb'still here'\n");
+        assert_eq!(net.web_echo.connections().count(), 1);
+    });
+}
