@@ -213,8 +213,6 @@ async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
         hold.attempts.borrow_mut().remove(&ends);
         return;
     };
-    // Without this option the connection only gets slower.
-    let _ = near.set_nodelay(true);
     match outward {
         Some(outward) => relay(near, outward).await,
         None => dns::serve_stream(near, &hold.upstream).await,

@@ -197,6 +197,7 @@ fn set_up(
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), watch::watch(first)?));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
+    tasks.spawn_local(udp::sweep(datagrams));
     for publish in publish {
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;

@@ -9,7 +9,7 @@
 use std::{cell::RefCell, io, time::Duration};
 
 use rustix::net::{Shutdown, shutdown, sockopt};
-use tokio::{net::TcpStream, task::yield_now};
+use tokio::{io::Interest, net::TcpStream, task::yield_now};
 
 use crate::pipes::{self, Pipe};
 
@@ -59,8 +59,10 @@ async fn pump(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
             return Ok(());
         }
         bulk = turn.moved >= BUFFER;
-        // A fast sender must not keep the others waiting.
-        yield_now().await;
+        if bulk {
+            // A fast sender must not keep the others waiting.
+            yield_now().await;
+        }
     }
 }
 
@@ -89,7 +91,7 @@ async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
 /// Reads once, writes once, and gives back what was not taken.
 fn copy_now(from: &TcpStream, to: &TcpStream) -> io::Result<(Turn, Vec<u8>)> {
     SHARED.with_borrow_mut(|buffer| {
-        let moved = from.try_read(buffer)?;
+        let moved = read_now(from, buffer)?;
         let bytes = &buffer[..moved];
         let written = match to.try_write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -103,10 +105,29 @@ fn copy_now(from: &TcpStream, to: &TcpStream) -> io::Result<(Turn, Vec<u8>)> {
     })
 }
 
+/// Reads what is there. If that is less than the buffer holds, there is no more: the next
+/// wait is for the next packet, without another read to find that out.
+fn read_now(from: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut got = None;
+    let read = from.try_io(Interest::READABLE, || {
+        let length = rustix::io::read(from, &mut *buffer)?;
+        got = Some(length);
+        let more = length == 0 || length == buffer.len();
+        if more {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    });
+    match (got, read) {
+        (Some(length), _) => Ok(length),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
 /// Moves what is there. The pipe is empty again at the end, or gone.
 async fn splice(from: &TcpStream, to: &TcpStream, pipe: Pipe) -> io::Result<Turn> {
-    use tokio::io::Interest;
-
     let filled = from.try_io(Interest::READABLE, || pipe.fill_from(from));
     let moved = match filled {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -29,8 +29,8 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     net::UdpSocket,
     sync::Notify,
-    task::spawn_local,
-    time::{Instant, sleep_until},
+    task::{spawn_local, yield_now},
+    time::{Instant, sleep},
 };
 
 use crate::{
@@ -44,6 +44,7 @@ const FLOW_LIMIT: usize = 4096;
 const EVICTION_SAMPLE: usize = 16;
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Datagrams moved in one go before others get their turn.
 const BATCH: usize = 32;
 const LARGEST: usize = 65_535;
@@ -194,46 +195,53 @@ pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: AsyncFd<AnyAddressUd
     }
 }
 
+/// Ends flows that have been idle for too long.
+pub(crate) async fn sweep(datagrams: Rc<Datagrams>) {
+    loop {
+        sleep(SWEEP_INTERVAL).await;
+        let now = Instant::now();
+        datagrams.flows.borrow_mut().retain(|_, pair| {
+            let idle = now.duration_since(pair.used.get());
+            let limit = if pair.answered.get() {
+                IDLE_ANSWERED
+            } else {
+                IDLE_UNANSWERED
+            };
+            if idle >= limit {
+                pair.evicted.notify_one();
+            }
+            idle < limit
+        });
+    }
+}
+
 /// The life of a flow.
 async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>) {
     loop {
-        let limit = if pair.answered.get() {
-            IDLE_ANSWERED
-        } else {
-            IDLE_UNANSWERED
-        };
-        tokio::select! {
-            ready = pair.near.ready(INPUT) => {
-                // An error of the inner socket: the client is gone.
-                if ready.is_err() || pair.outward(&datagrams, ends).await.is_err() {
-                    break;
-                }
-            }
-            ready = pair.far.ready(INPUT) => {
-                if ready.is_err() {
-                    break;
-                }
-                pair.inward(&datagrams, ends);
-            }
+        let more = tokio::select! {
+            _ = pair.near.ready(INPUT) => pair.outward(&datagrams, ends).await,
+            _ = pair.far.ready(INPUT) => Ok(pair.inward(&datagrams, ends)),
             () = pair.evicted.notified() => return,
-            () = sleep_until(pair.used.get() + limit) => {
-                if pair.used.get().elapsed() >= limit {
-                    break;
-                }
-            }
+        };
+        match more {
+            // A fast sender must not keep the others waiting.
+            Ok(true) => yield_now().await,
+            Ok(false) => {}
+            // An error of the inner socket: the client is gone.
+            Err(_) => break,
         }
-        tokio::task::yield_now().await;
     }
     datagrams.flows.borrow_mut().remove(&ends);
 }
 
 impl Pair {
-    async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<()> {
+    /// Moves a batch out, and tells whether there may be more.
+    async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<bool> {
         self.used.set(Instant::now());
         for _ in 0..BATCH {
             match self.one_outward(datagrams, ends)? {
                 Step::Moved => {}
-                Step::Nothing => break,
+                Step::Nothing => return Ok(false),
                 // The host's network is slower than the agent: wait, as the agent's own
                 // call would have done. What it sends meanwhile queues up before us.
                 Step::NoRoom(datagram) => {
@@ -242,7 +250,7 @@ impl Pair {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn one_outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<Step> {
@@ -262,8 +270,8 @@ impl Pair {
         })
     }
 
-    /// What cannot be delivered inside is lost; the client's end shows when it is gone.
-    fn inward(&self, datagrams: &Datagrams, ends: Ends) {
+    /// Moves a batch in, and tells whether there may be more. What cannot be delivered is lost; the client's end shows when it is gone.
+    fn inward(&self, datagrams: &Datagrams, ends: Ends) -> bool {
         BUFFER.with_borrow_mut(|buffer| {
             for _ in 0..BATCH {
                 match receive_now(&self.far, buffer) {
@@ -274,13 +282,14 @@ impl Pair {
                         self.answered.set(true);
                         let _ = send_now(&self.near, &buffer[..length]);
                     }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                     Err(error) => {
-                        return datagrams.refuse(ends, 0, told(&self.far, ends, &error));
+                        datagrams.refuse(ends, 0, told(&self.far, ends, &error));
                     }
                 }
             }
-        });
+            true
+        })
     }
 }
 

@@ -56,6 +56,8 @@ impl Family {
 pub fn listen(family: Family, port: u16) -> io::Result<TcpListener> {
     let socket = transparent(family, Type::STREAM, Protocol::TCP)?;
     socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
+    // Accepted connections inherit it. Their bytes have been gathered once already.
+    socket.set_tcp_nodelay(true)?;
     // The kernel cuts it to net.core.somaxconn.
     socket.listen(4096)?;
     Ok(socket.into())
