@@ -2,9 +2,11 @@
 
 mod bulk;
 mod daemon;
+mod dns;
 mod errno;
 mod eyeballs;
 mod place;
+mod resolvers;
 mod smoke;
 mod tcp;
 mod udp;

@@ -25,4 +25,8 @@ impl Place<'_> {
     pub(crate) fn python(self, laptop: &Laptop, script: &str) -> Command {
         self.command(laptop, "python3").args(["-I", "-c", script])
     }
+
+    pub(crate) fn shell(self, laptop: &Laptop, line: &str) -> Command {
+        self.command(laptop, "sh").args(["-c", line])
+    }
 }
