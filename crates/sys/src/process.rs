@@ -15,16 +15,13 @@ use std::{
     ptr,
 };
 
-use rustix::{
-    io::FdFlags,
-    process::{Pid, Signal as NamedSignal},
-};
+use rustix::{io::FdFlags, process::Pid};
 
 use crate::signals::{self, SignalSet};
 
 /// What a child does to itself before it becomes another program: it gets a process
-/// group of its own, dies with the thread that started it, and takes along only the
-/// named descriptors and (nearly) no privilege.
+/// group of its own, and takes along only the named descriptors, none of the user's keys
+/// and (nearly) no privilege.
 #[derive(Debug)]
 pub struct Descent {
     /// Descriptors, beyond the standard three, that the program keeps, under the numbers
@@ -37,31 +34,45 @@ pub struct Descent {
 impl Descent {
     /// Makes `command` do all this when it is started.
     pub fn prepare(self, command: &mut Command) {
-        let parent = rustix::process::getpid();
         // SAFETY: the closure only makes system calls (see the head of this module): it
         // takes no lock and allocates nothing. An `io::Error` made from an error number
         // is a plain value.
-        unsafe { command.pre_exec(move || self.descend(parent)) };
+        unsafe { command.pre_exec(move || self.descend()) };
     }
 
-    fn descend(&self, parent: Pid) -> io::Result<()> {
+    fn descend(&self) -> io::Result<()> {
         rustix::process::setpgid(None, None)?;
-
-        rustix::process::set_parent_process_death_signal(Some(NamedSignal::KILL))?;
-        // The parent may have died before the line above; then nobody sends the signal.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(rustix::io::Errno::SRCH.into());
-        }
 
         close_others_on_exec()?;
         for fd in &self.keep {
             rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
         }
 
+        leave_session_keyring()?;
         give_up_capabilities()?;
         rustix::thread::set_no_new_privs(true)?;
         signals::set_mask(self.mask)?;
         Ok(())
+    }
+}
+
+/// Exchanges the session keyring, which is inherited and holds the keys and tickets of
+/// the user's login, for an empty one.
+fn leave_session_keyring() -> io::Result<()> {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
+    const ANONYMOUS: libc::c_long = 0;
+
+    // SAFETY: the call takes two integers here (a null name means a keyring without one).
+    let result = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, ANONYMOUS) };
+    if result != -1 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        // The kernel has no keyrings, or a container's filter forbids the call; the
+        // filter is inherited, so then nobody inside can use a key either.
+        Some(libc::ENOSYS | libc::EPERM) => Ok(()),
+        _ => Err(error),
     }
 }
 

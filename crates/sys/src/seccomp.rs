@@ -156,3 +156,103 @@ fn x32_guard() -> [sock_filter; 3] {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::Command, thread};
+
+    use super::*;
+
+    const REQUEST: u32 = 0x5412;
+
+    fn filter() -> Filter {
+        Filter::new(&[Refusal {
+            call: IOCTL,
+            argument: 1,
+            value: REQUEST,
+            reason: "a test",
+        }])
+        .unwrap()
+    }
+
+    /// The error number that ioctl(2), by this number, answers on no descriptor at all.
+    fn ioctl(call: i64, request: u64) -> Option<i32> {
+        // SAFETY: descriptor -1 does not exist, so whatever the request, the kernel has
+        // nothing to act on and reads no memory.
+        let result = unsafe { libc::syscall(call, -1, request, 0) };
+        assert_eq!(result, -1);
+        io::Error::last_os_error().raw_os_error()
+    }
+
+    #[test]
+    fn a_refusal_looks_at_the_low_bits_only_and_at_nothing_else() {
+        // On a thread of its own, since a filter is for good.
+        thread::spawn(|| {
+            let request = u64::from(REQUEST);
+            assert_eq!(ioctl(IOCTL, request), Some(libc::EBADF));
+            filter().install().unwrap();
+            assert_eq!(ioctl(IOCTL, request), Some(libc::EPERM));
+            assert_eq!(ioctl(IOCTL, request | 1 << 32), Some(libc::EPERM));
+            assert_eq!(ioctl(IOCTL, request + 1), Some(libc::EBADF));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_x32_table_is_not_there() {
+        // x32's own ioctl has number 514, the 64-bit one is accepted, too.
+        const X32_BIT: i64 = 0x4000_0000;
+        thread::spawn(|| {
+            filter().install().unwrap();
+            for call in [514, IOCTL] {
+                let answer = ioctl(call | X32_BIT, u64::from(REQUEST));
+                assert_eq!(answer, Some(libc::ENOSYS));
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_call_through_the_i386_table_kills() {
+        let run = |name: &str| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--ignored", "--exact", name])
+                .output()
+                .unwrap()
+                .status
+        };
+        let without = run("seccomp::tests::i386_call");
+        if !without.success() {
+            eprintln!("skipped: this kernel has no i386 table ({without})");
+            return;
+        }
+        let with = run("seccomp::tests::i386_call_under_the_filter");
+        assert_eq!(with.signal(), Some(libc::SIGSYS));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[ignore = "run by another test, in a process of its own"]
+    fn i386_call() {
+        let mut number = 20_u64;
+        // SAFETY: 20 is getpid in the i386 table: it takes and touches nothing. The
+        // kernel may clear r8 to r11 on this way in, hence they are given up.
+        unsafe {
+            std::arch::asm!("int 0x80", inout("rax") number,
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        }
+        assert_eq!(number, u64::from(std::process::id()));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[ignore = "run by another test, in a process of its own"]
+    fn i386_call_under_the_filter() {
+        filter().install().unwrap();
+        i386_call();
+    }
+}

@@ -50,7 +50,6 @@ fn isolation_options(isolation: Isolation) -> &'static [&'static str] {
         Isolation::HostName => &["--unshare-uts"],
         Isolation::Cgroups => &["--unshare-cgroup-try"],
         Isolation::Capabilities => &["--cap-drop", "ALL"],
-        Isolation::DiesWithWarden => &["--die-with-parent"],
     }
 }
 
@@ -187,12 +186,7 @@ mod tests {
         let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
         let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
         assert!(!has("--unshare-net") && !has("--unshare-all"));
-        for wanted in [
-            "--unshare-user",
-            "--unshare-pid",
-            "--die-with-parent",
-            "--as-pid-1",
-        ] {
+        for wanted in ["--unshare-user", "--unshare-pid", "--as-pid-1"] {
             assert!(has(wanted), "{wanted}");
         }
     }

@@ -118,8 +118,7 @@ impl Plan {
 }
 
 impl Launch {
-    /// Starts the sandbox, in the network of the calling thread, which must live as long
-    /// as the sandbox: the kernel kills the sandbox when that thread ends.
+    /// Starts the sandbox, in the network namespace of the calling thread.
     ///
     /// # Errors
     /// If bubblewrap cannot be started.

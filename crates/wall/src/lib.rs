@@ -15,8 +15,13 @@
 //! same program, as process 1 of the sandbox. Bubblewrap's exit code alone could not say
 //! whether the command failed or bubblewrap did, nor whether the command stopped, nor
 //! could it take orders. The inner stage starts the command, reports what becomes of it,
-//! and passes signals on; when the warden dies, the control socket closes, the inner
-//! stage exits, and the kernel kills everything inside.
+//! and passes signals on.
+//!
+//! When the warden dies, however it does, the kernel closes the control socket. The inner
+//! stage sees that, exits, and the kernel kills everything inside. (Bubblewrap has an
+//! option to be killed with its parent. But for a moment of its start it has a child that
+//! would not notice its death, and would wait for it forever; so it is left alone, and
+//! finishes, and the inner stage finds that there is no warden before it starts anything.)
 //!
 //! ```text
 //!  caller's process group │ a group of its own       │ a group of its own
@@ -36,6 +41,7 @@ mod error;
 mod facts;
 mod inner;
 mod job;
+mod keeper;
 mod launch;
 mod limits;
 mod outcome;

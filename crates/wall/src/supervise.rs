@@ -7,14 +7,13 @@
 use std::{
     ffi::OsString,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::AsFd,
     process::{Child, ExitStatus},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    process::{Pid, PidfdFlags, pidfd_open},
 };
 use stockade_sys::signals::{Received, Signal};
 
@@ -22,6 +21,7 @@ use crate::{
     control::{Control, Failure, Heard, Order, Report, Target},
     error::Error,
     job::{AfterStop, Job},
+    keeper::Keeper,
     outcome::{NotFound, Outcome},
     signals::{Signals, is_for_groups, is_request_to_end},
 };
@@ -29,9 +29,7 @@ use crate::{
 /// A sandbox that runs. Dropping it kills everything inside.
 #[derive(Debug)]
 pub struct Running {
-    bubblewrap: Child,
-    /// Readable when bubblewrap has ended.
-    end: OwnedFd,
+    keeper: Keeper,
     control: Control,
     signals: Signals,
     job: Job,
@@ -56,37 +54,26 @@ enum State {
 
 impl Running {
     pub(crate) fn new(
-        mut bubblewrap: Child,
+        bubblewrap: Child,
         control: Control,
         signals: Signals,
         job: Job,
         program: OsString,
     ) -> Result<Self, Error> {
-        // The child is not waited for yet, so the number is still its own.
-        let end = i32::try_from(bubblewrap.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or(Errno::SRCH)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        match end {
-            Ok(end) => Ok(Self {
-                bubblewrap,
-                end,
-                control,
-                signals,
-                job,
-                program,
-                state: State::Building,
-                is_stopped: false,
-                is_asked_to_stop: false,
-            }),
-            Err(error) => {
-                kill(&mut bubblewrap);
-                let what = "a descriptor of bubblewrap";
-                let error = error.into();
-                Err(Error::Prepare { what, error })
-            }
-        }
+        let keeper = Keeper::new(bubblewrap).map_err(|error| Error::Prepare {
+            what: "taking charge of bubblewrap",
+            error,
+        })?;
+        Ok(Self {
+            keeper,
+            control,
+            signals,
+            job,
+            program,
+            state: State::Building,
+            is_stopped: false,
+            is_asked_to_stop: false,
+        })
     }
 
     /// Waits for the command to end, and passes on what happens in the meantime. When it
@@ -99,18 +86,18 @@ impl Running {
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
         let watched = self.watch();
-        kill(&mut self.bubblewrap);
-        let result = match watched {
-            Ok(status) => self.result(status),
-            Err(error) => Err(Error::Supervise(error)),
-        };
+        let ended = self.keeper.end();
+        let result = watched
+            .and(ended)
+            .map_err(Error::Supervise)
+            .and_then(|status| self.result(status));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         self.job.ended(!finished);
         result
     }
 
     /// Until bubblewrap has ended.
-    fn watch(&mut self) -> io::Result<ExitStatus> {
+    fn watch(&mut self) -> io::Result<()> {
         let mut inner_is_there = true;
         loop {
             let (signalled, spoken, ended) = self.wait(inner_is_there)?;
@@ -125,7 +112,7 @@ impl Running {
                 }
             }
             if ended {
-                return self.bubblewrap.wait();
+                return Ok(());
             }
         }
     }
@@ -134,7 +121,7 @@ impl Running {
     fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool, bool)> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
         ];
         let count = if inner_is_there { 3 } else { 2 };
@@ -155,7 +142,7 @@ impl Running {
                 Heard::Gone => return Ok(false),
                 Heard::Nonsense => {
                     self.state = State::Over(Err(Error::Nonsense));
-                    kill(&mut self.bubblewrap);
+                    self.keeper.end()?;
                     return Ok(false);
                 }
             }
@@ -240,7 +227,7 @@ impl Running {
                 if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
             {
                 self.state = State::Over(Ok(Outcome::Killed(signal)));
-                kill(&mut self.bubblewrap);
+                self.keeper.end()?;
             }
             _ => {
                 self.is_asked_to_stop |= signal == Signal::TSTP;
@@ -271,14 +258,12 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        kill(&mut self.bubblewrap);
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_sandbox_can_be_started_on_one_thread_and_watched_by_another() {
+        fn can_move<T: Send>() {}
+        can_move::<super::Running>();
+        can_move::<crate::Launch>();
     }
-}
-
-/// Ends bubblewrap, and with it the sandbox. Fails only if it has ended already.
-fn kill(bubblewrap: &mut Child) {
-    let _ = bubblewrap.kill();
-    let _ = bubblewrap.wait();
 }

@@ -42,7 +42,8 @@ impl Terminal {
     /// Puts the modes back to what they were when this was made.
     pub(crate) fn restore_modes(&self) {
         if let Some(modes) = &self.modes {
-            let _ = tcsetattr(&self.fd, OptionalActions::Drain, modes);
+            // Not after the output has drained: the user may have it held by Ctrl-S.
+            let _ = tcsetattr(&self.fd, OptionalActions::Now, modes);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread};
 
+use stockade_sys::namespace::{Identity, enter_user_namespace};
 use stockade_wall::{
     Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Inner, Outcome, Plan, Signals,
 };
@@ -26,6 +27,11 @@ fn main() -> ExitCode {
         );
         return FAILED.into();
     };
+    // As the owner of a jail does.
+    if let Err(error) = enter_user_namespace(Identity::current()) {
+        eprintln!("walled: {error}");
+        return FAILED.into();
+    }
     match run(call) {
         Ok(outcome) => {
             if let Some(complaint) = outcome.complaint() {

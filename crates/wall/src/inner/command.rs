@@ -7,13 +7,13 @@ use std::{
     ffi::{CStr, CString},
     fs::File,
     io::{self, Read, Write},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
     fs::{Access, AtFlags},
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, WaitOptions, getpid},
+    process::{Pid, getpid},
 };
 use stockade_sys::{process, signals};
 
@@ -27,9 +27,31 @@ use crate::{
 /// What failed, and why.
 struct Refused(Failure, io::Error);
 
-/// Starts the command, as the leader of a process group of its own. Returns when it has
-/// become the command.
-pub(super) fn start(command: &[CString], start: &Start) -> Result<Pid, Report> {
+/// The end of the pipe at which the news of the start arrives.
+pub(super) struct News(File);
+
+impl News {
+    /// Hears the news. To be called when there is some.
+    pub(super) fn read(mut self) -> Option<Report> {
+        let mut message = [0; 16];
+        // A pipe that cannot be read tells nothing; then the child's end will.
+        let length = self.0.read(&mut message).unwrap_or(0);
+        let (tag, errno) = message.get(..length)?.split_first()?;
+        Some(Report::Failed {
+            what: Failure::from_tag(*tag)?,
+            errno: i32::from_ne_bytes(errno.try_into().ok()?),
+        })
+    }
+}
+
+impl AsFd for News {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Starts the command, as the leader of a process group of its own.
+pub(super) fn start(command: &[CString], start: &Start) -> Result<(Pid, News), Report> {
     let failed = |error: io::Error| Report::Failed {
         what: Failure::Fork,
         errno: error.raw_os_error().unwrap_or_default(),
@@ -41,18 +63,9 @@ pub(super) fn start(command: &[CString], start: &Start) -> Result<Pid, Report> {
         FAILED
     })
     .map_err(failed)?;
-    drop(teller);
-
-    let mut message = Vec::new();
-    // An unreadable pipe tells nothing; then the child's end will be the news.
-    let _ = File::from(news).read_to_end(&mut message);
-    match decode(&message) {
-        None => Ok(pid),
-        Some(report) => {
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-            Err(report)
-        }
-    }
+    // The child does the same. Whoever comes first: an order for the group may be next.
+    let _ = rustix::process::setpgid(Some(pid), Some(pid));
+    Ok((pid, News(File::from(news))))
 }
 
 fn tell(teller: io::Result<OwnedFd>, what: Failure, error: &io::Error) {
@@ -61,14 +74,6 @@ fn tell(teller: io::Result<OwnedFd>, what: Failure, error: &io::Error) {
         message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
         let _ = File::from(teller).write_all(&message);
     }
-}
-
-fn decode(message: &[u8]) -> Option<Report> {
-    let (tag, errno) = message.split_first()?;
-    Some(Report::Failed {
-        what: Failure::from_tag(*tag)?,
-        errno: i32::from_ne_bytes(errno.try_into().ok()?),
-    })
 }
 
 /// Turns this process, a child of the inner stage, into the command.

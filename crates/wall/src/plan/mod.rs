@@ -68,7 +68,6 @@ pub enum Isolation {
     /// Where the kernel has it.
     Cgroups,
     Capabilities,
-    DiesWithWarden,
 }
 
 /// The whole sandbox.
@@ -130,10 +129,6 @@ fn isolation() -> Vec<(Isolation, &'static str)> {
             "the host's hierarchy of control groups is not shown",
         ),
         (Isolation::Capabilities, "the command needs none"),
-        (
-            Isolation::DiesWithWarden,
-            "without the warden nothing is enforced, so nothing runs",
-        ),
     ]
 }
 

@@ -83,7 +83,6 @@ impl Isolation {
             Self::HostName => "host name",
             Self::Cgroups => "control groups",
             Self::Capabilities => "capabilities",
-            Self::DiesWithWarden => "life",
         }
     }
 }

@@ -97,16 +97,14 @@ fn there_is_no_privilege_inside() {
 #[test]
 fn bubblewrap_holds_at_most_the_capability_to_map_root() {
     let caller = Caller::new();
-    // From a user namespace with every capability, as the warden is in with a jail.
-    let mut command = caller.command("unshare");
-    command.args(["--user", "--map-current-user", "--keep-caps"]);
-    // The command's grandparent is bubblewrap: pid 1's parent, seen from outside only.
+    let mut command = caller.command("bash");
+    // The warden, in its own user namespace, has every capability there.
     let script = "coproc \"$0\" -- sh -c 'echo up; read x'
         read -u ${COPROC[0]} up
         bwrap=$(cat /proc/$COPROC_PID/task/*/children)
         grep -E 'CapPrm|CapBnd' /proc/${bwrap% }/status
         echo >&${COPROC[1]}; wait";
-    command.args(["bash", "-c", script, WALLED]);
+    command.args(["-c", script, WALLED]);
     let capabilities = output(command);
     assert!(capabilities.starts_with("CapPrm:\t0000000000000000\n"));
     // Bubblewrap has given up what it had; what it can have had is in its bounding set.
@@ -151,15 +149,26 @@ fn read_only_places_stay_so_in_a_nested_namespace() {
     assert_eq!(run(caller.script(nested)).1, "nested\n");
 }
 
+/// Adds a key to the session keyring, then runs the rest of the line.
+const WITH_KEY: &str = "my ($type, $name, $key) = qw(user stockade-decoy secret); \
+     syscall(`uname -m` =~ /x86/ ? 248 : 217, $type, $name, $key, 6, -3) > 0 or die $!; \
+     exec @ARGV";
+
+/// Looks for that key. (10 is KEYCTL_SEARCH, -3 the session keyring.)
+const FIND_KEY: &str = "my ($type, $name) = qw(user stockade-decoy); \
+     print syscall(`uname -m` =~ /x86/ ? 250 : 219, 10, -3, $type, $name, 0) > 0 ? 1 : 0";
+
 #[test]
-fn the_command_runs_in_the_wardens_user_namespace_too() {
+fn keys_of_the_users_session_are_not_there() {
     let caller = Caller::new();
-    let mut command = caller.command("unshare");
-    command
-        .args(["--user", "--map-current-user", WALLED, "--"])
-        .args(["id", "-u"]);
-    let uid = rustix::process::geteuid().as_raw();
-    assert_eq!(output(command), format!("{uid}\n"));
+    let find = |wall: &[&str]| {
+        let mut command = caller.command("perl");
+        command.args(["-e", WITH_KEY, "--"]).args(wall);
+        command.args(["perl", "-e", FIND_KEY]);
+        output(command)
+    };
+    assert_eq!(find(&[]), "1");
+    assert_eq!(find(&[WALLED, "--"]), "0");
 }
 
 /// What ioctl(2) on the standard input answers to a request, tried with perl.

@@ -180,6 +180,25 @@ fn where_the_container_masks_proc_the_outer_one_is_shown_read_only() {
 }
 
 #[test]
+fn the_outer_proc_shows_no_secrets_of_outer_processes() {
+    let caller = Caller::new();
+    // A process of the same user, and what is to be had of it.
+    let script = "mount --bind /dev/null /proc/version
+        SECRET=decoy sleep 1000 & export VICTIM=$!
+        trap 'kill $VICTIM' EXIT
+        probe='for file in environ root/etc/passwd cwd/. fd/0 maps; do \
+            head -c 1 /proc/$1/$file >/dev/null 2>&1 && echo $file; done; \
+            test -e /proc/$1/stat && echo seen; true'
+        until grep -q SECRET /proc/$VICTIM/environ; do :; done
+        bash -c \"$probe\" - $VICTIM; echo inside
+        \"$0\" -- bash -c \"$probe\" - $VICTIM; exit";
+    let outside_and_inside = output(on_machine(&caller, script, &[]));
+    let (outside, inside) = outside_and_inside.split_once("inside\n").unwrap();
+    assert!(outside.contains("environ\nroot/etc/passwd\n"), "{outside}");
+    assert_eq!(inside, "seen\n");
+}
+
+#[test]
 fn programs_of_daily_use_work() {
     let caller = Caller::new();
     let probe = "set -e; nproc >/dev/null; date >/dev/null; id -un >/dev/null; \

@@ -6,7 +6,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use crate::support::{Caller, kill, mark, processes_with, run, wait_until};
+use crate::support::{Caller, WALLED, kill, mark, processes_with, run, wait_until};
 
 /// A sandbox in which the command and a detached process of another session sleep. Both
 /// carry `mark`.
@@ -93,25 +93,35 @@ fn after_bubblewraps_violent_death_the_warden_says_so() {
 fn a_failed_start_is_125_and_leaves_nothing() {
     let caller = Caller::new();
     let mark = mark("no-start");
-    // A workspace that only its owner's capabilities could enter is refused by the kernel
-    // or by bubblewrap; here, a limit keeps bubblewrap from making namespaces.
+    // Where no user namespace may be made but the warden's, bubblewrap fails.
+    let script = "echo 1 > /proc/sys/user/max_user_namespaces
+        exec \"$0\" -- bash -c 'echo ran' \"$1\"";
     let mut command = caller.command("unshare");
-    let script = "echo 1 > /proc/sys/user/max_user_namespaces 2>/dev/null
-        unshare --user true 2>/dev/null; exec \"$0\" -- bash -c 'echo ran' \"$1\"";
     command
         .args(["--user", "--map-root-user", "bash", "-c", script])
-        .args([crate::support::WALLED, &mark]);
-    // With one namespace allowed, bubblewrap's first succeeds where it needs only one:
-    // so the limit is set to none.
-    let script = script.replace("echo 1 >", "echo 0 >");
-    let mut none = caller.command("unshare");
-    none.args(["--user", "--map-root-user", "bash", "-c", &script])
-        .args([crate::support::WALLED, &mark]);
-    let (code, stdout, messages) = run(none);
+        .args([WALLED, &mark]);
+    let (code, stdout, messages) = run(command);
     assert_eq!((code, stdout.as_str()), (125, ""), "{messages}");
     assert!(
         messages.contains("bubblewrap could not build"),
         "{messages}"
     );
     assert_eq!(processes_with(&mark), []);
+}
+
+#[test]
+fn killed_at_any_moment_of_the_start_the_warden_leaves_nothing() {
+    let caller = Caller::new();
+    let mark = mark("kill-start");
+    for milliseconds in 0..25 {
+        let mut warden = caller
+            .walled(&["bash", "-c", "sleep 1000; exit", &mark])
+            .spawn()
+            .unwrap();
+        // Not to wait for a state, but to hit another one each time.
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        warden.kill().unwrap();
+        warden.wait().unwrap();
+        all_gone(&mark);
+    }
 }

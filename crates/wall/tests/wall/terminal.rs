@@ -76,3 +76,18 @@ fn a_closed_terminal_ends_everything_inside() {
     drop(pty);
     wait_until("everything is gone", || processes_with(&mark).is_empty());
 }
+
+#[test]
+fn a_closed_terminal_ends_a_stopped_job_too() {
+    let caller = Caller::new();
+    let mark = mark("hangup-stopped");
+    let mut pty = Pty::shell(&caller);
+    pty.type_line(&format!("$W -- bash -c 'echo up; read line' {mark}"));
+    pty.expect("up");
+    pty.wait_for_foreground("bash");
+    pty.type_keys("\x1a");
+    pty.expect("Stopped");
+    assert!(processes_with(&mark).len() >= 4);
+    drop(pty);
+    wait_until("everything is gone", || processes_with(&mark).is_empty());
+}

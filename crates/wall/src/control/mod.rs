@@ -1,0 +1,192 @@
+//! What the warden and the inner stage say to each other, over a socket that keeps
+//! messages apart (`SOCK_SEQPACKET`).
+//!
+//! Both are the same program, so the protocol has no versions. But the inner stage lives
+//! among hostile processes: the warden takes each message for hostile bytes, of which
+//! only exact encodings of a [`Report`] mean anything.
+
+mod codec;
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType},
+};
+use stockade_sys::signals::{Signal, SignalSet};
+
+use crate::limits::Limit;
+
+/// Longer than any message, so that a longer one is seen to be none.
+const LONGEST: usize = 256;
+
+/// From the warden to the inner stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    Start(Start),
+    Signal { signal: Signal, target: Target },
+    Continue { foreground: bool },
+}
+
+/// How the command starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Its process group gets the terminal.
+    pub(crate) foreground: bool,
+    /// Signals that the caller had blocked.
+    pub(crate) blocked: SignalSet,
+    /// Signals that the caller ignored.
+    pub(crate) ignored: SignalSet,
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// Whom a signal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The command's process alone, as by kill(2).
+    Command,
+    /// Its process group, as by the terminal.
+    Group,
+}
+
+/// From the inner stage to the warden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The sandbox is built, and the command is about to start: orders will be obeyed.
+    Ready,
+    /// The command was not started: this failed, with this error number.
+    Failed {
+        what: Failure,
+        errno: i32,
+    },
+    Stopped(Signal),
+    Exited(u8),
+    Killed(Signal),
+}
+
+/// What kept the command from starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There is no such program.
+    NotFound,
+    /// There is, but it cannot be executed.
+    NotExecutable,
+    Fork,
+    Limits,
+    Filter,
+    Descriptors,
+    Signals,
+}
+
+/// What was heard from the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard<T> {
+    Message(T),
+    /// Bytes that mean nothing.
+    Nonsense,
+    /// Nothing, at the moment.
+    Silence,
+    /// The other side is gone.
+    Gone,
+}
+
+/// One end of the socket.
+#[derive(Debug)]
+pub(crate) struct Control(OwnedFd);
+
+impl Control {
+    /// Two ends, both of which close on exec.
+    pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (warden, inner) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        Ok((Self(warden), inner))
+    }
+
+    pub(crate) fn from_descriptor(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    pub(crate) fn order(&self, order: &Order) -> io::Result<()> {
+        self.send(&order.encode())
+    }
+
+    pub(crate) fn report(&self, report: Report) -> io::Result<()> {
+        self.send(&report.encode())
+    }
+
+    pub(crate) fn hear_order(&self) -> io::Result<Heard<Order>> {
+        self.receive(Order::decode)
+    }
+
+    pub(crate) fn hear_report(&self) -> io::Result<Heard<Report>> {
+        self.receive(Report::decode)
+    }
+
+    /// Never waits: if the other side does not read, that is its loss.
+    fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        rustix::net::send(&self.0, bytes, flags)?;
+        Ok(())
+    }
+
+    fn receive<T>(&self, decode: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<Heard<T>> {
+        let mut buffer = [0; LONGEST];
+        match rustix::net::recv(&self.0, &mut buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Heard::Gone),
+            Ok((length, _)) => Ok(buffer
+                .get(..length)
+                .and_then(decode)
+                .map_or(Heard::Nonsense, Heard::Message)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Heard::Silence),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        codec::tests::{orders, reports},
+        *,
+    };
+
+    #[test]
+    fn what_is_said_is_what_is_heard() {
+        let (warden, inner) = Control::pair().unwrap();
+        let inner = Control::from_descriptor(inner);
+        for order in orders() {
+            warden.order(&order).unwrap();
+            assert_eq!(inner.hear_order().unwrap(), Heard::Message(order));
+        }
+        for report in reports() {
+            inner.report(report).unwrap();
+            assert_eq!(warden.hear_report().unwrap(), Heard::Message(report));
+        }
+        assert_eq!(warden.hear_report().unwrap(), Heard::Silence);
+        drop(inner);
+        assert_eq!(warden.hear_report().unwrap(), Heard::Gone);
+    }
+
+    #[test]
+    fn an_overlong_message_is_nonsense_and_does_not_spill_into_the_next() {
+        let (warden, inner) = Control::pair().unwrap();
+        let inner = Control::from_descriptor(inner);
+        inner.send(&[0; 10_000]).unwrap();
+        inner.report(Report::Ready).unwrap();
+        assert_eq!(warden.hear_report().unwrap(), Heard::Nonsense);
+        assert_eq!(warden.hear_report().unwrap(), Heard::Message(Report::Ready));
+    }
+}

@@ -1,0 +1,187 @@
+//! The inner stage's work: a loop over orders, news of the start, and deaths.
+
+use std::{ffi::CString, io, os::fd::AsFd};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, WaitOptions, WaitStatus},
+};
+use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
+
+use super::command::{self, News};
+use crate::{
+    control::{Control, Heard, Order, Report, Target},
+    terminal::Terminal,
+};
+
+pub(super) struct Stage {
+    control: Control,
+    /// Tells when a child has ended or stopped.
+    children: SignalReader,
+    command: Command,
+}
+
+enum Command {
+    Waiting(Vec<CString>),
+    Running {
+        /// Its process, which is also its process group.
+        pid: Pid,
+        /// Until it is known whether it has become the command.
+        news: Option<News>,
+    },
+}
+
+/// Whether there is more to do.
+type GoOn = bool;
+
+impl Stage {
+    pub(super) fn new(control: Control, command: Vec<CString>) -> io::Result<Self> {
+        let children = SignalSet::EMPTY.with(Signal::CHLD);
+        signals::block(children)?;
+        Ok(Self {
+            control,
+            children: SignalReader::new(children)?,
+            command: Command::Waiting(command),
+        })
+    }
+
+    /// Waits for something to do and does it.
+    pub(super) fn turn(&mut self) -> io::Result<GoOn> {
+        let (control, told, bereaved) = self.wait()?;
+        // Before anything that may still wait to be read: without a warden nothing runs.
+        if control.contains(PollFlags::HUP) {
+            return Ok(false);
+        }
+        if told && !self.told()? {
+            return Ok(false);
+        }
+        if bereaved && !self.reap()? {
+            return Ok(false);
+        }
+        if control.contains(PollFlags::IN) {
+            return match self.control.hear_order()? {
+                Heard::Message(order) => self.obey(order),
+                Heard::Silence => Ok(true),
+                Heard::Gone | Heard::Nonsense => Ok(false),
+            };
+        }
+        Ok(true)
+    }
+
+    /// What there is: at the control socket, of the command's start, among the children.
+    fn wait(&self) -> io::Result<(PollFlags, bool, bool)> {
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN),
+        ];
+        if let Command::Running {
+            news: Some(news), ..
+        } = &self.command
+        {
+            fds.push(PollFd::from_borrowed_fd(news.as_fd(), PollFlags::IN));
+        }
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let happened = |at: usize| fds.get(at).map_or(PollFlags::empty(), PollFd::revents);
+        Ok((
+            happened(0),
+            !happened(2).is_empty(),
+            !happened(1).is_empty(),
+        ))
+    }
+
+    fn obey(&mut self, order: Order) -> io::Result<GoOn> {
+        match (&self.command, order) {
+            (Command::Waiting(command), Order::Start(start)) => {
+                self.control.report(Report::Ready)?;
+                match command::start(command, &start) {
+                    Ok((pid, news)) => {
+                        let news = Some(news);
+                        self.command = Command::Running { pid, news };
+                    }
+                    Err(report) => {
+                        self.control.report(report)?;
+                        return Ok(false);
+                    }
+                }
+            }
+            (Command::Running { pid, .. }, Order::Signal { signal, target }) => {
+                let recipient = match target {
+                    Target::Command => Recipient::Process(*pid),
+                    Target::Group => Recipient::Group(*pid),
+                };
+                // Fails if the group is empty, since its members have moved to others.
+                let _ = signals::send(signal, recipient);
+            }
+            (Command::Running { pid, .. }, Order::Continue { foreground }) => {
+                if foreground && let Some(terminal) = Terminal::controlling() {
+                    terminal.give_to(*pid);
+                }
+                let _ = signals::send(Signal::CONT, Recipient::Group(*pid));
+            }
+            // The warden is this same program and does not say that.
+            (Command::Waiting(_), _) | (Command::Running { .. }, Order::Start(_)) => {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hears from the child whether it has become the command.
+    fn told(&mut self) -> io::Result<GoOn> {
+        let Command::Running { news, .. } = &mut self.command else {
+            return Ok(true);
+        };
+        match news.take().and_then(News::read) {
+            None => Ok(true),
+            Some(failure) => {
+                self.control.report(failure)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Collects children that have ended.
+    fn reap(&mut self) -> io::Result<GoOn> {
+        while self.children.read()?.is_some() {}
+        loop {
+            let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+            let (pid, status) = match rustix::process::wait(options) {
+                Ok(Some(changed)) => changed,
+                Ok(None) | Err(Errno::CHILD) => return Ok(true),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let is_command =
+                matches!(self.command, Command::Running { pid: command, .. } if command == pid);
+            let Some(report) = fate(status).filter(|_| is_command) else {
+                continue;
+            };
+            if matches!(report, Report::Stopped(_)) {
+                self.control.report(report)?;
+            } else {
+                // If it ended because it could not become the command, that is the news.
+                if self.told()? {
+                    self.control.report(report)?;
+                }
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// What a change of the command's state is to the warden.
+fn fate(status: WaitStatus) -> Option<Report> {
+    if let Some(code) = status.exit_status() {
+        // The kernel keeps only these eight bits.
+        u8::try_from(code).ok().map(Report::Exited)
+    } else if let Some(signal) = status.terminating_signal() {
+        Signal::new(signal).map(Report::Killed)
+    } else {
+        let signal = status.stopping_signal()?;
+        Signal::new(signal).map(Report::Stopped)
+    }
+}
