@@ -26,6 +26,7 @@ mod hold;
 mod judge;
 mod local;
 mod pipes;
+mod ports;
 mod relay;
 mod resolvers;
 mod told;

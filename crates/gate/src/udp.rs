@@ -10,18 +10,17 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     io, iter,
-    net::{SocketAddr, UdpSocket as StdUdpSocket},
+    net::SocketAddr,
     rc::Rc,
     time::Duration,
 };
 
 use rustix::net::{RecvFlags, SendFlags};
-use socket2::{Domain, Protocol, Socket, Type};
 use stockade_jail::Speakers;
 use stockade_policy::Flow;
 use stockade_sys::{
     packet::Injector,
-    socket::{report_errors, take_error},
+    socket::take_error,
     transparent::{AnyAddressUdp, Family},
 };
 use stockade_wire::packet::{Unreachable, udp_unreachable};
@@ -36,6 +35,7 @@ use tokio::{
 use crate::{
     ends::Ends,
     judge::Judge,
+    ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
 };
 
@@ -61,6 +61,7 @@ pub(crate) struct Datagrams {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
     speakers: Rc<RefCell<Speakers>>,
+    ports: Ports,
     flows: RefCell<HashMap<Ends, Rc<Pair>>>,
 }
 
@@ -69,6 +70,8 @@ pub(crate) struct Datagrams {
 struct Pair {
     near: UdpSocket,
     far: UdpSocket,
+    /// Keeps the port for the client, if the outer socket has the client's.
+    _port: Option<Rc<Claim>>,
     used: Cell<Instant>,
     answered: Cell<bool>,
     evicted: Notify,
@@ -93,6 +96,7 @@ impl Datagrams {
             judge,
             injector,
             speakers,
+            ports: Ports::default(),
             flows: RefCell::default(),
         }
     }
@@ -139,7 +143,7 @@ impl Datagrams {
     }
 
     fn pair(&self, ends: Ends) -> io::Result<Pair> {
-        let far = outward(ends)?;
+        let (far, claim) = self.ports.connect(ends)?;
         let speaker = self
             .speakers
             .borrow_mut()
@@ -147,7 +151,8 @@ impl Datagrams {
         let near = speaker.impersonate(ends.destination, ends.client)?;
         Ok(Pair {
             near: UdpSocket::from_std(near)?,
-            far: UdpSocket::from_std(far)?,
+            far: UdpSocket::from_std(far.into())?,
+            _port: claim,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
@@ -325,22 +330,4 @@ fn told(far: &UdpSocket, ends: Ends, error: &io::Error) -> Unreachable {
         Some(code) => unreachable_code(ends.destination.ip(), code),
         None => unreachable(error),
     }
-}
-
-/// A socket of the host that is connected to the flow's destination.
-fn outward(ends: Ends) -> io::Result<StdUdpSocket> {
-    let domain = Domain::for_address(ends.destination);
-    let family = Family::of(ends.destination.ip());
-    let open = || Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP));
-    let mut socket = open()?;
-    // One client may talk to many destinations, each through a socket of its own with the
-    // same port. A program of the host that did not agree to share its port keeps it.
-    socket.set_reuse_address(true)?;
-    let wanted = SocketAddr::new(family.unspecified(), ends.client.port());
-    if socket.bind(&wanted.into()).is_err() {
-        socket = open()?;
-    }
-    report_errors(&socket, family)?;
-    socket.connect(&ends.destination.into())?;
-    Ok(socket.into())
 }

@@ -26,6 +26,11 @@ use crate::{ADDRESS_V4, ADDRESS_V6};
 pub(crate) const LISTENER_PORT: u16 = 1;
 pub(crate) const DNS_PORT: u16 = 53;
 
+const ICMP_UNREACHABLE: u8 = 3;
+const ICMP_ECHO_REQUEST: u8 = 8;
+const ICMPV6_UNREACHABLE: u8 = 1;
+const ICMPV6_ECHO_REQUEST: u8 = 128;
+
 pub(crate) fn ruleset(host_ports: &[u16]) -> Ruleset {
     let rule = Rule::new;
     let to_loopback = || rule().ipv4().to_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8);
@@ -76,8 +81,12 @@ pub(crate) fn ruleset(host_ports: &[u16]) -> Ruleset {
         rule().udp().to_port(DNS_PORT).to_listener(DNS_PORT),
         rule().udp().for_transparent_socket().accept(),
         rule().udp().to_listener(LISTENER_PORT),
-        rule().icmp_v4_echo_request().drop(),
-        rule().icmp_v6_echo_request().drop(),
+        rule().icmp(ICMP_ECHO_REQUEST).drop(),
+        rule().icmpv6(ICMPV6_ECHO_REQUEST).drop(),
+        // The jail's own kernel says to a flow's socket that the client is gone. Nothing
+        // inside can send such a message: it takes a raw socket.
+        rule().icmp(ICMP_UNREACHABLE).accept(),
+        rule().icmpv6(ICMPV6_UNREACHABLE).accept(),
         rule().refuse(Refusal::AdminProhibited),
     ]);
     Ruleset {

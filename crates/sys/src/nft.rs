@@ -179,20 +179,22 @@ impl Rule {
         self.meta_is(16, &[17])
     }
 
+    /// ICMP of IPv4, of one type.
     #[must_use]
-    pub fn icmp_v4_echo_request(self) -> Self {
+    pub fn icmp(self, kind: u8) -> Self {
         self.ipv4()
             .meta_is(16, &[1])
             .load(Base::Transport, 0, 1)
-            .equals(&[8])
+            .equals(&[kind])
     }
 
+    /// ICMP of IPv6, of one type.
     #[must_use]
-    pub fn icmp_v6_echo_request(self) -> Self {
+    pub fn icmpv6(self, kind: u8) -> Self {
         self.ipv6()
             .meta_is(16, &[58])
             .load(Base::Transport, 0, 1)
-            .equals(&[128])
+            .equals(&[kind])
     }
 
     #[must_use]

@@ -16,7 +16,7 @@ use nix::sys::socket::{
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// The two families that the jail speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     V4,
     V6,

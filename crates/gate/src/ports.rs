@@ -1,0 +1,84 @@
+//! Which source ports of the host the UDP flows have.
+//!
+//! A flow should have its client's own port outside, and one client talks to many
+//! destinations from one port. So the sockets of a client share the port, which the kernel
+//! permits to sockets that all agree (SO_REUSEADDR). But of two sockets with the same port
+//! *and* destination the kernel lets the newer one have all the answers. So a port is first
+//! taken alone, which fails if anybody else has it, this program in another session
+//! included, and only then shared, with flows of the same client.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    rc::{Rc, Weak},
+};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use stockade_sys::{socket::report_errors, transparent::Family};
+
+use crate::ends::Ends;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    claims: RefCell<HashMap<(Family, u16), Weak<Claim>>>,
+}
+
+/// A port that the flows of one client have. It lives as long as one of them.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    client: IpAddr,
+}
+
+impl Ports {
+    /// A socket of the host that is connected to the flow's destination, and the claim on
+    /// its port, if it has the client's.
+    pub(crate) fn connect(&self, ends: Ends) -> io::Result<(Socket, Option<Rc<Claim>>)> {
+        let family = Family::of(ends.destination.ip());
+        let (socket, claim) = match self.share(family, ends)? {
+            Some((socket, claim)) => (socket, Some(claim)),
+            None => (open(family)?, None),
+        };
+        report_errors(&socket, family)?;
+        socket.connect(&ends.destination.into())?;
+        Ok((socket, claim))
+    }
+
+    fn share(&self, family: Family, ends: Ends) -> io::Result<Option<(Socket, Rc<Claim>)>> {
+        let key = (family, ends.client.port());
+        let wanted = SocketAddr::new(family.unspecified(), ends.client.port()).into();
+        let socket = open(family)?;
+        let mut claims = self.claims.borrow_mut();
+        if let Some(claim) = claims.get(&key).and_then(Weak::upgrade) {
+            socket.set_reuse_address(true)?;
+            let shared = claim.client == ends.client.ip() && socket.bind(&wanted).is_ok();
+            return Ok(shared.then_some((socket, claim)));
+        }
+        if socket.bind(&wanted).is_err() {
+            return Ok(None);
+        }
+        socket.set_reuse_address(true)?;
+        let claim = Rc::new(Claim {
+            client: ends.client.ip(),
+        });
+        // Now and then: claims that ended make way.
+        if claims.len().is_power_of_two() {
+            claims.retain(|_, claim| claim.strong_count() > 0);
+        }
+        claims.insert(key, Rc::downgrade(&claim));
+        Ok(Some((socket, claim)))
+    }
+}
+
+fn open(family: Family) -> io::Result<Socket> {
+    let domain = match family {
+        Family::V4 => Domain::IPV4,
+        Family::V6 => Domain::IPV6,
+    };
+    let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    if family == Family::V6 {
+        socket.set_only_v6(true)?;
+    }
+    Ok(socket)
+}
