@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use stockade_world::{Command, Pid, Running, World};
@@ -141,7 +141,8 @@ impl Session {
         let line = self
             .client
             .expect_within("\n", limit)
-            .with_context(|| format!("no reply; {}", self.complaints()))?;
+            // Its own text is the whole conversation.
+            .map_err(|_| anyhow!("no reply within {limit:?}; {}", self.complaints()))?;
         serde_json::from_str(&line).with_context(|| format!("cannot understand `{line}`"))
     }
 

@@ -83,12 +83,20 @@ struct Net {
     /// Print the results as JSON instead of tables
     #[arg(long)]
     json: bool,
+
+    /// Also draw the ratios as a bar chart
+    #[arg(long, value_name = "FILE.svg")]
+    chart: Option<PathBuf>,
+
+    /// Also put tables and chart into docs/performance.md
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask bench net
-      everything, about five minutes
+  cargo xtask bench net --write
+      the numbers of docs/performance.md, measured again (about five minutes)
   cargo xtask bench net --quick --columns direct,stockade
       a first impression
   cargo xtask bench net --quick --rounds 5 --only connect,tcp-echo --product /tmp/stockade
@@ -147,6 +155,13 @@ fn publish(net: &Net, results: &Results) -> Result<()> {
     } else {
         println!("{}", report::markdown(results));
     }
+    if let Some(path) = &net.chart {
+        fs::write(path, report::chart(results))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if net.write {
+        report::write(&setup::repository(), results)?;
+    }
     Ok(())
 }
 
@@ -166,7 +181,7 @@ impl Net {
             measurements: or_all(&self.only),
             stream_seconds: if self.quick { 1 } else { 2 },
             streams_seconds: 1,
-            exchange_seconds: if self.quick { 0.4 } else { 0.8 },
+            exchange_seconds: if self.quick { 0.4 } else { 0.6 },
             connections: if self.quick { 1_000 } else { 10_000 },
         }
     }

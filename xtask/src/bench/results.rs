@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) cpus: usize,
     pub(crate) processor: String,
     pub(crate) kernel: String,
+    /// The limit of open files that everything ran under.
+    pub(crate) open_files: Option<u64>,
     pub(crate) versions: BTreeMap<String, String>,
 }
 
@@ -105,6 +107,7 @@ mod tests {
                 cpus: 2,
                 processor: String::new(),
                 kernel: String::new(),
+                open_files: None,
                 versions: BTreeMap::new(),
             },
             rounds: 3,

@@ -190,20 +190,32 @@ fn machine(world: &World) -> Machine {
         cpus: std::thread::available_parallelism().map_or(0, usize::from),
         processor: processor.to_owned(),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-        versions: ["stockade", "pasta", "slirp4netns", "iperf3"]
-            .map(|program| (program.to_owned(), version(world, program)))
+        open_files: getrlimit(Resource::Nofile).maximum,
+        versions: PROGRAMS
+            .map(|(program, package)| (program.to_owned(), version(world, program, package)))
             .into(),
     }
 }
 
-/// The first line of `--version`.
-fn version(world: &World, program: &str) -> String {
-    let path = world.laptop().shell(&format!("{program} --version 2>&1"));
-    path.run().map_or_else(
-        |error| error.to_string(),
-        |output| {
-            let text = output.stdout();
-            text.lines().next().unwrap_or_default().to_owned()
-        },
-    )
+/// Program and the package it comes in. Some distributions build programs that
+/// do not know their own version; the package does.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("stockade", "stockade"),
+    ("pasta", "passt"),
+    ("slirp4netns", "slirp4netns"),
+    ("iperf3", "iperf3"),
+];
+
+fn version(world: &World, program: &str, package: &str) -> String {
+    let first_line = |line: String| {
+        let output = world.laptop().shell(&line).run().ok()?;
+        let text = output.stdout();
+        let line = text.lines().next()?.trim();
+        (output.succeeded() && !line.is_empty()).then(|| line.to_owned())
+    };
+    first_line(format!(
+        "dpkg-query --show --showformat '{program} ${{Version}}' {package}"
+    ))
+    .or_else(|| first_line(format!("{program} --version 2>&1")))
+    .unwrap_or_else(|| format!("{program}, version unknown"))
 }

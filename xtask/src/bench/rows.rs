@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Row {
-    #[value(name = "upload")]
     Upload,
     Download,
     Upload4,
@@ -28,6 +27,7 @@ pub(crate) enum Row {
     TotalCpuDownload,
     MemoryIdle,
     MemoryLoaded,
+    Held,
     Start,
 }
 
@@ -46,6 +46,7 @@ pub(crate) enum Unit {
     Milliseconds,
     SecondsPerGigabyte,
     Megabytes,
+    Count,
 }
 
 impl Unit {
@@ -57,6 +58,7 @@ impl Unit {
             Self::Milliseconds => "ms",
             Self::SecondsPerGigabyte => "s/GB",
             Self::Megabytes => "MB",
+            Self::Count => "",
         }
     }
 }
@@ -88,6 +90,7 @@ impl Row {
             Self::TotalCpuDownload => "CPU of relay and both ends, download",
             Self::MemoryIdle => "memory of the relay (RSS), idle",
             Self::MemoryLoaded => "memory of the relay (RSS), many connections",
+            Self::Held => "connections that were open then",
             Self::Start => "start, until a server has answered",
         }
     }
@@ -111,13 +114,14 @@ impl Row {
             | Self::TotalCpuUpload
             | Self::TotalCpuDownload => Unit::SecondsPerGigabyte,
             Self::MemoryIdle | Self::MemoryLoaded => Unit::Megabytes,
+            Self::Held => Unit::Count,
             Self::Start => Unit::Milliseconds,
         }
     }
 
     pub(crate) fn better(self) -> Better {
         match self.unit() {
-            Unit::GigabitsPerSecond | Unit::PerSecond => Better::Higher,
+            Unit::GigabitsPerSecond | Unit::PerSecond | Unit::Count => Better::Higher,
             Unit::Microseconds
             | Unit::Milliseconds
             | Unit::SecondsPerGigabyte

@@ -47,10 +47,12 @@ pub(crate) enum Task {
         threads: usize,
         seconds: f64,
     },
-    /// Opens connections and keeps them until `Release`.
+    /// Opens connections, as many as the time allows, and keeps them until
+    /// `Release`.
     Hold {
         server: SocketAddr,
         count: usize,
+        seconds: f64,
     },
     Release,
 }

@@ -5,11 +5,12 @@ use std::convert::Infallible;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, exit};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::process::{Pid, WaitOptions, setsid, wait};
 
@@ -139,6 +140,7 @@ fn try_drop_root(builder: &Builder) -> Result<Infallible> {
     for (name, path) in &builder.programs {
         bind_program(path, &bin.join(name))?;
     }
+    share_tunnel_device()?;
 
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let id = OsStr::new(ORDINARY_UID);
@@ -150,6 +152,28 @@ fn try_drop_root(builder: &Builder) -> Result<Infallible> {
         .env(PROGRAMS, bin);
     add_unshare(&mut command, builder.login, &executable, &arguments)?;
     Err(command.exec()).doing("become an ordinary user")
+}
+
+/// Desktops let every user open the tunnel device; some servers and virtual
+/// machines keep it for root. In this mount namespace, and only here, it is as
+/// on a desktop.
+fn share_tunnel_device() -> Result<()> {
+    let (device, shared) = (Path::new("/dev/net/tun"), Path::new("/run/world/tun"));
+    let Ok(found) = fs::metadata(device) else {
+        return Ok(());
+    };
+    let make = || {
+        mknodat(
+            CWD,
+            shared,
+            FileType::CharacterDevice,
+            Mode::from_raw_mode(0o666),
+            found.rdev(),
+        )?;
+        fs::set_permissions(shared, fs::Permissions::from_mode(0o666))?;
+        Ok::<_, std::io::Error>(mount_bind(shared, device)?)
+    };
+    make().doing("let the ordinary user open /dev/net/tun")
 }
 
 pub(crate) fn bind_program(from: &Path, to: &Path) -> Result<()> {

@@ -86,7 +86,11 @@ fn perform(task: &Task, held: &mut hold::Held) -> Result<Reply> {
             threads,
             seconds,
         } => Reply::Exchanges(dns::ask(server, threads, seconds)?),
-        Task::Hold { server, count } => held.open(server, count)?,
+        Task::Hold {
+            server,
+            count,
+            seconds,
+        } => held.open(server, count, seconds)?,
         Task::Release => {
             held.release();
             Reply::Done

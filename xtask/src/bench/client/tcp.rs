@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use anyhow::Result;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{TIMEOUT, timing};
@@ -20,8 +21,19 @@ pub(super) fn open(server: SocketAddr) -> io::Result<TcpStream> {
     socket.set_read_timeout(Some(TIMEOUT))?;
     socket.set_write_timeout(Some(TIMEOUT))?;
     socket.set_tcp_nodelay(true)?;
-    socket.connect(&server.into())?;
+    socket.connect(&server.into()).map_err(named)?;
     Ok(socket.into())
+}
+
+/// A blocking call that ran into its time limit says that it would block, or
+/// that it is in progress: true, but no help to anybody.
+pub(super) fn named(error: io::Error) -> io::Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::AGAIN | Errno::INPROGRESS) => {
+            io::Error::new(io::ErrorKind::TimedOut, "no answer in time")
+        }
+        _ => error,
+    }
 }
 
 /// Connect, ask, read the answer until the server closes: HTTP/1.0 in small.

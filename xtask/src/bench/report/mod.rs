@@ -1,7 +1,12 @@
 //! Results as people read them.
 
+mod chart;
+mod document;
 mod table;
 mod targets;
+
+pub(crate) use chart::draw as chart;
+pub(crate) use document::write;
 
 use super::results::Results;
 

@@ -8,10 +8,15 @@ pub(super) fn machine(results: &Results) -> String {
     let machine = &results.machine;
     let versions: Vec<&str> = machine.versions.values().map(String::as_str).collect();
     format!(
-        "{} × {}, Linux {}; {}. {} rounds; median (least – most).\n",
+        "{} × {}, Linux {}, at most {} open files per process; {}. Rounds: {}; median (least – \
+         most).\n",
         machine.cpus,
         machine.processor,
         machine.kernel,
+        machine.open_files.map_or_else(
+            || "any number of".to_owned(),
+            |count| thousands(count as f64)
+        ),
         versions.join(", "),
         results.rounds,
     )
@@ -25,10 +30,7 @@ pub(super) fn values(results: &Results) -> String {
                 .value(row, *column)
                 .map_or_else(|| "—".to_owned(), |summary| value(summary, row.unit()))
         });
-        lines.push(line(
-            &format!("{} ({})", title(results, row), row.unit().name()),
-            cells,
-        ));
+        lines.push(line(&title(results, row), cells));
     }
     lines.join("\n") + "\n"
 }
@@ -41,10 +43,14 @@ pub(super) fn ratios(results: &Results) -> String {
         .copied()
         .filter(|column| *column != Column::Direct)
         .collect();
-    let mut lines = header(&columns, "ratio to direct");
-    let comparable = measured(results)
+    let comparable: Vec<Row> = measured(results)
         .into_iter()
-        .filter(|row| results.value(*row, Column::Direct).is_some());
+        .filter(|row| results.value(*row, Column::Direct).is_some())
+        .collect();
+    if comparable.is_empty() || columns.is_empty() {
+        return String::new();
+    }
+    let mut lines = header(&columns, "ratio to direct");
     for row in comparable {
         let cells = columns.iter().map(|column| {
             results.ratio(row, *column).map_or_else(
@@ -77,11 +83,15 @@ fn measured(results: &Results) -> Vec<Row> {
 }
 
 fn title(results: &Results, row: Row) -> String {
-    match row {
+    let title = match row {
         Row::MemoryLoaded => row
             .title()
             .replace("many", &thousands(results.connections as f64)),
         _ => row.title().to_owned(),
+    };
+    match row.unit() {
+        Unit::Count => title,
+        unit => format!("{title} ({})", unit.name()),
     }
 }
 
@@ -111,7 +121,7 @@ fn value(summary: Summary, unit: Unit) -> String {
 
 pub(super) fn number(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::PerSecond => thousands(value),
+        Unit::PerSecond | Unit::Count => thousands(value),
         Unit::GigabitsPerSecond | Unit::Microseconds | Unit::Milliseconds | Unit::Megabytes => {
             format!("{value:.1}")
         }

@@ -17,7 +17,7 @@ enum Against {
     Absolute(f64),
 }
 
-const TARGETS: [(Row, Against); 18] = [
+const TARGETS: [(Row, Against); 17] = [
     (Row::Upload, Against::Ratio(0.85)),
     (Row::Download, Against::Ratio(0.85)),
     (Row::Upload4, Against::Ratio(0.55)),
@@ -35,7 +35,6 @@ const TARGETS: [(Row, Against); 18] = [
     (Row::RelayCpuDownload, Against::Peer(Column::Pasta)),
     (Row::RelayCpuDownload, Against::Peer(Column::Slirp4netns)),
     (Row::MemoryIdle, Against::Absolute(12.0)),
-    (Row::Upload, Against::Peer(Column::Pasta)),
 ];
 
 /// Empty if none of them was measured.
