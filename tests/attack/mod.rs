@@ -4,9 +4,13 @@
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod calls;
+mod change;
 mod dns;
 mod host;
 mod lateral;
+mod notation;
 mod probe;
 mod rebinding;
 mod resolver;
+mod shapes;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use stockade_world::{Capture, Command, Host, Laptop, Output, Packet, Protocol, Running, World};
 
-const PROBE: &str = include_str!("probe.py");
+pub(crate) const PROBE: &str = include_str!("probe.py");
 
 /// Echo servers of the standard world that every sandbox reaches.
 pub(crate) const INTERNET: [&str; 3] = [
@@ -50,38 +50,50 @@ impl Place<'_> {
 
     /// Starts a session that can be asked again and again.
     pub(crate) fn prober(self, laptop: &Laptop) -> Prober {
-        let process = self.python(laptop, PROBE).spawn().expect("start the probe");
-        Prober { process }
+        Prober::start(self.python(laptop, PROBE))
     }
 
     pub(crate) fn probe<T: AsRef<str>>(self, laptop: &Laptop, targets: &[T]) -> Answers {
         let mut prober = self.prober(laptop);
         let answers = prober.ask(targets);
-        prober.process.wait().expect("end").expect_success();
+        prober.end();
         answers
     }
 }
 
-/// A running `probe.py`.
-pub(crate) struct Prober {
-    process: Running,
-}
+/// A running `probe.py`, or a script that tells its results in the same way.
+pub(crate) struct Prober(Running);
 
 impl Prober {
+    pub(crate) fn start(command: Command) -> Self {
+        Self(command.spawn().expect("start the probe"))
+    }
+
     #[track_caller]
     pub(crate) fn ask<T: AsRef<str>>(&mut self, targets: &[T]) -> Answers {
         let line: Vec<&str> = targets.iter().map(AsRef::as_ref).collect();
-        self.process
+        self.0
             .write(line.join(" ") + "\n")
             .expect("write to the probe");
-        let lines = self.process.expect("done\n").expect("answers");
-        let answers: BTreeMap<_, _> = lines
-            .lines()
-            .filter_map(|line| line.split_once('\t'))
-            .map(|(target, outcome)| (target.to_owned(), outcome.to_owned()))
-            .collect();
-        assert_eq!(answers.len(), targets.len(), "{lines}");
-        Answers(answers)
+        let answers = self.results();
+        assert_eq!(answers.0.len(), targets.len(), "{answers:?}");
+        answers
+    }
+
+    /// What it tells next.
+    #[track_caller]
+    pub(crate) fn results(&self) -> Answers {
+        let lines = self.0.expect("done\n").expect("results");
+        let result = |line: &str| {
+            let (name, outcome) = line.split_once('\t')?;
+            Some((name.to_owned(), outcome.to_owned()))
+        };
+        Answers(lines.lines().filter_map(result).collect())
+    }
+
+    #[track_caller]
+    pub(crate) fn end(self) {
+        self.0.wait().expect("end").expect_success();
     }
 }
 
@@ -110,7 +122,7 @@ impl Answers {
     }
 
     #[track_caller]
-    fn expect(&self, what: &str, is_right: impl Fn(&str) -> bool) {
+    pub(crate) fn expect(&self, what: &str, is_right: impl Fn(&str) -> bool) {
         let wrong: Vec<_> = self.0.iter().filter(|(_, o)| !is_right(o)).collect();
         assert!(
             wrong.is_empty(),

@@ -1,0 +1,53 @@
+//! Every other way to connect and send (N15): system calls and socket options that a filter
+//! for plain `connect()` might not think of.
+
+use stockade_world::{Standard, World, test};
+
+use super::probe::{Answers, INSIDE, Place, Prober, Watch};
+use crate::support::standard;
+
+const CALLS: &str = include_str!("calls.py");
+
+const WEB: &str = "93.184.216.34";
+const INTRANET: &str = "10.20.0.5";
+
+/// What becomes of all ways to reach `target`.
+fn attempts(world: &World, place: Place<'_>, target: &str, harmless: &str) -> Answers {
+    let python = place.python(world.laptop(), CALLS).args([target, harmless]);
+    let script = Prober::start(python);
+    let answers = script.results();
+    script.end();
+    answers
+}
+
+fn is_reached(outcome: &str) -> bool {
+    matches!(outcome, "answer" | "unsupported")
+}
+
+#[test]
+fn n15_no_other_call_reaches_what_a_plain_connect_does_not() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let mirror = world.host("mirror");
+        mirror.tcp_echo(7).expect("listen");
+        mirror.udp_echo(7).expect("listen");
+
+        // A device is not a way out, not even to where one may go.
+        let no_way = ["bound_to_each_device"];
+        let watch = Watch::on(&[world.host("intranet")]);
+        let (intranet, bound) = attempts(world, INSIDE, INTRANET, WEB).without(&no_way);
+        intranet.expect("a denial", |outcome| {
+            matches!(outcome, "EHOSTUNREACH" | "unsupported")
+        });
+        bound.expect_none();
+        watch.expect_nothing();
+
+        // The same calls work, inside to where they may go, and outside.
+        let mirror = mirror.v4().to_string();
+        let (internet, bound) = attempts(world, INSIDE, &mirror, WEB).without(&no_way);
+        internet.expect("an answer", is_reached);
+        bound.expect_none();
+        attempts(world, Place::Outside, INTRANET, WEB).expect("an answer", is_reached);
+        watch.expect_something();
+    });
+}

@@ -1,0 +1,107 @@
+//! Packets of odd shapes, as far as a program without privilege can make them (N17).
+
+use std::time::Duration;
+
+use stockade_world::{Protocol, Standard, World, test};
+
+use super::probe::{Answers, INSIDE, INTERNET, PROBE, Place, Prober, Watch};
+use crate::support::standard;
+
+const SHAPES: &str = include_str!("shapes.py");
+
+const WEB: [&str; 2] = ["93.184.216.34", "2606:2800:220:1::34"];
+const INTRANET: [&str; 2] = ["10.20.0.5", "fd00:20::5"];
+
+/// What an ordinary network carries, and so does the jail.
+const ORDINARY: [&str; 10] = [
+    "stream plain",
+    "datagram plain",
+    "stream v6 plain",
+    "datagram v6 plain",
+    "stream of all service bits",
+    "stream of tiny segments",
+    "datagram of no bytes",
+    "datagram of all bytes",
+    "datagram that may be cut",
+    "datagram v6 in fragments",
+];
+
+/// Sends every shape to `target`, and where the shape has a further hop, by way of `via`.
+fn shapes(world: &World, place: Place<'_>, target: [&str; 2], via: [&str; 2]) -> Answers {
+    let python = place.python(world.laptop(), SHAPES);
+    let script = Prober::start(python.args(target).args(via));
+    let answers = script.results();
+    script.end();
+    answers
+}
+
+#[test]
+fn n17_odd_packets_pass_nothing_that_plain_ones_do_not() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let intranet = world.host("intranet");
+        // One session for all: to what is denied by way of what is allowed, the other way
+        // round, and then plainly, to see whether the gate still stands.
+        let script = "$1 \"$2\" $4 $5 $6 $7; $1 \"$2\" $6 $7 $4 $5; exec $1 \"$3\"";
+        let shell = INSIDE
+            .command(world.laptop(), "bash")
+            .args(["-c", script, "attack"])
+            .args(["/usr/bin/python3 -IS -c", SHAPES, PROBE])
+            .args(INTRANET)
+            .args(WEB);
+        let watch = Watch::on(&[intranet]);
+        let mut session = Prober::start(shell);
+        session.results().expect_none();
+        let (_, ordinary) = session.results().without(&ORDINARY);
+        ordinary.expect_answers();
+        session.ask(&INTERNET).expect_answers();
+        session.end();
+        watch.expect_nothing();
+
+        let (_, ordinary) = shapes(world, Place::Outside, INTRANET, WEB).without(&ORDINARY);
+        ordinary.expect_answers();
+        watch.expect_something();
+        // Outside, a routed packet does reach its first hop.
+        let capture = intranet.capture().expect("capture");
+        shapes(world, Place::Outside, WEB, INTRANET);
+        assert!(capture.to_port(Protocol::Udp, intranet.v6(), 7) > 0);
+    });
+}
+
+/// Sends one datagram to a server in the name of another.
+const FORGE: &str = r#"
+import socket, sys, time
+IPV6_FREEBIND = 78
+target, other = sys.argv[1:]
+forger = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+forger.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+forger.bind((other, 7007))
+forger.sendto(b"once", (target, 7007))
+forger.close()
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as honest:
+    honest.settimeout(5)
+    honest.sendto(b"honest", (target, 7007))
+    print(honest.recv(64).decode(), flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+#[ignore = "the gate takes the forged source for a client, and the answer to it for a new flow"]
+fn n17_a_forged_source_does_not_make_two_servers_talk_to_each_other() {
+    test(&standard(), |world| {
+        let [web, mirror] = ["web", "mirror"].map(|name| world.host(name));
+        let [at_web, at_mirror] = [web, mirror].map(|host| host.udp_echo(7007).expect("listen"));
+        let forger = INSIDE
+            .python(world.laptop(), FORGE)
+            .args([web.v6().to_string(), mirror.v6().to_string()])
+            .spawn()
+            .expect("start");
+        forger.expect("honest").expect("an echo");
+        // A loop has made hundreds of rounds by then.
+        let loops = at_mirror
+            .datagrams()
+            .wait_until(Duration::from_millis(500), |seen| !seen.is_empty());
+        assert!(loops.is_err(), "{loops:?}");
+        assert!(at_web.datagrams().count() <= 2);
+    });
+}
