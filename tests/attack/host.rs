@@ -237,7 +237,6 @@ fn n02_a_udp_flow_lets_nobody_in_but_its_own_destination() {
 }
 
 #[test]
-#[ignore = "the gate shares ports with programs of the host that set SO_REUSEADDR"]
 fn n02_a_flow_inside_does_not_hear_what_is_for_a_program_of_the_host() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");

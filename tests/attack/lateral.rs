@@ -123,7 +123,6 @@ fn n03_a_vpn_makes_its_networks_lateral_while_the_session_runs() {
 }
 
 #[test]
-#[ignore = "the lookup tells the route's prefix, which is none, and not the rule's"]
 fn n03_a_table_of_its_own_makes_a_network_lateral() {
     test(&sites(), |world| {
         serve_echo(world, "site");
@@ -138,7 +137,7 @@ fn n03_a_table_of_its_own_makes_a_network_lateral() {
                     .add_interface("tun0", "10.8.0.2", 24, &[])
                     .expect("a VPN");
                 ip(&[
-                    "route add default via inet6 fe80::1 dev tun0 table 77",
+                    "-4 route add default via inet6 fe80::1 dev tun0 table 77",
                     "rule add to 45.60.0.0/16 lookup 77",
                 ])(world);
             },

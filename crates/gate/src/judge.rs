@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     io,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
 use ipnet::IpNet;
@@ -90,19 +90,39 @@ fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
         };
     };
     let prefix = IpNet::new(found.prefix, found.prefix_length);
-    match (found.kind, prefix) {
-        (RouteKind::Local, _) => Evidence {
-            route: Route::Local,
-            own: true,
-        },
-        (RouteKind::Unicast, Ok(prefix)) => Evidence {
-            route: Route::through(prefix),
-            own: false,
+    let (route, own) = match (found.kind, prefix) {
+        (RouteKind::Local, _) => (Route::Local, true),
+        (RouteKind::Unicast, Ok(prefix)) => match Route::through(prefix) {
+            // A table that a rule of the host reserves for some destinations may have a
+            // default route of its own. The rule's prefix is not told, only the table.
+            Route::Default if found.table != usual_table(routing, destination) => {
+                (Route::Specific(destination.into()), false)
+            }
+            route => (route, false),
         },
         // Broadcast and multicast, which no flow can go to.
-        (RouteKind::Other | RouteKind::Unicast, _) => Evidence {
-            route: Route::Local,
-            own: false,
-        },
-    }
+        (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
+    };
+    Evidence { route, own }
+}
+
+/// The table in which the host finds its way to addresses that no rule and no route can
+/// mean, because nobody has them: those of documentation.
+fn usual_table(routing: &mut Routing, family_of: IpAddr) -> u32 {
+    let nobody: [IpAddr; 2] = match family_of {
+        IpAddr::V4(_) => [
+            Ipv4Addr::new(198, 51, 100, 1).into(),
+            Ipv4Addr::new(203, 0, 113, 1).into(),
+        ],
+        IpAddr::V6(_) => [
+            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+            Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1).into(),
+        ],
+    };
+    const NONE: u32 = 0;
+    nobody
+        .into_iter()
+        .filter_map(|address| routing.lookup(address).ok().flatten())
+        .find(|found| found.kind == RouteKind::Unicast)
+        .map_or(NONE, |found| found.table)
 }

@@ -42,6 +42,7 @@ const RTN_LOCAL: u8 = 2;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_HOST: u8 = 254;
 const FR_ACT_TO_TBL: u8 = 1;
+const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 
 /// A route socket in the network namespace of the thread that opened it.
@@ -65,6 +66,8 @@ pub struct RouteMatch {
     /// The destination of the matching route: 0.0.0.0/0 for a default route.
     pub prefix: IpAddr,
     pub prefix_length: u8,
+    /// The table that the route stands in, which the host's rules chose.
+    pub table: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +195,7 @@ impl Routing {
     pub fn lookup(&mut self, destination: IpAddr) -> io::Result<Option<RouteMatch>> {
         let (family, length, bytes) = parts(destination);
         let mut fixed = vec![family, length, 0, 0, 0, 0, 0, 0];
-        fixed.extend_from_slice(&RTM_F_FIB_MATCH.to_ne_bytes());
+        fixed.extend_from_slice(&(RTM_F_FIB_MATCH | RTM_F_LOOKUP_TABLE).to_ne_bytes());
         let request = Message::new(GETROUTE, REQUEST, &fixed).attribute(RTA_DST, &bytes);
         let replies = match self.0.request(request) {
             Ok(replies) => replies,
@@ -204,12 +207,27 @@ impl Routing {
             .first()
             .filter(|reply| reply.kind == NEWROUTE)
             .ok_or_else(nonsense)?;
-        let [reply_family, prefix_length, _, _, _, _, _, kind, ..] =
-            *reply.payload.first_chunk::<12>().ok_or_else(nonsense)?;
+        let [
+            reply_family,
+            prefix_length,
+            _,
+            _,
+            small_table,
+            _,
+            _,
+            kind,
+            ..,
+        ] = *reply.payload.first_chunk::<12>().ok_or_else(nonsense)?;
         if reply_family != family || prefix_length > length {
             return Err(nonsense());
         }
-        let prefix = match Attributes(&reply.payload[12..]).find(RTA_DST) {
+        let attributes = Attributes(&reply.payload[12..]);
+        // A number that does not fit the header stands in an attribute.
+        let table = attributes
+            .find(RTA_TABLE)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(u32::from(small_table), u32::from_ne_bytes);
+        let prefix = match attributes.find(RTA_DST) {
             Some(bytes) => address(bytes).ok_or_else(nonsense)?,
             None if destination.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
             None => Ipv6Addr::UNSPECIFIED.into(),
@@ -223,6 +241,7 @@ impl Routing {
             kind,
             prefix,
             prefix_length,
+            table,
         }))
     }
 
