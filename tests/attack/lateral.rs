@@ -137,7 +137,7 @@ fn n03_a_table_of_its_own_makes_a_network_lateral() {
                     .add_interface("tun0", "10.8.0.2", 24, &[])
                     .expect("a VPN");
                 ip(&[
-                    "-4 route add default via inet6 fe80::1 dev tun0 table 77",
+                    "route add 0.0.0.0/0 via inet6 fe80::1 dev tun0 table 77",
                     "rule add to 45.60.0.0/16 lookup 77",
                 ])(world);
             },
