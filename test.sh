@@ -8,7 +8,8 @@ PATH=$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin
 # program:package, for what is missing
 missing=
 for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv:util-linux \
-    curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git python3:python3 cc:gcc; do
+    curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git python3:python3 \
+    node:nodejs iperf3:iperf3 cc:gcc; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
 # shellcheck disable=SC2086 # a list of words

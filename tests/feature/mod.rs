@@ -9,4 +9,6 @@ mod place;
 mod resolvers;
 mod smoke;
 mod tcp;
+mod tools;
 mod udp;
+mod web;

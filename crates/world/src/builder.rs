@@ -37,6 +37,7 @@ pub struct Builder {
     pub(crate) shape: Shape,
     pub(crate) resolver: Resolver,
     pub(crate) ipv6: bool,
+    pub(crate) ping: bool,
     pub(crate) hosts: Vec<HostSpec>,
     pub(crate) dead_ends: Vec<(String, DeadEnd)>,
     pub(crate) programs: Vec<(String, PathBuf)>,
@@ -50,6 +51,7 @@ impl Default for Builder {
             shape: Shape::default(),
             resolver: Resolver::default(),
             ipv6: true,
+            ping: true,
             hosts: Vec::new(),
             dead_ends: Vec::new(),
             programs: Vec::new(),
@@ -81,6 +83,12 @@ impl Builder {
     /// The laptop has no IPv6 address but link-local, and no IPv6 route.
     pub fn without_ipv6(mut self) -> Self {
         self.ipv6 = false;
+        self
+    }
+
+    /// The laptop lets no user send pings without privilege, as servers do.
+    pub fn without_ping(mut self) -> Self {
+        self.ping = false;
         self
     }
 

@@ -56,7 +56,7 @@ pub use process::{Command, Output, Running, Size, Terminal};
 pub use rustix::process::{Pid, Signal};
 pub use server::{
     Authority, Connection, Datagram, DnsServer, Endpoint, HttpServer, Misbehaviour, Page, Query,
-    Request, Site, Stream, TcpServer, Transport, UdpServer,
+    Request, ServerIdentity, Site, Stream, TcpServer, Transport, UdpServer,
 };
 pub use shape::Shape;
 pub use simple_dns as dns_messages;

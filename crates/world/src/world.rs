@@ -41,8 +41,8 @@ impl World {
         let closed = guard::check(&outside)?;
 
         world_fs::build(builder, programs.as_deref())?;
-        let gid = rustix::process::getgid().as_raw();
-        let mut network = Network::boot(closed, builder.ipv6, gid)?;
+        let pinging = builder.ping.then(|| rustix::process::getgid().as_raw());
+        let mut network = Network::boot(closed, builder.ipv6, pinging)?;
         let laptop = Laptop::furnish(builder, network.laptop.clone())?;
 
         let dns_host = HostSpec::new("dns").at(DNS_ADDRESS).at(DNS_ADDRESS_V6);

@@ -50,8 +50,9 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Router and laptop, and nothing else yet.
-    pub(crate) fn boot(closed: Closed, ipv6: bool, gid: u32) -> Result<Self> {
+    /// Router and laptop, and nothing else yet. `pinging`: the group that may
+    /// send pings without privilege on the laptop.
+    pub(crate) fn boot(closed: Closed, ipv6: bool, pinging: Option<u32>) -> Result<Self> {
         fs::create_dir_all("/run/netns").doing("make /run/netns")?;
         let sysctls: Arc<OwnedFd> =
             Arc::new(fs::File::open("/proc/sys").doing("open /proc/sys")?.into());
@@ -65,8 +66,9 @@ impl Network {
 
         router.sysctl_all(&HOST_SYSCTLS)?;
         router.sysctl_all(&FORWARDING)?;
-        // Desktops let every user send pings without privilege.
-        laptop.sysctl("net/ipv4/ping_group_range", &format!("{gid} {gid}"))?;
+        if let Some(group) = pinging {
+            laptop.sysctl("net/ipv4/ping_group_range", &format!("{group} {group}"))?;
+        }
 
         ip_in(ROUTER, &lines::router(ipv6))?;
         ip_in(LAPTOP, &lines::laptop(ipv6))?;

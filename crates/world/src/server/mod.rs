@@ -16,5 +16,5 @@ pub use http::{HttpServer, Page, Request, Site};
 pub use listen::Endpoint;
 pub(crate) use listen::Stop;
 pub use tcp::{Connection, Stream, TcpServer};
-pub use tls::Authority;
+pub use tls::{Authority, ServerIdentity};
 pub use udp::{Datagram, UdpServer};

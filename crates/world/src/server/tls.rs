@@ -22,6 +22,19 @@ impl fmt::Debug for Authority {
     }
 }
 
+/// A server's certificate and key, in PEM, for servers that are programs.
+#[derive(Clone)]
+pub struct ServerIdentity {
+    pub certificate: String,
+    pub key: String,
+}
+
+impl fmt::Debug for ServerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerIdentity")
+    }
+}
+
 impl Authority {
     /// A new authority. The world has one that the laptop trusts
     /// ([`crate::World::authority`]); one made here nobody trusts.
@@ -41,10 +54,20 @@ impl Authority {
         self.0.pem()
     }
 
+    /// A fresh certificate for these host names and addresses.
+    pub fn identity(&self, names: &[&str]) -> Result<ServerIdentity> {
+        let (certificate, key) = self.certify(names).map_err(|error| failed(names, &error))?;
+        Ok(ServerIdentity {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
     /// A server's configuration with a fresh certificate for these host names
     /// and addresses.
     pub fn server(&self, names: &[&str]) -> Result<Arc<ServerConfig>> {
         let (certificate, key) = self.certify(names).map_err(|error| failed(names, &error))?;
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let configure = || {
             let mut config =
                 ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -60,17 +83,14 @@ impl Authority {
     fn certify(
         &self,
         names: &[&str],
-    ) -> std::result::Result<(rcgen::Certificate, PrivateKeyDer<'static>), rcgen::Error> {
+    ) -> std::result::Result<(rcgen::Certificate, KeyPair), rcgen::Error> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names)?;
         params.use_authority_key_identifier_extension = true;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.0)?;
-        Ok((
-            certificate,
-            PrivateKeyDer::Pkcs8(key.serialize_der().into()),
-        ))
+        Ok((certificate, key))
     }
 }
 

@@ -1,0 +1,95 @@
+//! Tools that people look at networks with.
+
+use std::time::{Duration, Instant};
+
+use stockade_world::{Builder, Output, Shape, World, test};
+
+use super::daemon::Daemon;
+use super::place::Place;
+use crate::support::standard;
+
+fn ping(world: &World, rules: &[&str], arguments: &[&str]) -> Output {
+    Place::Inside(rules)
+        .command(world.laptop(), "ping")
+        .args(["-c", "2", "-i", "0.01", "-W", "5"])
+        .args(arguments)
+        .run()
+        .expect("ping ends")
+}
+
+#[test]
+fn ping_gets_its_answers_over_both_families() {
+    test(&standard(), |world| {
+        for target in ["93.184.216.34", "2606:2800:220:1::34", "www.example.com"] {
+            let output = ping(world, &[], &[target]).expect_success();
+            assert!(output.stdout().contains("2 received"), "{output:?}");
+        }
+        for target in ["93.184.216.34", "2606:2800:220:1::34"] {
+            let output = ping(world, &[], &["-s", "30000", target]).expect_success();
+            assert!(output.stdout().contains("2 received"), "{output:?}");
+        }
+    });
+}
+
+#[test]
+fn ping_hears_at_once_that_a_target_is_denied_unless_a_rule_allows_it() {
+    test(&standard(), |world| {
+        for (target, rule) in [
+            ("10.20.0.5", "icmp://10.20.0.5"),
+            ("fd00:20::5", "icmp://fd00:20::5"),
+        ] {
+            let start = Instant::now();
+            let output = ping(world, &[], &[target]);
+            assert_eq!(output.code(), 1, "{output:?}");
+            assert!(start.elapsed() < Duration::from_secs(2), "{output:?}");
+            let fix = format!("to allow it: --allow {rule}\n");
+            assert!(output.stderr().contains(&fix), "{output:?}");
+            ping(world, &[rule], &[target]).expect_success();
+        }
+    });
+}
+
+/// Where `ping` cannot work, it says so soon.
+fn refuses_to_ping(world: &World, why: &str) {
+    let start = Instant::now();
+    let output = ping(world, &[], &["93.184.216.34"]);
+    assert_ne!(output.code(), 0, "{output:?}");
+    let said = output.stdout() + &output.stderr();
+    assert!(said.contains(why), "{output:?}");
+    assert!(start.elapsed() < Duration::from_secs(2), "{output:?}");
+}
+
+#[test]
+fn where_the_host_forbids_ping_it_is_said_at_once() {
+    test(&standard().without_ping(), |world| {
+        refuses_to_ping(world, "Packet filtered");
+    });
+}
+
+#[test]
+fn where_a_container_forbids_ping_it_is_said_at_once() {
+    let container: Builder = standard().shape(Shape::Container);
+    test(&container, |world| {
+        refuses_to_ping(world, "Operation not permitted");
+    });
+}
+
+#[test]
+fn iperf3_measures_both_ways_and_both_protocols() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        let _server = Daemon::start(web, 5201, "iperf3", &["--server"]);
+        for manner in [
+            &["--bytes", "20M"][..],
+            &["--bytes", "20M", "--reverse"],
+            &["--bytes", "20M", "--parallel", "4"],
+            &["--bytes", "2M", "--udp", "--bitrate", "200M"],
+        ] {
+            let client = Place::Inside(&[]).command(world.laptop(), "iperf3");
+            let arguments = ["--client", "www.example.com", "--connect-timeout", "5000"];
+            let output = client.args(arguments).args(manner).run();
+            let output = output.expect("iperf3 ends").expect_success();
+            assert!(output.stdout().contains("receiver"), "{output:?}");
+        }
+    });
+}
