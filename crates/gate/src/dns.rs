@@ -151,8 +151,8 @@ impl Upstream {
         servers
     }
 
-    /// The answer of the first resolver that gives one, or one that says why there is
-    /// none.
+    /// The answer of the first resolver that knows one, or the failure that one reported, or
+    /// one of our own that says why there is none.
     async fn resolve(&self, query: &Query) -> Vec<u8> {
         if query.qtype() == Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
@@ -162,11 +162,19 @@ impl Upstream {
         if let Some(answer) = self.cache.borrow().get(query, now) {
             return answer;
         }
+        let mut failure = None;
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
             if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {
+                if dns::is_failure(&answer) {
+                    failure = Some(answer);
+                    continue;
+                }
                 self.cache.borrow_mut().put(query, &answer, now);
                 return answer;
             }
+        }
+        if let Some(failure) = failure {
+            return failure;
         }
         let text = if servers.is_empty() {
             "Stockade: the host has no name server in /etc/resolv.conf".to_owned()

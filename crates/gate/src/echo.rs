@@ -15,19 +15,25 @@ use std::{
 
 use socket2::{Domain, Protocol, Socket, Type};
 use stockade_policy::Flow;
-use stockade_sys::packet::{EchoTap, Injector};
+use stockade_sys::{
+    packet::{EchoTap, Injector},
+    socket::{report_errors, take_error},
+    transparent::Family,
+};
 use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
     judge::Judge,
-    told::unreachable,
+    told::{unreachable, unreachable_code},
     udp::{INPUT, receive_now, send_now},
 };
 
 const FLOW_LIMIT: usize = 256;
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST: usize = 65_535;
+/// Where an echo message has its number.
+const SEQUENCE: std::ops::Range<usize> = 6..8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -116,19 +122,43 @@ pub(crate) async fn watch(echoes: Rc<Echoes>, tap: AsyncFd<EchoTap>) {
 async fn carry(echoes: Rc<Echoes>, key: Key, socket: Rc<UdpSocket>, request: Vec<u8>) {
     let mut buffer = vec![0; LARGEST];
     while let Ok(Ok(_)) = timeout(IDLE_LIMIT, socket.ready(INPUT)).await {
-        let Ok(echo) = Echo::parse(&request) else {
-            break;
-        };
         let answer = match receive_now(&socket, &mut buffer) {
-            Ok((length, _)) => echo.reply(buffer.get(..length).unwrap_or_default()),
+            Ok((length, _)) => {
+                let message = buffer.get(..length).unwrap_or_default();
+                Echo::parse(&request)
+                    .ok()
+                    .and_then(|echo| echo.reply(message))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(error) => Some(echo.unreachable(unreachable(&error))),
+            Err(error) => refusal(&socket, key, &request, &error),
         };
         if let Some(answer) = answer {
             echoes.inject(&answer, key.client);
         }
     }
     echoes.flows.borrow_mut().remove(&key);
+}
+
+/// What the agent is told about an error, for the request that met it.
+fn refusal(socket: &UdpSocket, key: Key, request: &[u8], error: &io::Error) -> Option<Vec<u8>> {
+    let queued = take_error(socket).ok();
+    let why = match queued.as_ref().and_then(|queued| queued.unreachable_code) {
+        Some(code) => unreachable_code(key.destination, code),
+        None => unreachable(error),
+    };
+    let mut request = request.to_vec();
+    if let Some(sequence) = queued
+        .as_ref()
+        .and_then(|queued| queued.quoted.get(SEQUENCE))
+    {
+        let message = Echo::parse(&request).ok()?.message().len();
+        let at = request.len() - message;
+        request
+            .get_mut(at..)?
+            .get_mut(SEQUENCE)?
+            .copy_from_slice(sequence);
+    }
+    Some(Echo::parse(&request).ok()?.unreachable(why))
 }
 
 /// It is no UDP socket, but one for datagrams all the same, which is all that is asked of
@@ -139,6 +169,7 @@ fn ping_socket(destination: IpAddr) -> io::Result<StdUdpSocket> {
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
     let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(protocol))?;
+    report_errors(&socket, Family::of(destination))?;
     socket.connect(&SocketAddr::new(destination, 0).into())?;
     Ok(socket.into())
 }

@@ -24,9 +24,11 @@ pub fn report_errors(socket: impl AsFd, family: Family) -> io::Result<()> {
 
 /// What an ICMP error said: its code within "destination unreachable" of the family. Other
 /// types, and errors of this host itself, have none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedError {
     pub unreachable_code: Option<u8>,
+    /// The start of what had been sent, as the error quotes it.
+    pub quoted: Vec<u8>,
 }
 
 /// The next error that [`report_errors`] queued, if there is one.
@@ -54,8 +56,10 @@ pub fn take_error(socket: impl AsFd) -> io::Result<QueuedError> {
         );
         (from_network && error.ee_type == unreachable).then_some(error.ee_code)
     });
+    let length = message.bytes;
     Ok(QueuedError {
         unreachable_code: code,
+        quoted: quoted.get(..length).unwrap_or_default().to_vec(),
     })
 }
 

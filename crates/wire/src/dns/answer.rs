@@ -79,6 +79,15 @@ pub fn is_truncated(message: &[u8]) -> bool {
     Header::read(&mut Cursor::new(message)).is_ok_and(|header| header.flags & TC != 0)
 }
 
+/// Whether a message says that its sender could not, or would not, answer: another server
+/// may know more.
+#[must_use]
+pub fn is_failure(message: &[u8]) -> bool {
+    let failures = [Rcode::ServFail, Rcode::NotImp, Rcode::Refused].map(|rcode| rcode as u16);
+    Header::read(&mut Cursor::new(message))
+        .is_ok_and(|header| failures.contains(&(header.flags & 0x000f)))
+}
+
 fn response_header(asked: &Header, rcode: Rcode) -> Header {
     Header {
         id: asked.id,

@@ -29,7 +29,7 @@ mod tests;
 use std::fmt;
 
 pub use age::Aging;
-pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_truncated};
+pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_failure, is_truncated};
 pub use name::Name;
 pub use query::Query;
 
