@@ -29,6 +29,7 @@ step() {
 step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 step cargo deny --log-level error check bans licenses sources
+step scripts/check-docs.sh
 step cargo test --locked --workspace --exclude stockade --lib --bins --tests --quiet
 # The tests of the built program come last, so that their closing line is the last.
 step cargo test --locked --package stockade

@@ -2,8 +2,11 @@
 //!
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
-//!   control: the same probe succeeds where it should.
+//!   control: the same probe succeeds where it should;
+//! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
 mod feature;
+mod local;
 mod support;
+mod warden;
