@@ -25,6 +25,9 @@ fn signals_to_the_own_process_group_stay_inside() {
     assert_eq!(listening(&caller, &bare), "reached\nend\n");
 
     assert_eq!(listening(&caller, &format!("\"$0\" -- {attack}")), "end\n");
+    // Nor does it reach the sandbox's keepers: it is the command that dies.
+    let (code, ..) = run(caller.script("kill -KILL 0"));
+    assert_eq!(code, 137);
 }
 
 #[test]
