@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount};
 
-use super::mounts::{Detached, MountPoint, attach, set_read_only};
+use super::mounts::{MountPoint, set_read_only};
 use crate::error::{Doing, Result};
 
 const UPPER: &str = "/run/world/etc";
@@ -63,10 +63,4 @@ fn writable(writable: bool) -> Result<()> {
         flags: MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME,
     };
     set_read_only(&etc, !writable).doing("change the mount of /etc")
-}
-
-/// Lays `source` over the existing file `target`, wherever that is.
-pub(crate) fn bind_over(source: &Path, target: &Path) -> Result<()> {
-    let target = fs::canonicalize(target).doing(format_args!("find {}", target.display()))?;
-    attach(&Detached::from(source)?, &target)
 }

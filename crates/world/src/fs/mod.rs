@@ -12,9 +12,11 @@
 mod dev;
 mod etc;
 mod mounts;
+mod over;
 
-pub(crate) use etc::{bind_over, make_etc, write_etc};
+pub(crate) use etc::{make_etc, write_etc};
 pub(crate) use mounts::{Detached, attach, mount_points, tmpfs};
+pub(crate) use over::{bind_over, replace_program};
 
 use std::env;
 use std::ffi::OsStr;

@@ -18,7 +18,7 @@ pub use sockets::{DecoySocket, SocketName};
 use crate::builder::{Builder, Resolver};
 use crate::entry::Login;
 use crate::error::{Doing, Result};
-use crate::fs::{BIN, write_etc};
+use crate::fs::{BIN, bind_over, replace_program, write_etc};
 use crate::net::Host;
 use crate::process::{Command, Credentials};
 use crate::shape::Shape;
@@ -136,6 +136,16 @@ impl Laptop {
     /// A shell command line.
     pub fn shell(&self, line: &str) -> Command {
         self.command("/bin/sh").args(["-c", line])
+    }
+
+    /// Lays an executable with these contents over a program of the machine.
+    pub fn replace_program(&self, path: impl AsRef<Path>, contents: &str) -> Result<()> {
+        replace_program(path.as_ref(), contents)
+    }
+
+    /// Takes a program of the machine away: what is left at its path is no file.
+    pub fn remove_program(&self, path: impl AsRef<Path>) -> Result<()> {
+        bind_over(Path::new("/dev/null"), path.as_ref())
     }
 
     /// Writes a file below `/etc`, which is read-only for the laptop's user.

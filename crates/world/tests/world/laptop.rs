@@ -167,3 +167,17 @@ fn the_product_is_run_by_its_own_method() {
         assert_eq!(output.expect_success().stdout(), "run -- a b\n");
     });
 }
+
+#[test]
+fn programs_of_the_machine_can_be_replaced_and_removed() {
+    test(&Builder::new(), |world| {
+        let laptop = world.laptop();
+        let script = "#!/bin/sh\necho not the real one\n";
+        laptop.replace_program("/bin/true", script).unwrap();
+        let output = laptop.command("/bin/true").run().unwrap();
+        assert_eq!(output.expect_success().stdout(), "not the real one\n");
+        laptop.remove_program("/bin/false").unwrap();
+        assert!(!std::path::Path::new("/bin/false").is_file());
+        assert!(laptop.command("/bin/false").run().is_err());
+    });
+}

@@ -1,0 +1,206 @@
+//! A launch that cannot be made safe is refused: exit code 125, the reason, the fix, and
+//! the command has not run.
+
+use std::path::Path;
+
+use stockade_world::{Command, Login, Output, Shape, World, test};
+
+use crate::support::standard;
+
+/// A command that leaves traces.
+const COMMAND: [&str; 4] = ["--", "sh", "-c", "echo ran; touch ran"];
+
+fn run(world: &World, options: &[&str]) -> Command {
+    let command = world.laptop().stockade(["run"]);
+    command.args(options).args(COMMAND)
+}
+
+fn has_run(world: &World, output: &Output) -> bool {
+    !output.stdout().is_empty() || world.laptop().workspace().join("ran").exists()
+}
+
+/// Fails unless the launch is refused with a message that has all of `parts` in it.
+#[track_caller]
+fn assert_refused(world: &World, command: Command, parts: &[&str]) {
+    let output = command.run().expect("stockade ends").expect_code(125);
+    assert!(!has_run(world, &output), "the command ran: {output:?}");
+    let stderr = output.stderr();
+    assert!(stderr.starts_with("stockade: "), "{output:?}");
+    for part in parts {
+        assert!(stderr.contains(part), "`{part}` is not in: {output:?}");
+    }
+}
+
+#[test]
+fn the_same_command_runs_where_nothing_is_missing() {
+    test(&standard(), |world| {
+        let output = run(world, &[]).run().expect("stockade ends");
+        assert!(has_run(world, &output.expect_success()));
+    });
+}
+
+/// Where the product looks for bubblewrap.
+const BUBBLEWRAPS: [&str; 4] = [
+    "/usr/bin/bwrap",
+    "/usr/local/bin/bwrap",
+    "/bin/bwrap",
+    "/run/current-system/sw/bin/bwrap",
+];
+
+fn bubblewraps() -> impl Iterator<Item = &'static Path> {
+    let places = BUBBLEWRAPS.iter().map(Path::new);
+    places.filter(|place| place.is_file())
+}
+
+#[test]
+fn a_launch_without_bubblewrap_is_refused() {
+    test(&standard(), |world| {
+        for place in bubblewraps() {
+            world.laptop().remove_program(place).expect("remove");
+        }
+        let fix = "install the package `bubblewrap`";
+        assert_refused(
+            world,
+            run(world, &[]),
+            &["bubblewrap is not installed", fix],
+        );
+    });
+}
+
+#[test]
+fn a_launch_with_an_old_or_strange_bubblewrap_is_refused() {
+    test(&standard(), |world| {
+        for (answer, parts) in [
+            (
+                "bubblewrap 0.4.1",
+                [
+                    "is bubblewrap 0.4.1, but 0.8.0 or newer",
+                    "update the package",
+                ],
+            ),
+            (
+                "hello",
+                ["does not tell its version", "reinstall the package"],
+            ),
+        ] {
+            let script = format!("#!/bin/sh\necho {answer}\n");
+            for place in bubblewraps() {
+                world
+                    .laptop()
+                    .replace_program(place, &script)
+                    .expect("replace");
+            }
+            assert_refused(world, run(world, &[]), &parts);
+        }
+    });
+}
+
+#[test]
+fn a_launch_with_a_bubblewrap_that_fails_is_refused() {
+    test(&standard(), |world| {
+        let script = "#!/bin/sh
+            case $1 in --version) echo bubblewrap 0.9.0;; *) echo no luck >&2; exit 1;; esac";
+        for place in bubblewraps() {
+            world
+                .laptop()
+                .replace_program(place, script)
+                .expect("replace");
+        }
+        let output = run(world, &[]).run().expect("stockade ends");
+        let output = output.expect_code(125);
+        assert!(!has_run(world, &output));
+        let stderr = output.stderr();
+        let message = "no luck\nstockade: bubblewrap could not build the sandbox";
+        assert!(stderr.contains(message), "{output:?}");
+    });
+}
+
+#[test]
+fn a_launch_without_user_namespaces_is_refused() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        laptop
+            .sysctl("user/max_user_namespaces", "0")
+            .expect("forbid them");
+        let fix = "fix: the limit user.max_user_namespaces is 0 here; raise it: sudo sysctl";
+        assert_refused(
+            world,
+            run(world, &[]),
+            &["cannot make a user namespace", fix],
+        );
+    });
+}
+
+#[test]
+fn a_launch_without_network_namespaces_is_refused() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        laptop
+            .sysctl("user/max_net_namespaces", "0")
+            .expect("forbid them");
+        let fix = "raise it: sudo sysctl user.max_net_namespaces=";
+        assert_refused(
+            world,
+            run(world, &[]),
+            &["cannot make a network namespace", fix],
+        );
+    });
+}
+
+#[test]
+fn a_launch_as_root_that_cannot_map_itself_is_refused() {
+    let container = standard().login(Login::Root).shape(Shape::Container);
+    test(&container, |world| {
+        let fix = "fix: a process of uid 0 needs CAP_SETFCAP";
+        assert_refused(
+            world,
+            run(world, &[]),
+            &["cannot make a user namespace", fix],
+        );
+    });
+}
+
+/// The longest message to the kernel is the packet filter: the number that it has among
+/// the messages of its thread.
+fn number_of_the_packet_filter(trace: &str) -> usize {
+    let messages: Vec<(&str, usize)> = trace
+        .lines()
+        .filter_map(|line| {
+            let (thread, call) = line.split_once(' ')?;
+            let (_, after) = call.trim().strip_prefix("sendto(")?.rsplit_once(") = ")?;
+            Some((thread, after.split_whitespace().next()?.parse().ok()?))
+        })
+        .collect();
+    let longest = messages.iter().max_by_key(|(_, length)| *length);
+    let longest = longest.expect("messages");
+    let of_thread = messages.iter().filter(|(thread, _)| *thread == longest.0);
+    1 + of_thread
+        .take_while(|(_, length)| *length != longest.1)
+        .count()
+}
+
+#[test]
+fn a_launch_without_the_kernels_packet_filter_is_refused() {
+    test(&standard(), |world| {
+        let trace = world.laptop().workspace().join("trace");
+        let strace = |options: &[&str]| {
+            let command = world.laptop().command("strace");
+            let command = command.args(["-f", "-o", "trace"]).args(options);
+            command.args(["stockade", "run"]).args(COMMAND)
+        };
+        let output = strace(&["-e", "trace=sendto"]).run().expect("strace ends");
+        assert!(has_run(world, &output.expect_success()));
+        std::fs::remove_file(world.laptop().workspace().join("ran")).expect("remove the trace");
+
+        let trace = std::fs::read_to_string(trace).expect("a trace");
+        let number = number_of_the_packet_filter(&trace);
+        // What kernels say whose module for it is missing.
+        let fault = format!("inject=sendto:error=ENOENT:when={number}");
+        let fix = "fix: load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy";
+        assert_refused(
+            world,
+            strace(&["-e", &fault]),
+            &["cannot load the jail's packet filter", fix],
+        );
+    });
+}
