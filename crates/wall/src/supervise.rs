@@ -77,7 +77,8 @@ impl Running {
     }
 
     /// Waits for the command to end, and passes on what happens in the meantime. When it
-    /// returns, no process of the sandbox is left, and the terminal is the caller's.
+    /// returns, the terminal is the caller's, and no process of the sandbox is left (or,
+    /// if bubblewrap was killed, each is about to die).
     ///
     /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
     /// that was started after [`Signals::block`].
@@ -100,10 +101,10 @@ impl Running {
     fn watch(&mut self) -> io::Result<()> {
         let mut inner_is_there = true;
         loop {
-            let (signalled, spoken, ended) = self.wait(inner_is_there)?;
+            let (signalled, ended) = self.wait(inner_is_there)?;
             // Before the signals: who has seen the command run may signal it at once.
             // And before looking at the end: the last report comes just before it.
-            if inner_is_there && (spoken || signalled || ended) {
+            if inner_is_there {
                 inner_is_there = self.hear()?;
             }
             if signalled {
@@ -117,8 +118,9 @@ impl Running {
         }
     }
 
-    /// Which of the three has something: signals, reports, the end.
-    fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool, bool)> {
+    /// Waits for any of the three. Says whether there are signals, and whether bubblewrap
+    /// has ended.
+    fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN),
@@ -129,8 +131,8 @@ impl Running {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [signals, end, control] = fds.map(|fd| !fd.revents().is_empty());
-        Ok((signals, control, end))
+        let [signals, end, _] = fds.map(|fd| !fd.revents().is_empty());
+        Ok((signals, end))
     }
 
     /// Hears all that the inner stage has said. Says whether it is still there.
