@@ -6,11 +6,15 @@
 mod addresses;
 mod calls;
 mod change;
+mod death;
 mod dns;
+mod flood;
 mod host;
+mod keeper;
 mod lateral;
 mod notation;
 mod probe;
 mod rebinding;
 mod resolver;
+mod setup;
 mod shapes;

@@ -91,6 +91,11 @@ impl Prober {
         Answers(lines.lines().filter_map(result).collect())
     }
 
+    /// The process that was started: with a sandbox, the warden.
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.pid().as_raw_nonzero().get()
+    }
+
     #[track_caller]
     pub(crate) fn end(self) {
         self.0.wait().expect("end").expect_success();

@@ -1,0 +1,99 @@
+# Floods the network in one of several ways, says "done" when the flood stands, and keeps it up
+# until it is killed.
+#
+#   flood.py WAY COUNT ADDRESS PORT
+
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+WAY, COUNT, ADDRESS, PORT = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+PATIENCE = 20
+
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def attempts():
+    # Connections that never come to stand.
+    streams = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(COUNT)]
+    for stream in streams:
+        stream.setblocking(False)
+        stream.connect_ex((ADDRESS, PORT))
+    return streams
+
+
+def connections():
+    streams = []
+    for _ in range(COUNT):
+        streams.append(socket.create_connection((ADDRESS, PORT), PATIENCE))
+    return streams
+
+
+def readers():
+    # Connections whose data nobody reads.
+    streams = []
+    for _ in range(COUNT):
+        stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+        stream.settimeout(PATIENCE)
+        stream.connect((ADDRESS, PORT))
+        streams.append(stream)
+    time.sleep(1)
+    return streams
+
+
+def unfinished_queries():
+    # The length of the longest DNS message there can be, and all of it but the last byte.
+    streams = connections()
+    for stream in streams:
+        stream.sendall(struct.pack("!H", 65535) + bytes(65534))
+    time.sleep(1)
+    return streams
+
+
+def datagrams():
+    # A flow each: from one of a hundred sockets to one of many ports.
+    senders = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(100)]
+    for number in range(COUNT):
+        sender = senders[number % len(senders)]
+        try:
+            sender.sendto(b"flood", (ADDRESS, PORT + number // len(senders)))
+        except OSError:
+            # That of an earlier datagram.
+            pass
+        if number % 50 == 0:
+            # Faster, and most would be lost before they make a flow.
+            time.sleep(0.005)
+    return senders
+
+
+def hosts():
+    # One port of as many addresses, beginning with ADDRESS.
+    first = struct.unpack("!I", socket.inet_aton(ADDRESS))[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for number in range(COUNT):
+            sender.sendto(b"flood", (socket.inet_ntoa(struct.pack("!I", first + number)), PORT))
+
+
+def bulk():
+    streams = connections()
+
+    def read_on():
+        while True:
+            for stream in select.select(streams, [], [])[0]:
+                stream.recv(1 << 20)
+
+    return read_on
+
+
+ways = [attempts, connections, readers, unfinished_queries, datagrams, hosts, bulk]
+flood = {way.__name__: way for way in ways}[WAY]()
+print("done", flush=True)
+if callable(flood):
+    flood()
+signal.pause()

@@ -1,0 +1,145 @@
+//! Floods from inside (N16): the gate stays up and small, and serves the others meanwhile.
+
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use stockade_world::{BLACK_HOLE, Protocol, Standard, World, test};
+
+use super::probe::{INSIDE, INTERNET, PROBE, Prober};
+use crate::support::standard;
+
+const FLOOD: &str = include_str!("flood.py");
+
+/// What the warden may use at most, however it is flooded.
+const MEMORY_LIMIT: u64 = 64 << 20;
+
+const PRIVATE: [&str; 2] = ["tcp://10.20.0.5:7", "udp://10.20.0.5:7"];
+const WEB: &str = "93.184.216.34";
+
+/// A session in which a flood stands.
+fn flooded(world: &World, way: &str, count: u32, address: &str, port: u16) -> Prober {
+    let python = "/usr/bin/python3 -IS -c";
+    let script = format!("{python} \"$1\" {way} {count} {address} {port} & exec {python} \"$2\"");
+    let shell = INSIDE.command(world.laptop(), "bash");
+    let session = Prober::start(shell.args(["-c", &script, "flood", FLOOD, PROBE]));
+    session.results();
+    session
+}
+
+/// The most memory that the warden has used so far.
+fn peak_memory(session: &Prober) -> u64 {
+    let status = format!("/proc/{}/status", session.pid());
+    let status = fs::read_to_string(status).expect("the warden's status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+    kib.expect("a peak").parse::<u64>().expect("a number") << 10
+}
+
+/// The internet is there in the flooded session, the intranet is not, and the warden is small.
+#[track_caller]
+fn is_unimpressed(mut session: Prober) {
+    session.ask(&INTERNET).expect_answers();
+    session.ask(&PRIVATE).expect_denials();
+    let peak = peak_memory(&session);
+    assert!(
+        peak < MEMORY_LIMIT,
+        "the warden has used {} MiB",
+        peak >> 20
+    );
+    session.end();
+}
+
+#[test]
+fn n16_attempts_that_get_no_answer_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        is_unimpressed(flooded(world, "attempts", 2000, BLACK_HOLE, 80));
+    });
+}
+
+#[test]
+fn n16_idle_connections_keep_nobody_out() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        is_unimpressed(flooded(world, "connections", 1000, WEB, 80));
+        net.web
+            .tcp()
+            .connections()
+            .wait_for(1000)
+            .expect("they all came");
+    });
+}
+
+#[test]
+fn n16_a_flood_of_datagrams_keeps_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let web = world.host("web");
+        let capture = web.capture().expect("capture");
+        is_unimpressed(flooded(world, "datagrams", 5000, WEB, 10_000));
+        let arrived = capture.count(|packet| {
+            packet.protocol == Protocol::Udp
+                && packet.destination == web.v4()
+                && packet.destination_port.is_some_and(|port| port >= 10_000)
+        });
+        assert!(arrived > 1000, "only {arrived} flows were made");
+        // And as many hosts that are denied.
+        is_unimpressed(flooded(world, "hosts", 5000, "10.99.0.0", 9));
+    });
+}
+
+#[test]
+fn n16_slow_readers_do_not_fill_the_memory() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let source = world.host("web").tcp_source(9000, 1 << 20).expect("listen");
+        is_unimpressed(flooded(world, "readers", 300, WEB, 9000));
+        assert_eq!(source.connections().count(), 300);
+    });
+}
+
+#[test]
+#[ignore = "each unfinished message holds as much memory as it says it will be long"]
+fn n16_unfinished_queries_do_not_fill_the_memory() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        is_unimpressed(flooded(world, "unfinished_queries", 1500, "8.8.8.8", 53));
+    });
+}
+
+#[test]
+fn n16_a_fast_flow_does_not_starve_a_slow_one() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let sent = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&sent);
+        let endless = move |stream: &mut stockade_world::Stream| loop {
+            stream.write_all(&[0; 64 * 1024])?;
+            counter.fetch_add(64 * 1024, Ordering::SeqCst);
+        };
+        world.host("web").tcp(9000, endless).expect("listen");
+
+        let mut session = flooded(world, "bulk", 4, WEB, 9000);
+        let before = sent.load(Ordering::SeqCst);
+        let start = Instant::now();
+        for _ in 0..10 {
+            let asked = Instant::now();
+            session.ask(&INTERNET).expect_answers();
+            assert!(
+                asked.elapsed() < Duration::from_secs(1),
+                "{:?}",
+                asked.elapsed()
+            );
+        }
+        let carried = sent.load(Ordering::SeqCst) - before;
+        let per_second = carried as f64 / start.elapsed().as_secs_f64();
+        assert!(
+            per_second > 10e6,
+            "the bulk was not fast: {per_second} bytes per second"
+        );
+        is_unimpressed(session);
+    });
+}
