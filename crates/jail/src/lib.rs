@@ -10,8 +10,7 @@
 //! thread. So the jail thread makes the sockets that face the agent, and hands them to
 //! the rest of the process, which never left the host's network. It also starts the
 //! agent, whose own user namespace lies below A: no capability that the agent can get
-//! has any authority over J. The kernel's parent-death signal follows the *thread* that
-//! forked, so the jail thread lives until the [`Jail`] is dropped.
+//! has any authority over J.
 
 mod advice;
 mod filter;
@@ -175,7 +174,8 @@ pub(crate) enum Order {
     End,
 }
 
-/// A running jail. Dropping it ends its thread, and with it the agent.
+/// A running jail. Dropping it ends its thread; the namespace lives as long as somebody is
+/// in it or has a socket of it.
 #[derive(Debug)]
 pub struct Jail {
     orders: mpsc::Sender<Order>,
