@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use stockade_world::dns_messages::RCODE;
 use stockade_world::{Builder, HostSpec, Misbehaviour, Resolver, World, test};
 
 use super::place::Place;
@@ -93,6 +94,21 @@ fn a_resolver_that_is_gone_gives_way_to_the_next_at_once() {
         let start = Instant::now();
         assert_eq!(look_up(world, INSIDE, "www.example.com"), ["93.184.216.34"]);
         assert!(start.elapsed() < Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn a_resolver_that_fails_gives_way_to_the_next() {
+    test(&with_second_resolver(), |world| {
+        let failing = world.host("dns2").dns(53).expect("resolver");
+        for code in [RCODE::ServerFailure, RCODE::Refused] {
+            failing.misbehave("*", Misbehaviour::Code(code));
+            name_servers(world, &["9.9.9.10", "8.8.8.8"]);
+            for place in [Place::Outside, INSIDE] {
+                let found = look_up(world, place, "www.example.com");
+                assert_eq!(found, ["93.184.216.34"], "{code:?} {place:?}");
+            }
+        }
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use stockade_world::{Builder, Output, Shape, World, test};
+use stockade_world::{Builder, DeadEnd, Output, Shape, World, test};
 
 use super::daemon::Daemon;
 use super::place::Place;
@@ -46,6 +46,35 @@ fn ping_hears_at_once_that_a_target_is_denied_unless_a_rule_allows_it() {
             assert!(output.stderr().contains(&fix), "{output:?}");
             ping(world, &[rule], &[target]).expect_success();
         }
+    });
+}
+
+/// The router complains about both pings, outside and inside.
+fn complains(world: &World, target: &str, complaint: &str) {
+    for place in [Place::Outside, Place::Inside(&[])] {
+        let command = place.command(world.laptop(), "ping");
+        let output = command.args(["-c", "2", "-i", "0.01", "-W", "2", target]);
+        let output = output.run().expect("ping ends").expect_code(1);
+        for number in 1..=2 {
+            let said = format!("icmp_seq={number} {complaint}");
+            assert!(output.stdout().contains(&said), "{place:?}: {output:?}");
+        }
+    }
+}
+
+#[test]
+fn ping_hears_that_a_host_is_unreachable() {
+    test(&standard(), |world| {
+        complains(world, "198.51.44.67", "Destination Host Unreachable");
+        complains(world, "2600:3c00::1", "Destination unreachable: No route");
+    });
+}
+
+#[test]
+fn ping_hears_that_a_firewall_is_in_the_way() {
+    let builder = standard().dead_end("198.51.44.68", DeadEnd::Prohibited);
+    test(&builder, |world| {
+        complains(world, "198.51.44.68", "Packet filtered");
     });
 }
 

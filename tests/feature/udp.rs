@@ -1,9 +1,10 @@
 //! Datagrams go and come inside as they do outside.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
-use stockade_world::{Host, HostSpec, PATIENCE, Standard, World, test};
+use stockade_world::{Host, HostSpec, PATIENCE, Standard, World, eventually, test};
 
 use super::place::Place;
 use crate::support::standard;
@@ -186,6 +187,41 @@ print([int(s.recv(100)) for _ in range(100)] == list(range(100)))
 }
 
 #[test]
+fn a_server_learns_that_its_client_is_gone() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        for address in both_families(web) {
+            let server = socket(web, address, 9000);
+            let script = "
+s = datagrams(sys.argv[1])
+s.sendto(b'hello', (sys.argv[1], 9000))
+s.recv(100)
+s.close()
+print('gone', flush=True)
+input()
+";
+            let place = Place::Inside(&[]);
+            let client = place
+                .python(world.laptop(), &format!("{PRELUDE}{script}"))
+                .arg(address.to_string())
+                .spawn()
+                .expect("client");
+            let (_, peer) = server.recv_from(&mut [0; 100]).expect("a request");
+            server.connect(peer).expect("a peer");
+            server.send(b"answer").expect("an answer");
+            client.expect("gone").expect("the client closes its port");
+            // The first that gets nowhere brings the news.
+            eventually("the server is refused", PATIENCE, || {
+                server
+                    .send(b"more")
+                    .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+            })
+            .expect("a refusal");
+        }
+    });
+}
+
+#[test]
 fn two_clients_of_one_server_get_their_own_answers() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
@@ -200,6 +236,38 @@ print([a.recv(100) for _ in range(50)] == [b'a%d' % round for round in range(50)
 ";
             let said = client(world, Place::Inside(&[]), script, &[address]);
             assert_eq!(said, "True True\n", "{address}");
+        }
+    });
+}
+
+#[test]
+fn two_sandboxes_with_the_same_port_get_their_own_answers() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let server: SocketAddr = net.web_udp_echo.address();
+        let script = "
+s = datagrams(sys.argv[1])
+s.bind(('', 5064))
+for line in sys.stdin:
+    s.sendto(line.encode(), (sys.argv[1], 7))
+    print('heard', s.recv(100).decode(), end='', flush=True)
+";
+        let start = || {
+            Place::Inside(&[])
+                .python(world.laptop(), &format!("{PRELUDE}{script}"))
+                .arg(server.ip().to_string())
+                .limit(Duration::from_secs(20))
+                .spawn()
+                .expect("client")
+        };
+        let (mut one, mut two) = (start(), start());
+        for round in 0..3 {
+            one.write(format!("one {round}\n")).expect("a question");
+            two.write(format!("two {round}\n")).expect("a question");
+            one.expect(&format!("heard one {round}\n"))
+                .expect("its own");
+            two.expect(&format!("heard two {round}\n"))
+                .expect("its own");
         }
     });
 }

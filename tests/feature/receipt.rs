@@ -1,0 +1,109 @@
+//! What stockade says at the end about what it denied.
+
+use stockade_world::{Output, Standard, World, test};
+
+use crate::support::standard;
+
+fn run(world: &World, options: &[&str], line: &str) -> Output {
+    let command = world.laptop().stockade(["run"]).args(options);
+    let output = command.args(["--", "sh", "-c", line]).run();
+    output.expect("stockade ends")
+}
+
+/// Says nothing itself, and waits for nobody.
+const CURL: &str = "curl -s -o /dev/null --max-time 5";
+
+#[test]
+fn every_denied_destination_is_named_with_its_count_and_the_rule_to_add() {
+    test(&standard(), |world| {
+        let line = format!(
+            "{CURL} http://10.20.0.5/; {CURL} http://10.20.0.5/; {CURL} http://10.20.0.5/
+            {CURL} 'http://[fd00:20::5]:8080/'; {CURL} 'http://[fd00:20::5]:8080/'
+            {CURL} http://169.254.169.254/latest/
+            echo done"
+        );
+        let output = run(world, &[], &line).expect_success();
+        assert_eq!(output.stdout(), "done\n");
+        assert_eq!(
+            output.stderr(),
+            "\
+stockade: denied tcp://10.20.0.5:80 (3 times): 10.20.0.5 is in 10.0.0.0/8 (private use, RFC 1918)
+stockade:   to allow it: --allow tcp://10.20.0.5:80
+stockade: denied tcp://[fd00:20::5]:8080 (2 times): fd00:20::5 is in fc00::/7 (unique local, RFC 4193)
+stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
+stockade: denied tcp://169.254.169.254:80: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
+stockade:   to allow it: --allow tcp://169.254.169.254:80
+"
+        );
+    });
+}
+
+#[test]
+fn the_suggested_rule_is_all_that_it_takes() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        for url in [
+            "http://10.20.0.5/",
+            "http://[fd00:20::5]/",
+            "http://192.168.10.21/",
+            "http://169.254.169.254/latest/meta-data/iam/security-credentials/role",
+        ] {
+            let line = format!("curl -sS -f --max-time 5 '{url}'");
+            let denied = run(world, &[], &line).expect_code(7);
+            let stderr = denied.stderr();
+            let suggestion = stderr.split("to allow it: ").nth(1).expect("a suggestion");
+            let options: Vec<_> = suggestion.split_whitespace().take(2).collect();
+            assert_eq!(options[0], "--allow");
+            let allowed = run(world, &options, &line).expect_success();
+            assert_eq!(allowed.stderr(), "");
+            assert!(!allowed.stdout().is_empty());
+        }
+    });
+}
+
+#[test]
+fn a_session_without_denials_ends_without_a_word() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let output = run(world, &[], "curl -s http://www.example.com/; true");
+        assert_eq!(output.expect_success().stderr(), "");
+    });
+}
+
+#[test]
+fn what_fails_outside_too_is_no_denial() {
+    test(&standard(), |world| {
+        let line = format!("{CURL} http://93.184.216.34:81/; {CURL} http://45.76.1.1/; true");
+        assert_eq!(run(world, &[], &line).expect_success().stderr(), "");
+    });
+}
+
+#[test]
+fn quiet_is_quiet() {
+    test(&standard(), |world| {
+        let line = format!("{CURL} http://10.20.0.5/; echo aside >&2");
+        for option in ["--quiet", "-q"] {
+            let output = run(world, &[option], &line).expect_success();
+            assert_eq!(output.stderr(), "aside\n");
+        }
+    });
+}
+
+#[test]
+fn a_flood_of_denials_makes_a_short_receipt() {
+    test(&standard(), |world| {
+        let script = "python3 -c '
+import socket
+for port in range(1000, 1300):
+    socket.socket().connect_ex((\"10.20.0.5\", port))
+'";
+        let output = run(world, &[], script).expect_success();
+        let stderr = output.stderr();
+        assert!(stderr.lines().count() < 20, "{stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert_eq!(
+            last,
+            "stockade: denied 292 more attempts to other destinations"
+        );
+    });
+}
