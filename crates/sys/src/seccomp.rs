@@ -17,6 +17,8 @@ use seccompiler::{
 
 /// The number of ioctl(2).
 pub const IOCTL: i64 = libc::SYS_ioctl;
+/// The number of socket(2).
+pub const SOCKET: i64 = libc::SYS_socket;
 
 /// One system call that is refused with EPERM when an argument has a given value.
 #[derive(Debug, Clone, Copy)]

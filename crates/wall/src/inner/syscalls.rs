@@ -7,7 +7,7 @@
 
 use std::io;
 
-use stockade_sys::seccomp::{Filter, IOCTL, Refusal};
+use stockade_sys::seccomp::{Filter, IOCTL, Refusal, SOCKET};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
 /// caller's shell would run what was "typed".
@@ -15,6 +15,10 @@ const TIOCSTI: u32 = 0x5412;
 
 /// On a Linux console, pastes the selection, which is the same thing.
 const TIOCLINUX: u32 = 0x541c;
+
+/// The family of sockets between virtual machines and their host, which is not part of
+/// any network namespace.
+const AF_VSOCK: u32 = 40;
 
 const REFUSED: &[Refusal] = &[
     Refusal {
@@ -28,6 +32,12 @@ const REFUSED: &[Refusal] = &[
         argument: 1,
         value: TIOCLINUX,
         reason: "pastes into the caller's terminal",
+    },
+    Refusal {
+        call: SOCKET,
+        argument: 0,
+        value: AF_VSOCK,
+        reason: "reaches the services of a virtual machine's host past the jail",
     },
 ];
 

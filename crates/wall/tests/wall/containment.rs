@@ -178,6 +178,28 @@ fn keys_of_the_users_session_are_not_there() {
 const IOCTL: &str = "$! = 0; my $x = 'x'; syscall($^O eq 'linux' && `uname -m` =~ /x86/ ? 16 : 29, \
      0, 0 + $ARGV[0], $x); print 0 + $!, qq(\\n)";
 
+/// Tells the error number of socket(2) for a family, or 0.
+const SOCKET: &str = "socket(my $s, shift, 1, 0) ? print 0 : print $! + 0; print \"\\n\"";
+
+#[test]
+fn sockets_to_the_host_of_a_virtual_machine_are_refused() {
+    let caller = Caller::new();
+    let (vsock, inet) = ("40", "2");
+    let outside = |family| {
+        let mut perl = caller.command("perl");
+        perl.args(["-e", SOCKET, family]);
+        output(perl)
+    };
+    let inside = |family| output(caller.walled(&["perl", "-e", SOCKET, family]));
+    // Positive control: outside it works, or the kernel does not have it.
+    assert_ne!(outside(vsock), "1\n");
+    assert_eq!(inside(vsock), "1\n");
+    assert_eq!(
+        (outside(inet), inside(inet)),
+        ("0\n".to_owned(), "0\n".to_owned())
+    );
+}
+
 #[test]
 fn faked_terminal_input_is_refused_whatever_the_high_bits() {
     let caller = Caller::new();
