@@ -19,17 +19,26 @@ use seccompiler::{
 pub const IOCTL: i64 = libc::SYS_ioctl;
 /// The number of socket(2).
 pub const SOCKET: i64 = libc::SYS_socket;
+/// The number of io_uring_setup(2).
+pub const IO_URING_SETUP: i64 = libc::SYS_io_uring_setup;
 
-/// One system call that is refused with EPERM when an argument has a given value.
+/// One system call that is refused with EPERM.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     pub call: i64,
-    /// Which argument, from 0.
-    pub argument: u8,
+    /// Only then; always, if there is no condition.
+    pub when: Option<Argument>,
+    pub reason: &'static str,
+}
+
+/// An argument that has a given value.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    /// Which, from 0.
+    pub index: u8,
     /// The value of its low 32 bits. The high ones are not compared: the kernel does not
     /// look at them either where it takes an `unsigned int`, and a program could set them.
     pub value: u32,
-    pub reason: &'static str,
 }
 
 /// One system call that is allowed by [`Filter::allow_only`].
@@ -74,16 +83,10 @@ impl Filter {
         let architecture = TargetArch::try_from(ARCH).map_err(|_| Error::Architecture)?;
         let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
         for refusal in refusals {
-            let condition = SeccompCondition::new(
-                refusal.argument,
-                SeccompCmpArgLen::Dword,
-                SeccompCmpOp::Eq,
-                u64::from(refusal.value),
-            )?;
-            rules
-                .entry(refusal.call)
-                .or_default()
-                .push(SeccompRule::new(vec![condition])?);
+            let conditions = rules.entry(refusal.call).or_default();
+            if let Some(Argument { index, value }) = refusal.when {
+                conditions.push(equals(index, value)?);
+            }
         }
         let refused: BpfProgram = SeccompFilter::new(
             rules,
@@ -111,12 +114,7 @@ impl Filter {
         for allowed in allowed {
             let conditions = rules.entry(allowed.call).or_default();
             for value in allowed.first_argument {
-                conditions.push(SeccompRule::new(vec![SeccompCondition::new(
-                    0,
-                    SeccompCmpArgLen::Dword,
-                    SeccompCmpOp::Eq,
-                    u64::from(*value),
-                )?])?);
+                conditions.push(equals(0, *value)?);
             }
         }
         let program = SeccompFilter::new(
@@ -136,6 +134,12 @@ impl Filter {
     pub fn install(&self) -> Result<(), Error> {
         Ok(seccompiler::apply_filter(&self.0)?)
     }
+}
+
+fn equals(argument: u8, value: u32) -> Result<SeccompRule, seccompiler::BackendError> {
+    let width = SeccompCmpArgLen::Dword;
+    let condition = SeccompCondition::new(argument, width, SeccompCmpOp::Eq, value.into())?;
+    SeccompRule::new(vec![condition])
 }
 
 /// Answers ENOSYS to every number with bit 30 set. It stands before the check of the
@@ -170,8 +174,10 @@ mod tests {
     fn filter() -> Filter {
         Filter::new(&[Refusal {
             call: IOCTL,
-            argument: 1,
-            value: REQUEST,
+            when: Some(Argument {
+                index: 1,
+                value: REQUEST,
+            }),
             reason: "a test",
         }])
         .unwrap()

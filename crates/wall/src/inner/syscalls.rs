@@ -7,7 +7,7 @@
 
 use std::io;
 
-use stockade_sys::seccomp::{Filter, IOCTL, Refusal, SOCKET};
+use stockade_sys::seccomp::{Argument, Filter, IO_URING_SETUP, IOCTL, Refusal, SOCKET};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
 /// caller's shell would run what was "typed".
@@ -23,21 +23,32 @@ const AF_VSOCK: u32 = 40;
 const REFUSED: &[Refusal] = &[
     Refusal {
         call: IOCTL,
-        argument: 1,
-        value: TIOCSTI,
+        when: Some(Argument {
+            index: 1,
+            value: TIOCSTI,
+        }),
         reason: "types into the caller's terminal",
     },
     Refusal {
         call: IOCTL,
-        argument: 1,
-        value: TIOCLINUX,
+        when: Some(Argument {
+            index: 1,
+            value: TIOCLINUX,
+        }),
         reason: "pastes into the caller's terminal",
     },
     Refusal {
         call: SOCKET,
-        argument: 0,
-        value: AF_VSOCK,
+        when: Some(Argument {
+            index: 0,
+            value: AF_VSOCK,
+        }),
         reason: "reaches the services of a virtual machine's host past the jail",
+    },
+    Refusal {
+        call: IO_URING_SETUP,
+        when: None,
+        reason: "makes system calls, socket(2) among them, that no filter sees",
     },
 ];
 

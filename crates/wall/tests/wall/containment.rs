@@ -201,6 +201,18 @@ fn sockets_to_the_host_of_a_virtual_machine_are_refused() {
 }
 
 #[test]
+fn io_uring_which_no_filter_sees_is_refused() {
+    // io_uring_setup(1, NULL): EFAULT where it is permitted.
+    const PROBE: &str = "syscall(425, 1, 0); print $! + 0; print \"\\n\"";
+    let caller = Caller::new();
+    let mut outside = caller.command("perl");
+    outside.args(["-e", PROBE]);
+    // Positive control: outside it is another error, that of the missing argument.
+    assert_eq!(output(outside), "14\n");
+    assert_eq!(output(caller.walled(&["perl", "-e", PROBE])), "1\n");
+}
+
+#[test]
 fn faked_terminal_input_is_refused_whatever_the_high_bits() {
     let caller = Caller::new();
     let tiocsti = 0x5412_u64;
