@@ -110,7 +110,7 @@ fn a_published_port_appears_on_the_hosts_loopback_only() {
         let address = world.laptop().v4();
         assert_eq!(outside(world, &format!("http://{address}:3000/")).0, 7);
         let neighbour = world.host("device").enter(move || {
-            let target = std::net::SocketAddr::new(address.into(), 3000);
+            let target = std::net::SocketAddr::new(address, 3000);
             std::net::TcpStream::connect_timeout(&target, std::time::Duration::from_secs(2)).is_ok()
         });
         assert!(!neighbour, "the LAN can reach the published port");

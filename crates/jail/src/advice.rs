@@ -70,9 +70,9 @@ fn apparmor() -> Option<String> {
     })
 }
 
+/// Without the present value: by now it would be that of a namespace of our own.
 fn raise_limit(name: &str) -> String {
-    let now = sysctl(&format!("user/{name}")).unwrap_or_else(|| "unknown".to_owned());
-    format!("the limit user.{name} is {now} here; raise it: sudo sysctl user.{name}=10000")
+    format!("the limit user.{name} is reached or zero; raise it: sudo sysctl user.{name}=10000")
 }
 
 fn is_full(error: &io::Error) -> bool {
