@@ -70,7 +70,6 @@ const FOREIGN_FAMILIES: [&str; 5] = ["31", "37", "39", "40", "42"];
 const AF_INET: &str = "2";
 
 #[test]
-#[ignore = "VSOCK can be opened: the wall's filter does not know families yet"]
 fn n15_families_that_no_namespace_contains_are_refused() {
     test(&standard(), |world| {
         let opened = |place: Place<'_>, families: &[&str]| {

@@ -102,7 +102,6 @@ fn n16_slow_readers_do_not_fill_the_memory() {
 }
 
 #[test]
-#[ignore = "each unfinished message holds as much memory as it says it will be long"]
 fn n16_unfinished_queries_do_not_fill_the_memory() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");

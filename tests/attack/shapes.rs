@@ -86,7 +86,6 @@ sys.stdin.read()
 "#;
 
 #[test]
-#[ignore = "the gate takes the forged source for a client, and the answer to it for a new flow"]
 fn n17_a_forged_source_does_not_make_two_servers_talk_to_each_other() {
     test(&standard(), |world| {
         let [web, mirror] = ["web", "mirror"].map(|name| world.host(name));

@@ -31,12 +31,16 @@ pub(crate) const PORT: u16 = 53;
 
 /// Queries under way at a time; more are dropped, and the client asks again.
 const IN_FLIGHT: usize = 512;
+/// Connections for queries at a time.
+const STREAMS: usize = 256;
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
 /// two servers fit into that.
 const ANSWER_LIMIT: Duration = Duration::from_millis(1200);
 const ROUNDS: usize = 2;
 const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST: usize = 65_535;
+/// A question is a name and some options; no client needs as much.
+const LARGEST_QUERY: usize = 4096;
 
 /// The answering side of all UDP queries of the jail.
 #[derive(Debug)]
@@ -52,6 +56,7 @@ pub(crate) struct Upstream {
     asked: RefCell<Vec<SocketAddr>>,
     cache: RefCell<Cache>,
     permits: Semaphore,
+    streams: Semaphore,
     /// Whether the jail has IPv6. If not, no name has an IPv6 address there.
     ipv6: bool,
 }
@@ -107,8 +112,14 @@ fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
 
 /// Answers the queries of one DNS connection (RFC 7766), one after the other.
 pub(crate) async fn serve_stream(mut stream: TcpStream, upstream: &Upstream) {
+    // One too many is closed; the client comes again.
+    let Ok(_permit) = upstream.streams.try_acquire() else {
+        return;
+    };
     loop {
-        let Ok(Ok(bytes)) = timeout(STREAM_IDLE_LIMIT, read_framed(&mut stream)).await else {
+        let Ok(Ok(bytes)) =
+            timeout(STREAM_IDLE_LIMIT, read_framed(&mut stream, LARGEST_QUERY)).await
+        else {
             return;
         };
         let response = match Query::parse(&bytes) {
@@ -137,6 +148,7 @@ impl Upstream {
             asked: RefCell::default(),
             cache: RefCell::default(),
             permits: Semaphore::new(IN_FLIGHT),
+            streams: Semaphore::new(STREAMS),
             ipv6,
         }
     }
@@ -219,16 +231,27 @@ async fn ask_stream(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(server).await?;
     let id = random_id()?;
     write_framed(&mut stream, &query.to_upstream(id)).await?;
-    let response = read_framed(&mut stream).await?;
+    let response = read_framed(&mut stream, LARGEST).await?;
     query
         .accept(&response, id)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let length = stream.read_u16().await?;
-    let mut bytes = vec![0; usize::from(length)];
-    stream.read_exact(&mut bytes).await?;
+/// Reads a message of at most `limit` bytes. Memory is taken as the bytes come, not as the
+/// sender announces them.
+async fn read_framed(stream: &mut TcpStream, limit: usize) -> io::Result<Vec<u8>> {
+    let length = usize::from(stream.read_u16().await?);
+    if length > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "DNS message too long",
+        ));
+    }
+    let mut bytes = Vec::new();
+    stream.take(length as u64).read_to_end(&mut bytes).await?;
+    if bytes.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(bytes)
 }
 

@@ -14,6 +14,7 @@ use std::{
 };
 
 use socket2::{Domain, Protocol, Socket, Type};
+use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::{
     packet::{EchoTap, Injector},
@@ -67,6 +68,10 @@ impl Echoes {
             destination: echo.destination(),
             identifier: echo.identifier(),
         };
+        // The copy was taken before the filter, which drops forged sources.
+        if !is_inside(key.client) {
+            return;
+        }
         let sent = self.socket(key, packet).and_then(|socket| {
             send_now(&socket, echo.message()).map_err(|error| unreachable(&error))
         });

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::packet::{Injector, SynTap};
 use stockade_wire::packet::{Syn, Unreachable};
@@ -89,6 +90,10 @@ impl Hold {
             client: syn.source(),
             destination: syn.destination(),
         };
+        // The copy was taken before the filter, which drops forged sources.
+        if !is_inside(ends.client.ip()) {
+            return;
+        }
         let mut attempts = self.attempts.borrow_mut();
         let room = attempts.len() < HELD_LIMIT;
         match attempts.entry(ends) {

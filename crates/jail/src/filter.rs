@@ -69,7 +69,19 @@ pub(crate) fn ruleset(host_ports: &[u16]) -> Ruleset {
         to_own_v4().accept(),
         to_loopback_v6().accept(),
         to_own_v6().accept(),
-        // From here on, all is outward. The SYN comes before the socket match: that one
+        // From here on, all is outward. A program may write any address into a packet as
+        // its source (IP_FREEBIND), but an answer to it would not come back inside.
+        rule()
+            .ipv4()
+            .not_from_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8)
+            .not_from_ipv4(ADDRESS_V4, 32)
+            .drop(),
+        rule()
+            .ipv6()
+            .not_from_ipv6(Ipv6Addr::LOCALHOST)
+            .not_from_ipv6(ADDRESS_V6)
+            .drop(),
+        // The SYN comes before the socket match: that one
         // would find the listener itself for a SYN to the listener's port.
         rule()
             .tcp()

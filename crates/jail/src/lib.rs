@@ -19,7 +19,7 @@ mod speakers;
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener},
     sync::mpsc,
     thread,
 };
@@ -37,6 +37,12 @@ use stockade_sys::{
 /// RFC 3849), so that no device anywhere is shadowed by them.
 pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+
+/// Whether an address is one that the agent's packets may come from.
+#[must_use]
+pub fn is_inside(address: IpAddr) -> bool {
+    address.is_loopback() || address == ADDRESS_V4 || address == ADDRESS_V6
+}
 
 /// The name server that the agent's `resolv.conf` names. Nobody has this address: the
 /// gate answers queries to any address.

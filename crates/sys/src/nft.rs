@@ -211,6 +211,22 @@ impl Rule {
             .equals(&address.octets())
     }
 
+    /// IPv4 source outside a prefix; presupposes [`Rule::ipv4`].
+    #[must_use]
+    pub fn not_from_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
+        let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
+        self.load(Base::Network, 12, 4)
+            .mask(&mask.to_be_bytes())
+            .compare(false, &address.octets())
+    }
+
+    /// IPv6 source other than this; presupposes [`Rule::ipv6`].
+    #[must_use]
+    pub fn not_from_ipv6(self, address: std::net::Ipv6Addr) -> Self {
+        self.load(Base::Network, 8, 16)
+            .compare(false, &address.octets())
+    }
+
     /// IPv6 destination; presupposes [`Rule::ipv6`].
     #[must_use]
     pub fn to_ipv6(self, address: std::net::Ipv6Addr) -> Self {
