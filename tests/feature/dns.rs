@@ -2,7 +2,7 @@
 
 use stockade_world::dns_messages::rdata::{MX, RData, SRV, TXT};
 use stockade_world::dns_messages::{Name, RCODE};
-use stockade_world::{Misbehaviour, Transport, World, test};
+use stockade_world::{Misbehaviour, PATIENCE, Transport, World, eventually, test};
 
 use super::place::Place;
 use crate::support::standard;
@@ -169,5 +169,33 @@ fn without_ipv6_no_name_has_an_ipv6_address() {
         assert!(said.contains("ANSWER: 0"), "{said}");
         let said = dig(world, INSIDE, &["www.example.com", "A", "+short"]);
         assert_eq!(said, "93.184.216.34\n");
+    });
+}
+
+#[test]
+fn an_answer_is_kept_for_as_long_as_it_says() {
+    test(&standard(), |world| {
+        let address = RData::A(std::net::Ipv4Addr::new(1, 2, 3, 4).into());
+        let dns = world.dns();
+        dns.records("lasting.example.com", 60, vec![address.clone()])
+            .records("short.example.com", 1, vec![address.clone()])
+            .records("fleeting.example.com", 0, vec![address]);
+        // Without a cookie, which would make each question another.
+        let line = "
+            ask() { dig +short +nocookie +tries=1 $1.example.com; }
+            ask lasting; ask lasting; ask fleeting; ask fleeting
+            ask short; while read go; do ask short; done";
+        let mut shell = INSIDE.shell(world.laptop(), line).spawn().expect("shell");
+        eventually("all questions are asked", PATIENCE, || {
+            shell.stdout_so_far().lines().count() == 5
+        })
+        .expect("five answers");
+        assert_eq!(dns.queries_for("lasting.example.com"), 1);
+        assert_eq!(dns.queries_for("fleeting.example.com"), 2);
+        assert_eq!(dns.queries_for("short.example.com"), 1);
+        eventually("the short one is asked for again", PATIENCE, || {
+            shell.write("\n").is_ok() && dns.queries_for("short.example.com") > 1
+        })
+        .expect("a second question");
     });
 }

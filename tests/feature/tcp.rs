@@ -181,3 +181,40 @@ print(s.recv(100))
         assert_eq!(net.web_echo.connections().count(), 1);
     });
 }
+
+#[test]
+fn a_client_may_choose_its_port_and_send_with_the_first_packet() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        // TCP_FASTOPEN_CONNECT: what is sent first goes with the SYN where that is possible.
+        let script = "
+for port in (40001, 40002):
+    with socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET) as t:
+        t.settimeout(5)
+        t.setsockopt(socket.IPPROTO_TCP, 30, 1)
+        t.bind(('', port))
+        t.connect((sys.argv[1], int(sys.argv[2])))
+        t.sendall(b'hello')
+        print(t.recv(100), t.getsockname()[1])
+";
+        for server in both_families(world.host("web"), 7) {
+            let said = client(world, Place::Inside(&[]), server, script);
+            assert_eq!(said, "b'hello' 40001\nb'hello' 40002\n");
+        }
+    });
+}
+
+#[test]
+fn five_hundred_connections_are_open_at_a_time() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let script = "
+flows = [socket.create_connection((sys.argv[1], int(sys.argv[2])), 10) for _ in range(500)]
+for number, flow in enumerate(flows):
+    flow.sendall(b'%d' % number)
+print(all(flow.recv(100) == b'%d' % number for number, flow in enumerate(flows)))
+";
+        let said = client(world, Place::Inside(&[]), net.web_echo.address(), script);
+        assert_eq!(said, "True\n");
+    });
+}

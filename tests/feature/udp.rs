@@ -271,3 +271,27 @@ for line in sys.stdin:
         }
     });
 }
+
+#[test]
+fn a_train_of_datagrams_sent_in_one_call_arrives_as_single_ones() {
+    test(&standard(), |world| {
+        let sink = world.host("web").udp_sink(9000).expect("server");
+        for address in both_families(world.host("web")) {
+            // UDP_SEGMENT, as QUIC libraries use it.
+            let script = "
+s = datagrams(sys.argv[1])
+s.setsockopt(17, 103, 1200)
+for _ in range(3):
+    s.sendto(bytes(12000), (sys.argv[1], 9000))
+";
+            client(world, Place::Inside(&[]), script, &[address]);
+            let arrived = sink.datagrams().wait_for(30).expect("all of them");
+            assert!(
+                arrived
+                    .iter()
+                    .all(|datagram| datagram.payload.len() == 1200)
+            );
+            sink.datagrams().clear();
+        }
+    });
+}
