@@ -122,7 +122,7 @@ fn a_launch_without_user_namespaces_is_refused() {
         laptop
             .sysctl("user/max_user_namespaces", "0")
             .expect("forbid them");
-        let fix = "fix: the limit user.max_user_namespaces is 0 here; raise it: sudo sysctl";
+        let fix = "raise it: sudo sysctl user.max_user_namespaces=";
         assert_refused(
             world,
             run(world, &[]),
