@@ -50,7 +50,7 @@ const CROWD: usize = 4;
 /// What a task may take beyond the time it was given.
 const GRACE: Duration = Duration::from_secs(25);
 /// For opening thousands of connections, in seconds.
-const HOLDING: f64 = 10.0;
+const HOLDING: f64 = 8.0;
 
 /// Values for rows, and what has to be said about them.
 #[derive(Default)]

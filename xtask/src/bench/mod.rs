@@ -10,6 +10,7 @@
 //!
 //! All three are this program, built for release.
 
+mod background;
 pub(crate) mod client;
 mod column;
 mod measure;
@@ -181,7 +182,7 @@ impl Net {
             measurements: or_all(&self.only),
             stream_seconds: if self.quick { 1 } else { 2 },
             streams_seconds: 1,
-            exchange_seconds: if self.quick { 0.4 } else { 0.6 },
+            exchange_seconds: if self.quick { 0.4 } else { 0.5 },
             connections: if self.quick { 1_000 } else { 10_000 },
         }
     }

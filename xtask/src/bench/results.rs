@@ -27,6 +27,8 @@ pub(crate) struct Machine {
     /// The limit of open files that everything ran under.
     pub(crate) open_files: Option<u64>,
     pub(crate) versions: BTreeMap<String, String>,
+    /// Before each round: the share of the processors that others used.
+    pub(crate) background: Vec<f64>,
 }
 
 impl Results {
@@ -79,7 +81,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
@@ -109,6 +111,7 @@ mod tests {
                 kernel: String::new(),
                 open_files: None,
                 versions: BTreeMap::new(),
+                background: Vec::new(),
             },
             rounds: 3,
             connections: 0,

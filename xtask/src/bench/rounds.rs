@@ -12,6 +12,7 @@ use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_world::{Builder, HostSpec, World, open};
 
+use super::background;
 use super::column::{CLIENT, Column, Session};
 use super::measure::{Bench, Measurement};
 use super::relay;
@@ -74,6 +75,8 @@ fn drive(world: &World, settings: &Settings) -> Result<()> {
     };
     let begin = Instant::now();
     for round in 0..settings.rounds {
+        let background = background::busy();
+        run.results.machine.background.extend(background);
         run.round(round);
         eprintln!(
             "round {} of {}: {} s so far",
@@ -190,6 +193,7 @@ fn machine(world: &World) -> Machine {
         cpus: std::thread::available_parallelism().map_or(0, usize::from),
         processor: processor.to_owned(),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        background: Vec::new(),
         open_files: getrlimit(Resource::Nofile).maximum,
         versions: PROGRAMS
             .map(|(program, package)| (program.to_owned(), version(world, program, package)))

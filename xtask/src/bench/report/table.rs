@@ -7,16 +7,20 @@ use crate::bench::rows::{Row, Unit};
 pub(super) fn machine(results: &Results) -> String {
     let machine = &results.machine;
     let versions: Vec<&str> = machine.versions.values().map(String::as_str).collect();
+    let open_files = machine.open_files.map_or_else(
+        || "any number of".to_owned(),
+        |count| thousands(count as f64),
+    );
+    let background = Summary::of(machine.background.iter().copied()).map_or_else(
+        || "unknown".to_owned(),
+        |share| format!("{:.0} %", share.median * 100.0),
+    );
     format!(
-        "{} × {}, Linux {}, at most {} open files per process; {}. Rounds: {}; median (least – \
-         most).\n",
+        "{} × {}, Linux {}, at most {open_files} open files per process; {}.\n\
+         CPU used by others before each round: {background}. Rounds: {}; median (least – most).\n",
         machine.cpus,
         machine.processor,
         machine.kernel,
-        machine.open_files.map_or_else(
-            || "any number of".to_owned(),
-            |count| thousands(count as f64)
-        ),
         versions.join(", "),
         results.rounds,
     )
