@@ -86,9 +86,12 @@ const GARBAGE: [(&str, &[u8]); 7] = [
 fn n12_a_hostile_upstream_is_not_believed() {
     test(&standard(), |world| {
         let dns = world.dns();
-        let mut names = vec!["id.example", "question.example"];
-        dns.misbehave("id.example", Misbehaviour::WrongId);
-        dns.misbehave("question.example", Misbehaviour::WrongQuestion);
+        // The last one is as long as the question that comes back in its place: all other
+        // bytes are where they should be.
+        let mut names = vec!["id.example", "question.example", "may.this.not.match"];
+        dns.misbehave(names[0], Misbehaviour::WrongId);
+        dns.misbehave(names[1], Misbehaviour::WrongQuestion);
+        dns.misbehave(names[2], Misbehaviour::WrongQuestion);
         for (name, bytes) in GARBAGE {
             dns.misbehave(name, Misbehaviour::Raw(bytes));
             names.push(name);

@@ -18,12 +18,19 @@ _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def pace(number):
+    # Faster, and most would be lost in the kernel before they trouble anybody.
+    if number % 50 == 0:
+        time.sleep(0.005)
+
+
 def attempts():
     # Connections that never come to stand.
     streams = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(COUNT)]
-    for stream in streams:
+    for number, stream in enumerate(streams):
         stream.setblocking(False)
         stream.connect_ex((ADDRESS, PORT))
+        pace(number)
     return streams
 
 
@@ -66,9 +73,7 @@ def datagrams():
         except OSError:
             # That of an earlier datagram.
             pass
-        if number % 50 == 0:
-            # Faster, and most would be lost before they make a flow.
-            time.sleep(0.005)
+        pace(number)
     return senders
 
 

@@ -1,7 +1,9 @@
 //! Floods from inside (N16): the gate stays up and small, and serves the others meanwhile.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -56,7 +58,16 @@ fn is_unimpressed(mut session: Prober) {
 fn n16_attempts_that_get_no_answer_keep_nobody_out() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
+        let capture = world.laptop().capture().expect("capture");
         is_unimpressed(flooded(world, "attempts", 2000, BLACK_HOLE, 80));
+        let hole: IpAddr = BLACK_HOLE.parse().expect("address");
+        let ports: HashSet<_> = capture
+            .packets()
+            .iter()
+            .filter(|packet| packet.destination == hole && packet.is_syn())
+            .map(|packet| packet.source_port)
+            .collect();
+        assert!(ports.len() > 1900, "only {} were tried", ports.len());
     });
 }
 
