@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use simple_dns::Packet;
 use stockade_fuzz::{dns, two_parts};
-use stockade_wire::dns::{Mismatch, Query, is_truncated};
+use stockade_wire::dns::{Aging, Mismatch, Query, is_truncated};
 
 fuzz_target!(|input: &[u8]| {
     let (asked, response) = two_parts(input);
@@ -55,7 +55,24 @@ fn check(query: &Query, asked: &[u8], response: &[u8]) {
         dns::assert_same_question(query, &other);
         assert_eq!(dns::decoded_counts(&other), dns::counts(&answer));
     }
+    age(query, &answer);
     fit(query, &answer);
+}
+
+/// An answer that is kept stays an answer, of the same length, and never lives longer.
+fn age(query: &Query, answer: &[u8]) {
+    let Some(kept) = Aging::new(answer) else {
+        return;
+    };
+    assert!(kept.lifetime() > 0);
+    assert_eq!(kept.after(0), answer);
+    for seconds in [1, kept.lifetime(), u32::MAX] {
+        let older = kept.after(seconds);
+        assert_eq!(older.len(), answer.len());
+        assert_eq!(query.accept(&older, query.id()), Ok(older.clone()));
+        let later = Aging::new(&older).map_or(0, |older| older.lifetime());
+        assert!(later <= kept.lifetime());
+    }
 }
 
 fn fit(query: &Query, answer: &[u8]) {

@@ -25,7 +25,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{cache::Cache, resolvers::Resolvers};
+use crate::{
+    cache::Cache,
+    resolvers::Resolvers,
+    udp::{INPUT, receive_now, send_now},
+};
 
 pub(crate) const PORT: u16 = 53;
 
@@ -41,6 +45,11 @@ const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST: usize = 65_535;
 /// A question is a name and some options; no client needs as much.
 const LARGEST_QUERY: usize = 4096;
+
+thread_local! {
+    /// Answers stay here only while they are checked.
+    static ANSWER: RefCell<Box<[u8]>> = RefCell::new(vec![0; LARGEST].into_boxed_slice());
+}
 
 /// The answering side of all UDP queries of the jail.
 #[derive(Debug)]
@@ -216,13 +225,19 @@ async fn ask_datagram(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> 
     let socket = UdpSocket::bind(any).await?;
     socket.connect(server).await?;
     let id = random_id()?;
-    socket.send(&query.to_upstream(id)).await?;
-    let mut buffer = vec![0; LARGEST];
+    send_now(&socket, &query.to_upstream(id))?;
     loop {
-        let length = socket.recv(&mut buffer).await?;
-        // What does not match is not ours, or forged: keep waiting for the real one.
-        if let Ok(answer) = query.accept(buffer.get(..length).unwrap_or_default(), id) {
-            return Ok(answer);
+        socket.ready(INPUT).await?;
+        let answer = ANSWER.with_borrow_mut(|buffer| {
+            receive_now(&socket, buffer)
+                .map(|(length, _)| query.accept(buffer.get(..length).unwrap_or_default(), id))
+        });
+        match answer {
+            Ok(Ok(answer)) => return Ok(answer),
+            // What does not match is not ours, or forged: keep waiting for the real one.
+            Ok(Err(_)) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
     }
 }

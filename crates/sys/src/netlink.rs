@@ -119,6 +119,8 @@ pub(crate) struct Reply {
 pub(crate) struct Socket {
     fd: OwnedFd,
     sequence: u32,
+    /// Where answers are read to: kept, because the gate asks about every flow.
+    buffer: Vec<u8>,
 }
 
 impl Socket {
@@ -134,7 +136,11 @@ impl Socket {
         // The kernel then says in words what it disliked. Only a nicety: an old kernel
         // without it still reports the error number.
         let _ = crate::socket::set_int(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1);
-        Ok(Self { fd, sequence: 0 })
+        Ok(Self {
+            fd,
+            sequence: 0,
+            buffer: vec![0; 64 * 1024],
+        })
     }
 
     /// Sends the messages in one datagram and waits until the kernel acknowledged
@@ -206,10 +212,12 @@ impl Socket {
     }
 
     /// Reads one datagram and hands its messages over as (sequence, type, payload).
-    fn receive(&self, mut each: impl FnMut(u32, u16, &[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut buffer = vec![0_u8; 64 * 1024];
-        let (length, _) = recv(&self.fd, &mut buffer[..], RecvFlags::empty())?;
-        let mut rest = buffer.get(..length).unwrap_or_default();
+    fn receive(
+        &mut self,
+        mut each: impl FnMut(u32, u16, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (length, _) = recv(&self.fd, &mut self.buffer[..], RecvFlags::empty())?;
+        let mut rest = self.buffer.get(..length).unwrap_or_default();
         while let Some(header) = rest.first_chunk::<HEADER>() {
             let [l0, l1, l2, l3, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
             let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
