@@ -6,6 +6,7 @@
 mod addresses;
 mod calls;
 mod change;
+mod datagrams;
 mod death;
 mod dns;
 mod flood;
