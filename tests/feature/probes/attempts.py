@@ -27,6 +27,14 @@ def ask_again(s):
     return s.recv(100)
 
 
+def confirm(s):
+    """The kernel wakes who waits a moment before it tells the error of an ICMP message."""
+    try:
+        s.getpeername()
+    except OSError:
+        raise OSError(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), "late error") from None
+
+
 def attempt(kind, address, port):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     protocol, _, manner = kind.partition("-")
@@ -43,6 +51,7 @@ def attempt(kind, address, port):
         stage = "connect"
         try:
             s.connect((address, int(port)))
+            confirm(s)
             stage = "send"
             s.send(b"hello")
             stage = "receive"
