@@ -83,8 +83,8 @@ for address in sys.argv[1:]:
         stream.sendall(b"GET /latest/meta-data/ HTTP/1.0\r\n\r\n")
         try:
             print(address, stream.recv(512))
-        except TimeoutError:
-            print(address, "silence")
+        except OSError as error:
+            print(address, error)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.sendto(b"not DNS at all", (address, 53))
 "#;
