@@ -92,16 +92,16 @@ async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
 fn copy_now(from: &TcpStream, to: &TcpStream) -> io::Result<(Turn, Vec<u8>)> {
     SHARED.with_borrow_mut(|buffer| {
         let moved = read_now(from, buffer)?;
+        let ended = moved == 0;
         let bytes = &buffer[..moved];
+        if ended {
+            return Ok((Turn { moved, ended }, Vec::new()));
+        }
         let written = match to.try_write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             written => written?,
         };
-        let turn = Turn {
-            moved,
-            ended: moved == 0,
-        };
-        Ok((turn, bytes[written..].to_vec()))
+        Ok((Turn { moved, ended }, bytes[written..].to_vec()))
     })
 }
 
