@@ -6,6 +6,7 @@
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod ending;
 mod feature;
 mod local;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rustix::thread::CapabilitySet;
 use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
@@ -85,6 +85,15 @@ fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
 }
 
 fn local(arguments: &args::Run) -> Result<Local> {
+    let both = |published: &&args::Published| arguments.host_port.contains(&published.inside);
+    if let Some(published) = arguments.publish.iter().find(both) {
+        bail!(
+            "port {0} cannot be published and be the host's at once: leave out --host-port {0} \
+             or --publish {1}:{0}",
+            published.inside,
+            published.outside
+        );
+    }
     let publish = |published: &args::Published| {
         Publish::bind(published.outside, published.inside)
             .with_context(|| format!("--publish: cannot take port {} here", published.outside))

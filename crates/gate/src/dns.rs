@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     cache::Cache,
     resolvers::Resolvers,
+    turns::Turns,
     udp::{INPUT, receive_now, send_now},
 };
 
@@ -80,7 +81,9 @@ impl Service {
 
     pub(crate) async fn serve(self) {
         let mut buffer = vec![0; LARGEST];
+        let mut turns = Turns::default();
         loop {
+            turns.next().await;
             let Ok(mut ready) = self.socket.readable().await else {
                 return;
             };

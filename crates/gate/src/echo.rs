@@ -27,6 +27,7 @@ use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout}
 use crate::{
     judge::Judge,
     told::{unreachable, unreachable_code},
+    turns::Turns,
     udp::{INPUT, receive_now, send_now},
 };
 
@@ -113,7 +114,9 @@ impl Echoes {
 
 pub(crate) async fn watch(echoes: Rc<Echoes>, tap: AsyncFd<EchoTap>) {
     let mut buffer = vec![0; LARGEST];
+    let mut turns = Turns::default();
     loop {
+        turns.next().await;
         let Ok(mut ready) = tap.readable().await else {
             return;
         };

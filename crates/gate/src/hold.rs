@@ -31,6 +31,7 @@ use crate::{
     ends::Ends,
     judge::Judge,
     relay::{relay, reset},
+    turns::Turns,
 };
 
 /// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
@@ -151,6 +152,18 @@ impl Hold {
         let _ = self.injector.send(packet, to);
     }
 
+    /// Who waits for the connection that an attempt has become.
+    fn take_waiting(&self, ends: &Ends) -> Option<oneshot::Sender<TcpStream>> {
+        let mut attempts = self.attempts.borrow_mut();
+        match attempts.remove(ends)? {
+            Attempt::LetThrough(waiting) => Some(waiting),
+            dialling @ Attempt::Dialling => {
+                attempts.insert(*ends, dialling);
+                None
+            }
+        }
+    }
+
     /// Sends the SYN again with the mark, and waits for the connection that it makes.
     async fn let_through(&self, ends: Ends, packet: &[u8]) -> Option<TcpStream> {
         let (sender, receiver) = oneshot::channel();
@@ -166,7 +179,9 @@ impl Hold {
 
 pub(crate) async fn watch(hold: Rc<Hold>, tap: AsyncFd<SynTap>) {
     let mut buffer = vec![0; 64 * 1024];
+    let mut turns = Turns::default();
     loop {
+        turns.next().await;
         let Ok(mut ready) = tap.readable().await else {
             return;
         };
@@ -184,19 +199,19 @@ pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener) {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
-        let attempt = near.local_addr().ok().and_then(|destination| {
-            hold.attempts.borrow_mut().remove(&Ends {
+        let waiting = near.local_addr().ok().and_then(|destination| {
+            hold.take_waiting(&Ends {
                 client,
                 destination,
             })
         });
-        match attempt {
-            Some(Attempt::LetThrough(waiting)) => {
+        match waiting {
+            Some(waiting) => {
                 // The flow may have stopped waiting in this very moment.
                 let _ = waiting.send(near);
             }
             // Never held, so never judged: the filter should not have let it come.
-            _ => reset(near),
+            None => reset(near),
         }
     }
 }

@@ -13,6 +13,9 @@ use stockade_wire::packet::Unreachable;
 
 use crate::denials::Denials;
 
+const LOCALHOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOCALHOST_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
 #[derive(Debug)]
 pub(crate) struct Judge {
     policy: Policy,
@@ -36,7 +39,7 @@ impl Judge {
     pub(crate) fn judge(&self, flow: Flow) -> Result<(), Unreachable> {
         // Only these ever come here: all other loopback is the jail's own.
         if flow.protocol() == Protocol::Tcp
-            && flow.destination().is_loopback()
+            && [LOCALHOST_V4, LOCALHOST_V6].contains(&flow.destination())
             && flow
                 .port()
                 .is_some_and(|port| self.host_ports.contains(&port.get()))

@@ -30,6 +30,7 @@ mod ports;
 mod relay;
 mod resolvers;
 mod told;
+mod turns;
 mod udp;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
@@ -37,12 +38,13 @@ use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use stockade_sys::watch;
+use stockade_sys::{transparent::Family, watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
     sync::oneshot,
     task::LocalSet,
+    time::timeout,
 };
 
 use judge::Judge;
@@ -60,8 +62,11 @@ pub struct Gate {
     ended: mpsc::Receiver<Denials>,
 }
 
-/// The session is over by then: the caller must not wait for long.
-const END_LIMIT: Duration = Duration::from_secs(2);
+/// How long what the agent sent last may take to leave: a peer that reads slowly is waited for
+/// so long.
+const DELIVERY_LIMIT: Duration = Duration::from_secs(5);
+/// Longer than that only if something is wrong.
+const END_LIMIT: Duration = Duration::from_secs(7);
 
 /// The gate's thread could not be started, or it died.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +136,12 @@ fn serve(
         confine::confine()?;
         Ok(parts)
     });
-    let (runtime, tasks, judge) = match ready {
+    let Serving {
+        runtime,
+        tasks,
+        judge,
+        datagrams,
+    } = match ready {
         Ok(parts) => {
             started(Ok(()));
             parts
@@ -141,16 +151,28 @@ fn serve(
             return Denials::default();
         }
     };
-    // An error means that the handle is gone, which ends the gate as well.
-    let _ = tasks.block_on(&runtime, stopped);
+    tasks.block_on(&runtime, async {
+        // An error means that the handle is gone, which ends the gate as well.
+        let _ = stopped.await;
+        // The agent has ended, but what it sent last may still be on its way out.
+        let last = async {
+            relay::delivered().await;
+            udp::delivered(&datagrams).await;
+        };
+        let _ = timeout(DELIVERY_LIMIT, last).await;
+    });
     judge.take_denials()
 }
 
-fn set_up(
-    policy: Policy,
-    local: Local,
-    sockets: Sockets,
-) -> io::Result<(Runtime, LocalSet, Rc<Judge>)> {
+/// All that is needed to serve.
+struct Serving {
+    runtime: Runtime,
+    tasks: LocalSet,
+    judge: Rc<Judge>,
+    datagrams: Rc<udp::Datagrams>,
+}
+
+fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -191,14 +213,16 @@ fn set_up(
         echoes: requests,
     } in iter::once(v4).chain(v6)
     {
+        let family = Family::of(listener.local_addr()?.ip());
         let listener = TcpListener::from_std(listener)?;
         tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
         tasks.spawn_local(hold::accept(Rc::clone(&hold), listener));
         tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
-        tasks.spawn_local(udp::watch(Rc::clone(&datagrams), watch::watch(first)?));
+        let first = watch::watch(first)?;
+        tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
-    tasks.spawn_local(udp::sweep(datagrams));
+    tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
@@ -207,5 +231,10 @@ fn set_up(
         }
     }
     drop(context);
-    Ok((runtime, tasks, judge))
+    Ok(Serving {
+        runtime,
+        tasks,
+        judge,
+        datagrams,
+    })
 }

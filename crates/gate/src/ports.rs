@@ -3,9 +3,9 @@
 //! A flow should have its client's own port outside, and one client talks to many
 //! destinations from one port. So the sockets of a client share the port, which the kernel
 //! permits to sockets that all agree (SO_REUSEADDR). But of two sockets with the same port
-//! *and* destination the kernel lets the newer one have all the answers. So a port is first
-//! taken alone, which fails if anybody else has it, this program in another session
-//! included, and only then shared, with flows of the same client.
+//! *and* destination the kernel lets one have all the answers. So a port is first taken
+//! alone, which fails if anybody else has it, this program in another session included,
+//! and is shared only when the same client has a second flow.
 
 use std::{
     cell::RefCell,
@@ -29,6 +29,8 @@ pub(crate) struct Ports {
 #[derive(Debug)]
 pub(crate) struct Claim {
     client: IpAddr,
+    /// The only socket, as long as it is the only one.
+    alone: RefCell<Option<Socket>>,
 }
 
 impl Ports {
@@ -51,16 +53,22 @@ impl Ports {
         let socket = open(family)?;
         let mut claims = self.claims.borrow_mut();
         if let Some(claim) = claims.get(&key).and_then(Weak::upgrade) {
+            if claim.client != ends.client.ip() {
+                return Ok(None);
+            }
+            if let Some(alone) = claim.alone.take() {
+                alone.set_reuse_address(true)?;
+            }
             socket.set_reuse_address(true)?;
-            let shared = claim.client == ends.client.ip() && socket.bind(&wanted).is_ok();
+            let shared = socket.bind(&wanted).is_ok();
             return Ok(shared.then_some((socket, claim)));
         }
         if socket.bind(&wanted).is_err() {
             return Ok(None);
         }
-        socket.set_reuse_address(true)?;
         let claim = Rc::new(Claim {
             client: ends.client.ip(),
+            alone: RefCell::new(Some(socket.try_clone()?)),
         });
         // Now and then: claims that ended make way.
         if claims.len().is_power_of_two() {

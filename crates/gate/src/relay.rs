@@ -6,10 +6,14 @@
 //! the kernel gives a user only so many of full size; a flow borrows one while it has data
 //! at hand, and copies if there is none.
 
-use std::{cell::RefCell, io, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    time::Duration,
+};
 
 use rustix::net::{Shutdown, shutdown, sockopt};
-use tokio::{io::Interest, net::TcpStream, task::yield_now};
+use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
 use crate::pipes::{self, Pipe};
 
@@ -24,10 +28,43 @@ thread_local! {
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
 pub(crate) async fn relay(near: TcpStream, far: TcpStream) {
-    let both = tokio::try_join!(pump(&near, &far), pump(&far, &near));
+    let outward = async {
+        let _underway = Outward::new();
+        pump(&near, &far).await
+    };
+    let both = tokio::try_join!(outward, pump(&far, &near));
     if both.is_err() {
         reset(near);
         reset(far);
+    }
+}
+
+thread_local! {
+    static OUTWARD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a flow that may still have bytes from inside to deliver.
+struct Outward;
+
+impl Outward {
+    fn new() -> Self {
+        OUTWARD.set(OUTWARD.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Outward {
+    fn drop(&mut self) {
+        // At the end of the thread the counter may be gone before the flows.
+        let _ = OUTWARD.try_with(|count| count.set(count.get().saturating_sub(1)));
+    }
+}
+
+/// Waits until all that was written inside has been handed to the host's kernel, which goes
+/// on by itself. For when the agent has ended, and its connections with it.
+pub(crate) async fn delivered() {
+    while OUTWARD.get() > 0 {
+        sleep(Duration::from_millis(2)).await;
     }
 }
 

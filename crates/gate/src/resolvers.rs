@@ -30,7 +30,11 @@ impl Resolvers {
         {
             return servers.clone();
         }
-        let servers = read().map(|config| servers(&config)).unwrap_or_default();
+        // A file that cannot be read just now is tried again at the next question.
+        let Ok(config) = read() else {
+            return Vec::new();
+        };
+        let servers = servers(&config);
         *cached = Some((changed, servers.clone()));
         servers
     }

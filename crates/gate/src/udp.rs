@@ -29,7 +29,7 @@ use tokio::{
     net::UdpSocket,
     sync::Notify,
     task::{spawn_local, yield_now},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -37,6 +37,7 @@ use crate::{
     judge::Judge,
     ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
+    turns::Turns,
 };
 
 const FLOW_LIMIT: usize = 4096;
@@ -45,6 +46,7 @@ const EVICTION_SAMPLE: usize = 16;
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+const ORDER_LIMIT: Duration = Duration::from_millis(20);
 /// Datagrams moved in one go before others get their turn.
 const BATCH: usize = 32;
 const LARGEST: usize = 65_535;
@@ -62,6 +64,8 @@ pub(crate) struct Datagrams {
     injector: Rc<Injector>,
     speakers: Rc<RefCell<Speakers>>,
     ports: Ports,
+    first_v4: Queue,
+    first_v6: Queue,
     flows: RefCell<HashMap<Ends, Rc<Pair>>>,
 }
 
@@ -97,7 +101,16 @@ impl Datagrams {
             injector,
             speakers,
             ports: Ports::default(),
+            first_v4: Queue::default(),
+            first_v6: Queue::default(),
             flows: RefCell::default(),
+        }
+    }
+
+    fn queue(&self, family: Family) -> &Queue {
+        match family {
+            Family::V4 => &self.first_v4,
+            Family::V6 => &self.first_v6,
         }
     }
 
@@ -183,20 +196,66 @@ impl Datagrams {
     }
 }
 
-pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: AsyncFd<AnyAddressUdp>) {
+pub(crate) async fn watch(
+    datagrams: Rc<Datagrams>,
+    socket: AsyncFd<AnyAddressUdp>,
+    family: Family,
+) {
     let mut buffer = vec![0; LARGEST];
+    let mut turns = Turns::default();
     loop {
+        turns.next().await;
         let Ok(mut ready) = socket.readable().await else {
             return;
         };
-        let received = ready.try_io(|socket| socket.get_ref().receive(&mut buffer));
-        if let Ok(Ok(Some(arrival))) = received {
-            let ends = Ends {
-                client: arrival.client,
-                destination: arrival.destination,
-            };
-            datagrams.arrived(ends, buffer.get(..arrival.length).unwrap_or_default());
+        match ready.try_io(|socket| socket.get_ref().receive(&mut buffer)) {
+            Ok(Ok(Some(arrival))) => {
+                let ends = Ends {
+                    client: arrival.client,
+                    destination: arrival.destination,
+                };
+                datagrams.arrived(ends, buffer.get(..arrival.length).unwrap_or_default());
+            }
+            // A datagram that cannot be received or answered is lost.
+            Ok(_) => {}
+            Err(_nothing_left) => datagrams.queue(family).emptied(),
         }
+    }
+}
+
+/// The queue of first datagrams of a family. When a flow begins, more of its datagrams may
+/// be in it; they are older than those at the flow's own socket, and have to go first.
+#[derive(Debug, Default)]
+struct Queue {
+    times_empty: Cell<u64>,
+    news: Notify,
+}
+
+impl Queue {
+    fn emptied(&self) {
+        self.times_empty.set(self.times_empty.get() + 1);
+        self.news.notify_waiters();
+    }
+
+    /// Waits until all that is in the queue now has been taken out; not for long, though,
+    /// since a flood would fill it again and again.
+    async fn empty(&self) {
+        let before = self.times_empty.get();
+        let emptied = async {
+            while self.times_empty.get() == before {
+                self.news.notified().await;
+            }
+        };
+        // Then the order of a few datagrams may be another.
+        let _ = timeout(ORDER_LIMIT, emptied).await;
+    }
+}
+
+/// Waits until what was sent inside has been sent on. For when the agent has ended.
+pub(crate) async fn delivered(datagrams: &Datagrams) {
+    // A flow that just began waits as long for its turn.
+    if !datagrams.flows.borrow().is_empty() {
+        sleep(ORDER_LIMIT * 2).await;
     }
 }
 
@@ -222,6 +281,10 @@ pub(crate) async fn sweep(datagrams: Rc<Datagrams>) {
 
 /// The life of a flow.
 async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>) {
+    datagrams
+        .queue(Family::of(ends.destination.ip()))
+        .empty()
+        .await;
     loop {
         let more = tokio::select! {
             _ = pair.near.ready(INPUT) => pair.outward(&datagrams, ends).await,
@@ -236,7 +299,14 @@ async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>) {
             Err(_) => break,
         }
     }
-    datagrams.flows.borrow_mut().remove(&ends);
+    // Unless it made way for another with the same ends already.
+    let mut flows = datagrams.flows.borrow_mut();
+    if flows
+        .get(&ends)
+        .is_some_and(|known| Rc::ptr_eq(known, &pair))
+    {
+        flows.remove(&ends);
+    }
 }
 
 impl Pair {

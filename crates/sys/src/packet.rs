@@ -88,6 +88,8 @@ impl AsRawFd for EchoTap {
     }
 }
 
+const BURST: usize = 4 << 20;
+
 /// A packet socket on `lo` that hears what comes in there and passes a filter.
 #[derive(Debug)]
 pub struct Tap(Socket);
@@ -102,6 +104,8 @@ impl Tap {
         let ignore = libc::PACKET_IGNORE_OUTGOING;
         crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
         socket.attach_filter(filter)?;
+        // For bursts; the kernel cuts it to net.core.rmem_max.
+        socket.set_recv_buffer_size(BURST)?;
         let protocol = if family_of.is_ipv4() {
             ETH_P_IP
         } else {

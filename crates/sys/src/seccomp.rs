@@ -21,6 +21,8 @@ pub const IOCTL: i64 = libc::SYS_ioctl;
 pub const SOCKET: i64 = libc::SYS_socket;
 /// The number of io_uring_setup(2).
 pub const IO_URING_SETUP: i64 = libc::SYS_io_uring_setup;
+/// The numbers of the calls for the kernel's key store.
+pub const KEYS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key];
 
 /// One system call that is refused with EPERM.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +47,8 @@ pub struct Argument {
 #[derive(Debug, Clone, Copy)]
 pub struct Allowed {
     pub call: i64,
-    /// The values that its first argument may have; any, if none are named.
-    pub first_argument: &'static [u32],
+    /// An argument, counted from 0, and the values that it may have; any, if none are named.
+    pub argument: (u8, &'static [u32]),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -113,8 +115,9 @@ impl Filter {
         let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
         for allowed in allowed {
             let conditions = rules.entry(allowed.call).or_default();
-            for value in allowed.first_argument {
-                conditions.push(equals(0, *value)?);
+            let (index, values) = allowed.argument;
+            for value in values {
+                conditions.push(equals(index, *value)?);
             }
         }
         let program = SeccompFilter::new(

@@ -131,6 +131,8 @@ impl AnyAddressUdp {
             Family::V4 => setsockopt(&socket, Ipv4OrigDstAddr, &true)?,
             Family::V6 => setsockopt(&socket, Ipv6OrigDstAddr, &true)?,
         }
+        // For bursts; the kernel cuts it to net.core.rmem_max.
+        socket.set_recv_buffer_size(4 << 20)?;
         socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
         Ok(Self(socket))
     }

@@ -12,8 +12,10 @@ pub(crate) const SYSTEM: &[(&str, &str)] = &[
     ("/libx32", "libraries"),
     ("/etc", "settings, users, certificates, time zone"),
     ("/opt", "programs installed beside the distribution's"),
-    ("/nix", "programs of NixOS and Nix"),
-    ("/gnu", "programs of Guix"),
+    // Not the whole of /nix and /gnu: a connect() to the socket of a build daemon, which
+    // works outside with the host's network, is not stopped by a read-only mount.
+    ("/nix/store", "programs of NixOS and Nix"),
+    ("/gnu/store", "programs of Guix"),
     ("/run/current-system", "programs of NixOS and Guix"),
     ("/home/linuxbrew/.linuxbrew", "programs of Homebrew"),
 ];

@@ -4,9 +4,11 @@
 mod proc;
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -171,18 +173,46 @@ fn etc_secrets() -> Vec<EtcSecret> {
             name.starts_with(b"ssh_host_") && name.ends_with(b"_key")
         })
         .map(|entry| entry.path());
-    ETC_SECRETS
+    let mut closed = Vec::new();
+    if rustix::process::geteuid().is_root() {
+        closed_below(Path::new("/etc"), &mut closed);
+    }
+    let all: BTreeSet<PathBuf> = ETC_SECRETS
         .iter()
         .map(PathBuf::from)
         .chain(host_keys)
+        .chain(closed)
         .filter(|path| may(path, Access::READ_OK))
+        // A link is masked where it leads; masking the link itself is not possible.
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    // What lies in a masked directory is masked with it.
+    let covered = |path: &Path| path.ancestors().skip(1).any(|above| all.contains(above));
+    all.iter()
+        .filter(|path| !covered(path))
         .filter_map(|path| {
-            // A link is masked where it leads; masking the link itself is not possible.
-            let path = fs::canonicalize(path).ok()?;
-            let is_directory = fs::metadata(&path).ok()?.is_dir();
+            let is_directory = fs::metadata(path).ok()?.is_dir();
+            let path = path.clone();
             Some(EtcSecret { path, is_directory })
         })
         .collect()
+}
+
+/// Collects what is not for everybody: root can read it all the same, and the modes are
+/// the administrator's word on what is a secret. Links lead to what is judged by itself.
+fn closed_below(directory: &Path, closed: &mut Vec<PathBuf>) {
+    const READ_BY_OTHERS: u32 = 0o004;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        let (path, kind) = (entry.path(), metadata.file_type());
+        if !kind.is_symlink() && metadata.mode() & READ_BY_OTHERS == 0 {
+            closed.push(path);
+        } else if kind.is_dir() {
+            closed_below(&path, closed);
+        }
+    }
 }
 
 fn owns_kernel_settings() -> bool {

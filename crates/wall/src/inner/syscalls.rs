@@ -7,7 +7,7 @@
 
 use std::io;
 
-use stockade_sys::seccomp::{Argument, Filter, IO_URING_SETUP, IOCTL, Refusal, SOCKET};
+use stockade_sys::seccomp::{Argument, Filter, IO_URING_SETUP, IOCTL, KEYS, Refusal, SOCKET};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
 /// caller's shell would run what was "typed".
@@ -19,6 +19,14 @@ const TIOCLINUX: u32 = 0x541c;
 /// The family of sockets between virtual machines and their host, which is not part of
 /// any network namespace.
 const AF_VSOCK: u32 = 40;
+
+const fn keys(call: i64) -> Refusal {
+    Refusal {
+        call,
+        when: None,
+        reason: "reads and changes the keys of the user, which no namespace contains",
+    }
+}
 
 const REFUSED: &[Refusal] = &[
     Refusal {
@@ -50,6 +58,9 @@ const REFUSED: &[Refusal] = &[
         when: None,
         reason: "makes system calls, socket(2) among them, that no filter sees",
     },
+    keys(KEYS[0]),
+    keys(KEYS[1]),
+    keys(KEYS[2]),
 ];
 
 /// Binds this process, and what it becomes, to the table.

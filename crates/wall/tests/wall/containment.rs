@@ -201,6 +201,20 @@ fn sockets_to_the_host_of_a_virtual_machine_are_refused() {
 }
 
 #[test]
+fn the_kernels_key_store_is_refused() {
+    // keyctl(KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING), add_key and request_key with no
+    // arguments that mean anything.
+    const PROBE: &str = "for my $call (250, 248, 249) {
+        $! = 0; syscall($call, 0, -4, 0, 0, 0); print $! + 0, ' ' }";
+    let caller = Caller::new();
+    let mut outside = caller.command("perl");
+    outside.args(["-e", PROBE]);
+    // Positive control: outside none of them is forbidden.
+    assert!(!output(outside).split(' ').any(|error| error == "1"));
+    assert_eq!(output(caller.walled(&["perl", "-e", PROBE])), "1 1 1 ");
+}
+
+#[test]
 fn io_uring_which_no_filter_sees_is_refused() {
     // io_uring_setup(1, NULL): EFAULT where it is permitted.
     const PROBE: &str = "syscall(425, 1, 0); print $! + 0; print \"\\n\"";
