@@ -23,9 +23,11 @@ if ! command -v cargo-deny >/dev/null; then
     cargo install --locked --quiet cargo-deny
 fi
 
+# Started in the background of a script, this script would ignore Ctrl-C, and so would all that
+# it starts; the tests of signals need the usual state.
 step() {
     echo "== $*"
-    "$@"
+    env --default-signal=HUP,INT,QUIT,TERM,PIPE "$@"
 }
 step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
