@@ -41,7 +41,7 @@ pub(crate) enum Measurement {
     UdpRate,
     /// Queries for new names
     Dns,
-    /// Resident memory of the relay, before all else and with many connections
+    /// Resident memory of a new relay, idle and with many connections
     Memory,
 }
 
@@ -230,11 +230,12 @@ impl Bench<'_> {
         Ok((exchanges, note))
     }
 
-    /// Idle memory was read when the session was new; this is the other end.
+    /// To be asked of a new session.
     fn memory(&mut self) -> Result<Findings> {
         let Some(relay) = self.session.relay() else {
             return Ok(Findings::default());
         };
+        let idle = relay::resident(relay)?;
         let wanted = self.settings.connections;
         let task = Task::Hold {
             server: self.servers.holder.address,
@@ -248,7 +249,11 @@ impl Bench<'_> {
             bail!("unexpected reply");
         };
         self.session.ask(&Task::Release, GRACE)?;
-        let mut findings = Findings::of([(Row::MemoryLoaded, loaded?), (Row::Held, count as f64)]);
+        let mut findings = Findings::of([
+            (Row::MemoryIdle, idle),
+            (Row::MemoryLoaded, loaded?),
+            (Row::Held, count as f64),
+        ]);
         if count < wanted {
             let reason = complaint.context("no reason was given")?;
             findings

@@ -15,9 +15,7 @@ use stockade_world::{Builder, HostSpec, World, open};
 use super::background;
 use super::column::{CLIENT, Column, Session};
 use super::measure::{Bench, Measurement};
-use super::relay;
 use super::results::{Machine, Results};
-use super::rows::Row;
 use super::server::{ADDRESS, HOST, Servers};
 use super::settings::Settings;
 
@@ -105,7 +103,7 @@ impl Run<'_> {
 
         let mut sessions: Vec<(Column, Option<Session>)> = Vec::new();
         for column in order {
-            let session = self.open(column, round);
+            let session = self.open(column);
             sessions.push((column, session));
         }
         for measurement in &self.settings.measurements {
@@ -115,26 +113,14 @@ impl Run<'_> {
         }
     }
 
-    fn open(&mut self, column: Column, round: usize) -> Option<Session> {
-        match Session::open(self.world, column, self.servers.tcp_echo) {
-            Ok(session) => {
-                if self.settings.measurements.contains(&Measurement::Memory)
-                    && let Some(Ok(idle)) = session.relay().map(relay::resident)
-                {
-                    self.results
-                        .record(Row::MemoryIdle, column, round, Some(idle));
-                }
-                Some(session)
-            }
-            Err(error) => {
-                self.note(column, &format!("does not start: {error:#}"));
-                None
-            }
-        }
+    fn open(&mut self, column: Column) -> Option<Session> {
+        let outcome = Session::open(self.world, column, self.servers.tcp_echo);
+        outcome
+            .inspect_err(|error| self.note(column, &format!("does not start: {error:#}")))
+            .ok()
     }
 
-    /// A client that does not answer any more is of no use for the rest of the
-    /// round.
+    /// After a failure the column goes on with a new session.
     fn measure(
         &mut self,
         measurement: Measurement,
@@ -142,6 +128,12 @@ impl Run<'_> {
         session: &mut Option<Session>,
         round: usize,
     ) {
+        if measurement == Measurement::Memory && session.is_some() {
+            // The memory, and the descriptors, of a relay without a past. The
+            // old one is ended first.
+            drop(session.take());
+            *session = self.open(column);
+        }
         let Some(open) = session else { return };
         let outcome = Bench {
             column,
@@ -161,7 +153,8 @@ impl Run<'_> {
             }
             Err(error) => {
                 self.note(column, &format!("{measurement:?}: {error:#}"));
-                *session = Session::open(self.world, column, self.servers.tcp_echo).ok();
+                drop(session.take());
+                *session = self.open(column);
             }
         }
     }
