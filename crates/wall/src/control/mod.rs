@@ -138,7 +138,14 @@ impl Control {
 
     fn receive<T>(&self, decode: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<Heard<T>> {
         let mut buffer = [0; LONGEST];
-        match rustix::net::recv(&self.0, &mut buffer, RecvFlags::DONTWAIT) {
+        let mut receive = || rustix::net::recv(&self.0, &mut buffer, RecvFlags::DONTWAIT);
+        let mut received = receive();
+        // The other side went without having read all of ours. That is said once, and before
+        // the last words of its own, which are still there.
+        if received == Err(Errno::CONNRESET) {
+            received = receive();
+        }
+        match received {
             Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Heard::Gone),
             Ok((length, _)) => Ok(buffer
                 .get(..length)
@@ -177,6 +184,22 @@ mod tests {
         }
         assert_eq!(warden.hear_report().unwrap(), Heard::Silence);
         drop(inner);
+        assert_eq!(warden.hear_report().unwrap(), Heard::Gone);
+    }
+
+    #[test]
+    fn last_words_are_heard_although_an_order_was_not() {
+        let (warden, inner) = Control::pair().unwrap();
+        let inner = Control::from_descriptor(inner);
+        inner.report(Report::Exited(7)).unwrap();
+        for order in orders() {
+            warden.order(&order).unwrap();
+        }
+        drop(inner);
+        assert_eq!(
+            warden.hear_report().unwrap(),
+            Heard::Message(Report::Exited(7))
+        );
         assert_eq!(warden.hear_report().unwrap(), Heard::Gone);
     }
 
