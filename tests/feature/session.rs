@@ -2,7 +2,7 @@
 //! behind. The details of terminals and signals are tests of the wall; here the whole
 //! program is seen with a jail around.
 
-use stockade_world::{Login, PATIENCE, Shape, Signal, Size, Standard, World, test};
+use stockade_world::{Login, PATIENCE, Shape, Signal, Size, Standard, World, eventually, test};
 
 use super::place::Place;
 use crate::support::standard;
@@ -116,6 +116,11 @@ fn a_signal_leaves_nothing_behind() {
     test(&standard(), |world| {
         assert_nothing_left(world, |busy| {
             busy.signal(Signal::TERM).expect("signal");
+            // Before `wait` closes its input, at which it would end by itself.
+            eventually("it has ended", PATIENCE, || {
+                busy.has_ended().expect("state")
+            })
+            .expect("an end");
             busy.wait().expect("the end").expect_code(128 + 15);
         });
     });
