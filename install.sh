@@ -17,7 +17,7 @@ done
 [ -n "$bwrap" ] || install_packages bubblewrap
 
 echo "Building Stockade ..."
-cargo build --release --locked --package stockade
+cargo build --release --locked --package stockade --target-dir target
 
 if [ "$(id -u)" = 0 ]; then
     directory=/usr/local/bin

@@ -31,7 +31,7 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// Let the command reach this address: [PROTO://]ADDRESS[/PREFIX][:PORTS]
     ///
-    /// PROTO is tcp, udp or icmp; without it, all of them. PORTS is a port or a range.
+    /// PROTO is tcp, udp or icmp; without it, all of them. PORTS are ports and ranges, separated by commas. IPv6 with ports: [fd00::5]:80.
     /// May be given several times.
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
@@ -81,7 +81,7 @@ fn published(text: &str) -> Result<Published, String> {
 const EXAMPLES: &str = "\
 Examples:
   stockade run -- bash
-  stockade run -- claude --resume
+  stockade run -- npm test
   stockade run --allow 192.168.10.21 --allow tcp://10.20.0.0/16:443 -- python3 scan.py
   stockade run --host-port 5432 --publish 3000 -- npm run dev
 

@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags},
+};
 use stockade_jail::Speakers;
 use stockade_policy::Flow;
 use stockade_sys::{
@@ -149,9 +152,14 @@ impl Datagrams {
         let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
         self.judge.judge(flow)?;
         self.make_room();
+        let family = Family::of(ends.destination.ip());
+        let since = self.queue(family).times_empty.get();
         let pair = Rc::new(self.pair(ends).map_err(|error| unreachable(&error))?);
         self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
-        spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair)));
+        spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair), since));
+        for (client, datagram) in strangers(&pair.near, ends.client) {
+            self.arrived(Ends { client, ..ends }, &datagram);
+        }
         Ok(pair)
     }
 
@@ -237,12 +245,11 @@ impl Queue {
         self.news.notify_waiters();
     }
 
-    /// Waits until all that is in the queue now has been taken out; not for long, though,
-    /// since a flood would fill it again and again.
-    async fn empty(&self) {
-        let before = self.times_empty.get();
+    /// Waits until all that was in the queue at a time has been taken out; not for long,
+    /// though, since a flood would fill it again and again.
+    async fn empty_since(&self, times: u64) {
         let emptied = async {
-            while self.times_empty.get() == before {
+            while self.times_empty.get() == times {
                 self.news.notified().await;
             }
         };
@@ -280,10 +287,10 @@ pub(crate) async fn sweep(datagrams: Rc<Datagrams>) {
 }
 
 /// The life of a flow.
-async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>) {
+async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, since: u64) {
     datagrams
         .queue(Family::of(ends.destination.ip()))
-        .empty()
+        .empty_since(since)
         .await;
     loop {
         let more = tokio::select! {
@@ -366,6 +373,30 @@ impl Pair {
             true
         })
     }
+}
+
+/// Takes out what other clients of the destination sent to the flow's inner socket before it
+/// was connected: at once, so that their datagrams stay in order.
+fn strangers(near: &UdpSocket, client: SocketAddr) -> Vec<(SocketAddr, Vec<u8>)> {
+    let receive = |buffer: &mut [u8], flags| {
+        let (length, _, from) = rustix::net::recvfrom(near, buffer, flags | RecvFlags::DONTWAIT)?;
+        Ok::<_, Errno>((
+            length,
+            from.and_then(|from| SocketAddr::try_from(from).ok()),
+        ))
+    };
+    let mut found = Vec::new();
+    while let Ok((_, Some(from))) = receive(&mut [0; 1], RecvFlags::PEEK)
+        && from != client
+        && found.len() < BATCH
+    {
+        let mut datagram = vec![0; LARGEST];
+        if let Ok((length, _)) = receive(&mut datagram, RecvFlags::empty()) {
+            datagram.truncate(length);
+            found.push((from, datagram));
+        }
+    }
+    found
 }
 
 /// Sends without asking the event loop first, which knows nothing yet of a new socket.
