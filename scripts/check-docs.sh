@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fails if docs/security.md names a test that does not exist.
+# Fails if docs/security.md names a test that does not exist, or that is not run.
 set -eu
 cd "$(dirname "$0")/.."
 named=$(grep -o '^| .*' docs/security.md | grep -o '`[a-z0-9_]*_[a-z0-9_]*`' | tr -d '`' | sort -u)
@@ -9,5 +9,9 @@ for name in $named; do
         echo "docs/security.md names a test that does not exist: $name" >&2
         missing=1
     }
+    if grep -rhE -B2 "fn $name\(" tests crates/*/tests crates/*/src | grep -q '#\[ignore'; then
+        echo "docs/security.md names a test that is ignored: $name" >&2
+        missing=1
+    fi
 done
 exit $missing
