@@ -113,7 +113,6 @@ fn n02_a_flow_inside_does_not_hear_what_is_for_a_program_of_the_host() {
 }
 
 #[test]
-#[ignore = "a port that flows share stays open to sharing, also for a program of the host"]
 fn n02_a_flow_inside_does_not_hear_what_is_for_a_program_that_starts_later() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");
