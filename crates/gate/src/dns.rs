@@ -12,11 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::rand::{GetRandomFlags, getrandom};
+use socket2::{Domain, Socket, Type};
 use stockade_sys::{
     transparent::{AnyAddressUdp, Arrival},
     watch,
 };
-use stockade_wire::dns::{self, ExtendedError, Query, Rcode, Type};
+use stockade_wire::dns::{self, ExtendedError, Query, Rcode};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
     net::{TcpStream, UdpSocket},
@@ -26,10 +28,11 @@ use tokio::{
 };
 
 use crate::{
+    awake,
     cache::Cache,
     resolvers::Resolvers,
     turns::Turns,
-    udp::{INPUT, receive_now, send_now},
+    udp::{INPUT, receive_now},
 };
 
 pub(crate) const PORT: u16 = 53;
@@ -63,7 +66,7 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct Upstream {
     resolvers: Resolvers,
-    asked: RefCell<Vec<SocketAddr>>,
+    asked: RefCell<Rc<[SocketAddr]>>,
     cache: RefCell<Cache>,
     permits: Semaphore,
     streams: Semaphore,
@@ -91,6 +94,7 @@ impl Service {
             // A datagram that cannot be received or answered is lost, as on any network.
             if let Ok(Ok(Some(arrival))) = received {
                 let bytes = buffer.get(..arrival.length).unwrap_or_default();
+                awake::stir();
                 self.answer(bytes, arrival);
             }
         }
@@ -166,11 +170,11 @@ impl Upstream {
     }
 
     /// The host's resolvers. Others may give other answers, so a change empties the cache.
-    fn servers(&self) -> Vec<SocketAddr> {
+    fn servers(&self) -> Rc<[SocketAddr]> {
         let servers = self.resolvers.current();
         if *self.asked.borrow() != servers {
             self.cache.borrow_mut().clear();
-            self.asked.replace(servers.clone());
+            self.asked.replace(Rc::clone(&servers));
         }
         servers
     }
@@ -178,11 +182,11 @@ impl Upstream {
     /// The answer of the first resolver that knows one, or the failure that one reported, or
     /// one of our own that says why there is none.
     async fn resolve(&self, query: &Query) -> Vec<u8> {
-        if query.qtype() == Type::AAAA && !self.ipv6 {
+        if query.qtype() == dns::Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
         }
-        let servers = self.servers();
         let now = Instant::now();
+        let servers = self.servers();
         if let Some(answer) = self.cache.borrow().get(query, now) {
             return answer;
         }
@@ -220,15 +224,13 @@ async fn ask(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
 }
 
 async fn ask_datagram(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
-    let any: SocketAddr = if server.is_ipv4() {
-        (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
-    } else {
-        (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
-    };
-    let socket = UdpSocket::bind(any).await?;
-    socket.connect(server).await?;
+    let socket = Socket::new(Domain::for_address(server), Type::DGRAM.nonblocking(), None)?;
+    // The kernel chooses a port at random.
+    socket.connect(&server.into())?;
     let id = random_id()?;
-    send_now(&socket, &query.to_upstream(id))?;
+    socket.send(&query.to_upstream(id))?;
+    // With the event loop only now: an answer that is there already shows at once.
+    let socket = UdpSocket::from_std(socket.into())?;
     loop {
         socket.ready(INPUT).await?;
         let answer = ANSWER.with_borrow_mut(|buffer| {
@@ -236,7 +238,10 @@ async fn ask_datagram(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> 
                 .map(|(length, _)| query.accept(buffer.get(..length).unwrap_or_default(), id))
         });
         match answer {
-            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Ok(answer)) => {
+                awake::stir();
+                return Ok(answer);
+            }
             // What does not match is not ours, or forged: keep waiting for the real one.
             Ok(Err(_)) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -281,8 +286,20 @@ async fn write_framed(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> 
     stream.write_all(&framed).await
 }
 
+/// Chance from the kernel, a handful at a time.
 fn random_id() -> io::Result<u16> {
-    let mut bytes = [0; 2];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(u16::from_ne_bytes(bytes))
+    thread_local! {
+        static HANDFUL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    HANDFUL.with_borrow_mut(|handful| {
+        if handful.is_empty() {
+            let mut bytes = [0; 256];
+            let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+            handful.extend_from_slice(&bytes[..count & !1]);
+        }
+        match (handful.pop(), handful.pop()) {
+            (Some(high), Some(low)) => Ok(u16::from_be_bytes([high, low])),
+            _ => Err(io::Error::other("the kernel gave no random bytes")),
+        }
+    })
 }

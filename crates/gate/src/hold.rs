@@ -8,14 +8,19 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, hash_map::Entry},
+    io,
     net::{IpAddr, SocketAddr},
     rc::Rc,
     time::Duration,
 };
 
+use rustix::net::{SocketFlags, acceptfrom_with};
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
-use stockade_sys::packet::{Injector, SynTap};
+use stockade_sys::{
+    packet::{Injector, SynTap},
+    transparent::Family,
+};
 use stockade_wire::packet::{Syn, Unreachable};
 use tokio::{
     io::unix::AsyncFd,
@@ -26,6 +31,8 @@ use tokio::{
 };
 
 use crate::{
+    awake,
+    carriers::Carriers,
     dial::{Failure, dial},
     dns,
     ends::Ends,
@@ -51,6 +58,8 @@ pub(crate) struct Hold {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
     upstream: Rc<dns::Upstream>,
+    carriers: Rc<Carriers>,
+    listeners: RefCell<HashMap<Family, Rc<TcpListener>>>,
     attempts: RefCell<HashMap<Ends, Attempt>>,
 }
 
@@ -74,11 +83,14 @@ impl Hold {
         judge: Rc<Judge>,
         injector: Rc<Injector>,
         upstream: Rc<dns::Upstream>,
+        carriers: Rc<Carriers>,
     ) -> Self {
         Self {
             judge,
             injector,
             upstream,
+            carriers,
+            listeners: RefCell::default(),
             attempts: RefCell::default(),
         }
     }
@@ -164,6 +176,33 @@ impl Hold {
         }
     }
 
+    /// A connection came to stand. Tells whose it is.
+    fn accepted(&self, near: TcpStream, client: SocketAddr) -> Option<Ends> {
+        let ends = near.local_addr().ok().map(|destination| Ends {
+            client,
+            destination,
+        });
+        match ends.and_then(|ends| self.take_waiting(&ends)) {
+            Some(waiting) => {
+                // The flow may have stopped waiting in this very moment.
+                let _ = waiting.send(near);
+            }
+            // Never held, so never judged: the filter should not have let it come.
+            None => reset(near),
+        }
+        ends
+    }
+
+    /// The handshake inside takes no time: it is the kernel's work within our own sending of
+    /// the SYN. So the connection is there already, unless the queue was full.
+    fn expect(&self, ends: Ends) {
+        let family = Family::of(ends.destination.ip());
+        let listener = self.listeners.borrow().get(&family).cloned();
+        while let Some(Ok((near, client))) = listener.as_deref().map(accept_now)
+            && self.accepted(near, client) != Some(ends)
+        {}
+    }
+
     /// Sends the SYN again with the mark, and waits for the connection that it makes.
     async fn let_through(&self, ends: Ends, packet: &[u8]) -> Option<TcpStream> {
         let (sender, receiver) = oneshot::channel();
@@ -172,6 +211,7 @@ impl Hold {
             .insert(ends, Attempt::LetThrough(sender));
         let syn = Syn::parse(packet).ok()?;
         self.inject(&syn.complete(), ends.destination.ip());
+        self.expect(ends);
         // Nobody comes if the agent gave the attempt up while it was held.
         timeout(ACCEPT_LIMIT, receiver).await.ok()?.ok()
     }
@@ -187,33 +227,34 @@ pub(crate) async fn watch(hold: Rc<Hold>, tap: AsyncFd<SynTap>) {
         };
         // A malformed or lost copy concerns one attempt; the SYN comes again.
         if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
+            awake::stir();
             hold.arrived(buffer.get(..length).unwrap_or_default());
         }
     }
 }
 
-pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener) {
+pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener, family: Family) {
+    let listener = Rc::new(listener);
+    let known = Rc::clone(&listener);
+    hold.listeners.borrow_mut().insert(family, known);
     loop {
-        // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((near, client)) = listener.accept().await else {
-            sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        let waiting = near.local_addr().ok().and_then(|destination| {
-            hold.take_waiting(&Ends {
-                client,
-                destination,
-            })
-        });
-        match waiting {
-            Some(waiting) => {
-                // The flow may have stopped waiting in this very moment.
-                let _ = waiting.send(near);
+        match listener.accept().await {
+            Ok((near, client)) => {
+                hold.accepted(near, client);
             }
-            // Never held, so never judged: the filter should not have let it come.
-            None => reset(near),
+            // Out of descriptors, or the client is gone already: the next may fare better.
+            Err(_) => sleep(Duration::from_millis(10)).await,
         }
     }
+}
+
+/// Accepts without asking the event loop first, which does not know yet.
+fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (stream, client) = acceptfrom_with(listener, flags)?;
+    let client = client.and_then(|client| client.try_into().ok());
+    let client = client.ok_or(io::ErrorKind::InvalidData)?;
+    Ok((TcpStream::from_std(stream.into())?, client))
 }
 
 /// The life of a flow that may pass.
@@ -234,7 +275,7 @@ async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
         return;
     };
     match outward {
-        Some(outward) => relay(near, outward).await,
+        Some(outward) => relay(near, outward, &hold.carriers).await,
         None => dns::serve_stream(near, &hold.upstream).await,
     }
 }

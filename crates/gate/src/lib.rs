@@ -15,7 +15,9 @@
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
 
+mod awake;
 mod cache;
+mod carriers;
 mod confine;
 mod denials;
 mod dial;
@@ -47,6 +49,7 @@ use tokio::{
     time::timeout,
 };
 
+use carriers::Carriers;
 use judge::Judge;
 
 pub use denials::{Denial, Denials};
@@ -193,11 +196,13 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
     let judge = Rc::new(Judge::new(policy, host_ports)?);
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
+    let carriers = Rc::new(Carriers::start()?);
     let upstream = Rc::new(dns::Upstream::new(v6.is_some()));
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
         Rc::clone(&upstream),
+        Rc::clone(&carriers),
     ));
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
@@ -216,18 +221,19 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         let family = Family::of(listener.local_addr()?.ip());
         let listener = TcpListener::from_std(listener)?;
         tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
-        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener));
+        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
         tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
         let first = watch::watch(first)?;
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
+    tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
-            let speakers = Rc::clone(&speakers);
-            tasks.spawn_local(local::serve(listener, publish.inside, speakers));
+            let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
+            tasks.spawn_local(local::serve(listener, publish.inside, speakers, carriers));
         }
     }
     drop(context);

@@ -9,15 +9,22 @@
 use std::{
     cell::{Cell, RefCell},
     io,
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
-use crate::pipes::{self, Pipe};
+use crate::{
+    awake,
+    carriers::Carriers,
+    pipes::{self, Pipe},
+};
 
 const BUFFER: usize = 64 * 1024;
+/// A flow that has moved so much in one direction without a pause is given to a carrier.
+const HEAVY: usize = 4 << 20;
 
 thread_local! {
     /// One buffer for all flows: bytes stay in it only between a read and the write that
@@ -27,43 +34,61 @@ thread_local! {
 
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
-pub(crate) async fn relay(near: TcpStream, far: TcpStream) {
-    let outward = async {
-        let _underway = Outward::new();
-        pump(&near, &far).await
+pub(crate) async fn relay(near: TcpStream, far: TcpStream, carriers: &Carriers) {
+    let outward = Direction {
+        underway: Cell::new(Some(Underway::new())),
+        ..Direction::default()
     };
-    let both = tokio::try_join!(outward, pump(&far, &near));
-    if both.is_err() {
+    let inward = Direction::default();
+    let ended = tokio::try_join!(
+        pump(&near, &far, &outward, &inward, HEAVY),
+        pump(&far, &near, &inward, &outward, HEAVY),
+    );
+    match ended {
+        Ok(_) => {}
+        Err(Stop::Heavy) => carriers.take(near, far, [outward, inward]),
+        Err(Stop::Failed) => {
+            reset(near);
+            reset(far);
+        }
+    }
+}
+
+/// The same for a flow that was handed to a carrier.
+pub(crate) async fn carry_on(near: TcpStream, far: TcpStream, [outward, inward]: [Direction; 2]) {
+    let ended = tokio::try_join!(
+        pump(&near, &far, &outward, &inward, usize::MAX),
+        pump(&far, &near, &inward, &outward, usize::MAX),
+    );
+    if ended.is_err() {
         reset(near);
         reset(far);
     }
 }
 
-thread_local! {
-    static OUTWARD: Cell<usize> = const { Cell::new(0) };
-}
+/// Flows that may still have bytes from inside to deliver, on any thread.
+static UNDERWAY: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a flow that may still have bytes from inside to deliver.
-struct Outward;
+#[derive(Debug)]
+struct Underway(());
 
-impl Outward {
+impl Underway {
     fn new() -> Self {
-        OUTWARD.set(OUTWARD.get() + 1);
-        Self
+        UNDERWAY.fetch_add(1, Ordering::Relaxed);
+        Self(())
     }
 }
 
-impl Drop for Outward {
+impl Drop for Underway {
     fn drop(&mut self) {
-        // At the end of the thread the counter may be gone before the flows.
-        let _ = OUTWARD.try_with(|count| count.set(count.get().saturating_sub(1)));
+        UNDERWAY.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Waits until all that was written inside has been handed to the host's kernel, which goes
 /// on by itself. For when the agent has ended, and its connections with it.
 pub(crate) async fn delivered() {
-    while OUTWARD.get() > 0 {
+    while UNDERWAY.load(Ordering::Relaxed) > 0 {
         sleep(Duration::from_millis(2)).await;
     }
 }
@@ -81,26 +106,82 @@ struct Turn {
     ended: bool,
 }
 
-async fn pump(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
+/// One direction of a flow, as the other one sees it.
+#[derive(Default)]
+pub(crate) struct Direction {
+    /// Waits for something to move, and has nothing in hand.
+    resting: Cell<bool>,
+    ended: Cell<bool>,
+    underway: Cell<Option<Underway>>,
+}
+
+impl Direction {
+    /// Whether no byte is lost if the flow goes on elsewhere.
+    fn is_at_rest(&self) -> bool {
+        self.resting.get() || self.ended.get()
+    }
+
+    fn end(&self) {
+        self.ended.set(true);
+        self.underway.take();
+    }
+}
+
+/// Why a flow does not go on here.
+enum Stop {
+    Failed,
+    /// One direction moves bulk; nothing is in hand, so it can go on elsewhere.
+    Heavy,
+}
+
+impl From<io::Error> for Stop {
+    fn from(_: io::Error) -> Self {
+        Self::Failed
+    }
+}
+
+/// Moves one direction to its end, or until it has moved `heavy` bytes without a pause.
+async fn pump(
+    from: &TcpStream,
+    to: &TcpStream,
+    this: &Direction,
+    other: &Direction,
+    heavy: usize,
+) -> Result<(), Stop> {
     let mut bulk = false;
-    loop {
+    let mut weight = 0_usize;
+    while !this.ended.get() {
+        this.resting.set(true);
         from.readable().await?;
+        this.resting.set(false);
         let pipe = if bulk { pipes::borrow() } else { None };
         let turn = match pipe {
             Some(pipe) => splice(from, to, pipe).await?,
             None => copy(from, to).await?,
         };
         if turn.ended {
-            // A peer that is gone needs no goodbye.
-            let _ = shutdown(to, Shutdown::Write);
-            return Ok(());
+            // If nothing comes back either, both are closed next, which says the same. A
+            // peer that is gone needs no goodbye.
+            if !other.ended.get() {
+                let _ = shutdown(to, Shutdown::Write);
+            }
+            this.end();
+            break;
         }
         bulk = turn.moved >= BUFFER;
-        if bulk {
-            // A fast sender must not keep the others waiting.
-            yield_now().await;
+        if !bulk {
+            awake::stir();
+            weight = 0;
+            continue;
         }
+        weight = weight.saturating_add(turn.moved);
+        if weight >= heavy && other.is_at_rest() {
+            return Err(Stop::Heavy);
+        }
+        // A fast sender must not keep the others waiting.
+        yield_now().await;
     }
+    Ok(())
 }
 
 async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
