@@ -109,7 +109,8 @@ fn local(arguments: &args::Run) -> Result<Local> {
 }
 
 fn names_ipv6(rule: &Rule) -> bool {
-    rule.network().addr().is_ipv6()
+    rule.network()
+        .is_some_and(|network| network.addr().is_ipv6())
 }
 
 fn command_line(words: &[OsString]) -> Result<CommandLine> {

@@ -65,7 +65,7 @@ impl Judge {
 
     /// What the host's kernel knows of the destination, and of the addresses that it
     /// carries inside.
-    fn evidence(&self, flow: &Flow) -> Evidence {
+    fn evidence(&self, flow: &Flow) -> Evidence<'static> {
         let mut routing = self.routing.borrow_mut();
         let direct = look_up(&mut routing, flow.destination());
         flow.embedded()
@@ -85,11 +85,12 @@ pub fn host_has_ipv6() -> bool {
 
 /// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
 /// rules admit.
-fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
+fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence<'static> {
     let Ok(Some(found)) = routing.lookup(destination) else {
         return Evidence {
             route: Route::None,
             own: false,
+            names: &[],
         };
     };
     let prefix = IpNet::new(found.prefix, found.prefix_length);
@@ -106,7 +107,11 @@ fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
         // Broadcast and multicast, which no flow can go to.
         (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
     };
-    Evidence { route, own }
+    Evidence {
+        route,
+        own,
+        names: &[],
+    }
 }
 
 /// The table in which the host finds its way to addresses that no rule and no route can
