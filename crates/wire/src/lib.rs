@@ -25,6 +25,6 @@
 
 mod cursor;
 pub mod dns;
-
+pub mod http;
 pub mod packet;
 pub mod tls;
