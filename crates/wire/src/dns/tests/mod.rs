@@ -1,6 +1,13 @@
 //! `simple-dns` is the second opinion: what it builds we read, what we build it
 //! reads.
 
+mod filter;
+mod names;
+mod own;
+mod service;
+
+use std::net::IpAddr;
+
 use proptest::prelude::*;
 use simple_dns::rdata::{A, RData};
 use simple_dns::{CLASS, Packet, PacketFlag, QCLASS, QTYPE, RCODE, ResourceRecord, TYPE};
