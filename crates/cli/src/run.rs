@@ -141,10 +141,9 @@ fn tell(denials: &Denials) {
         };
         eprintln!(
             "stockade: denied {}{times}: {}",
-            denial.flow,
-            denial.verdict.reason()
+            denial.subject, denial.ruling
         );
-        if let Some(fix) = denial.verdict.fix() {
+        if let Some(fix) = denial.ruling.fix() {
             eprintln!("stockade:   to allow it: --allow {fix}");
         }
     }

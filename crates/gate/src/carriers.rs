@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{
     confine,
-    relay::{Direction, carry_on},
+    relay::{Direction, Load, Papers, carry_on},
 };
 
 /// More than the processors of most machines can feed.
@@ -35,26 +35,35 @@ pub(crate) struct Carriers(Vec<Carrier>);
 
 #[derive(Debug)]
 struct Carrier {
-    loads: UnboundedSender<Load>,
+    parcels: UnboundedSender<Parcel>,
     carried: Arc<AtomicUsize>,
 }
 
-/// A flow under way, with nothing of it in anybody's hands.
-struct Load {
+/// A connection that no event loop knows, to be taken to another thread.
+struct Parcel {
     near: Stream,
     far: Stream,
     directions: [Direction; 2],
+    papers: Papers,
 }
 
-impl Load {
-    async fn carry(self) {
-        let sockets = (
-            TcpStream::from_std(self.near),
-            TcpStream::from_std(self.far),
-        );
-        if let (Ok(near), Ok(far)) = sockets {
-            carry_on(near, far, self.directions).await;
-        }
+impl Parcel {
+    fn pack(load: Load) -> io::Result<Self> {
+        Ok(Self {
+            near: load.near.into_std()?,
+            far: load.far.into_std()?,
+            directions: load.directions,
+            papers: load.papers,
+        })
+    }
+
+    fn unpack(self) -> io::Result<Load> {
+        Ok(Load {
+            near: TcpStream::from_std(self.near)?,
+            far: TcpStream::from_std(self.far)?,
+            directions: self.directions,
+            papers: self.papers,
+        })
     }
 }
 
@@ -71,30 +80,26 @@ impl Carriers {
             .map(Self)
     }
 
-    /// Gives the flow to the carrier that has the fewest. A flow that cannot be given away,
-    /// or whose carrier is gone, ends.
-    pub(crate) fn take(&self, near: TcpStream, far: TcpStream, directions: [Direction; 2]) {
+    /// Gives the connection to the carrier that has the fewest. One that cannot be given
+    /// away, or whose carrier is gone, ends.
+    pub(crate) fn take(&self, load: Load) {
         let idlest = self
             .0
             .iter()
             .min_by_key(|carrier| carrier.carried.load(Ordering::Relaxed));
-        if let (Some(carrier), Ok(near), Ok(far)) = (idlest, near.into_std(), far.into_std()) {
+        if let (Some(carrier), Ok(parcel)) = (idlest, Parcel::pack(load)) {
             carrier.carried.fetch_add(1, Ordering::Relaxed);
-            let _ = carrier.loads.send(Load {
-                near,
-                far,
-                directions,
-            });
+            let _ = carrier.parcels.send(parcel);
         }
     }
 }
 
 impl Carrier {
     fn start() -> io::Result<Self> {
-        let (loads, accepted) = unbounded_channel();
+        let (parcels, accepted) = unbounded_channel();
         let carried = Arc::<AtomicUsize>::default();
         let carrier = Self {
-            loads,
+            parcels,
             carried: Arc::clone(&carried),
         };
         let (ready, started) = std::sync::mpsc::sync_channel(1);
@@ -123,11 +128,13 @@ impl Carrier {
     }
 }
 
-async fn serve(mut loads: UnboundedReceiver<Load>, carried: Arc<AtomicUsize>) {
-    while let Some(load) = loads.recv().await {
+async fn serve(mut parcels: UnboundedReceiver<Parcel>, carried: Arc<AtomicUsize>) {
+    while let Some(parcel) = parcels.recv().await {
         let carried = Arc::clone(&carried);
         spawn_local(async move {
-            load.carry().await;
+            if let Ok(load) = parcel.unpack() {
+                carry_on(load).await;
+            }
             carried.fetch_sub(1, Ordering::Relaxed);
         });
     }

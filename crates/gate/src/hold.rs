@@ -11,6 +11,7 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -36,8 +37,10 @@ use crate::{
     dial::{Failure, dial},
     dns,
     ends::Ends,
-    judge::Judge,
-    relay::{relay, reset},
+    flows::Flows,
+    inspect::Inspector,
+    judge::{Admission, Judge},
+    relay::{Papers, relay, reset},
     turns::Turns,
 };
 
@@ -57,8 +60,9 @@ const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_
 pub(crate) struct Hold {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    upstream: Rc<dns::Upstream>,
+    resolution: Rc<dns::Resolution>,
     carriers: Rc<Carriers>,
+    flows: Flows,
     listeners: RefCell<HashMap<Family, Rc<TcpListener>>>,
     attempts: RefCell<HashMap<Ends, Attempt>>,
 }
@@ -73,7 +77,7 @@ enum Attempt {
 /// What is on the other side of an attempt that may pass.
 #[derive(Debug, Clone, Copy)]
 enum Far {
-    Host,
+    Host(Flow, Admission),
     /// The gate itself answers DNS, whatever server it was meant for.
     Dns,
 }
@@ -82,17 +86,25 @@ impl Hold {
     pub(crate) fn new(
         judge: Rc<Judge>,
         injector: Rc<Injector>,
-        upstream: Rc<dns::Upstream>,
+        resolution: Rc<dns::Resolution>,
         carriers: Rc<Carriers>,
     ) -> Self {
         Self {
             judge,
             injector,
-            upstream,
+            resolution,
             carriers,
+            flows: Flows::default(),
             listeners: RefCell::default(),
             attempts: RefCell::default(),
         }
+    }
+
+    /// Ends what the policy does not allow any more.
+    pub(crate) fn review(&self) {
+        let judge = &self.judge;
+        self.flows
+            .review(|flow, claimed| judge.may_stay(flow, claimed));
     }
 
     /// One copy of a SYN has come.
@@ -133,7 +145,8 @@ impl Hold {
             return Ok(Far::Dns);
         }
         let flow = Flow::tcp(destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(flow).map(|()| Far::Host)
+        let admission = self.judge.judge(flow)?;
+        Ok(Far::Host(flow, admission))
     }
 
     fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
@@ -213,7 +226,14 @@ impl Hold {
         self.inject(&syn.complete(), ends.destination.ip());
         self.expect(ends);
         // Nobody comes if the agent gave the attempt up while it was held.
-        timeout(ACCEPT_LIMIT, receiver).await.ok()?.ok()
+        let near = timeout(ACCEPT_LIMIT, receiver)
+            .await
+            .ok()
+            .and_then(Result::ok);
+        if near.is_none() {
+            self.attempts.borrow_mut().remove(&ends);
+        }
+        near
     }
 }
 
@@ -257,25 +277,38 @@ fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     Ok((TcpStream::from_std(stream.into())?, client))
 }
 
-/// The life of a flow that may pass.
+/// The life of an attempt that may pass.
 async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
-    let outward = match far {
-        Far::Dns => None,
-        Far::Host => match dial(ends.destination).await {
-            Ok(stream) => Some(stream),
-            Err(failure) => {
-                hold.attempts.borrow_mut().remove(&ends);
-                hold.fail(&packet, failure);
-                return;
+    match far {
+        Far::Dns => {
+            if let Some(near) = hold.let_through(ends, &packet).await {
+                dns::serve_stream(near, &hold.resolution).await;
             }
-        },
+        }
+        Far::Host(flow, admission) => carry_out(hold, ends, flow, admission, packet).await,
+    }
+}
+
+async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission, packet: Vec<u8>) {
+    // From now on, so that a change of the policy finds it whatever it waits for.
+    let standing = hold.flows.enter(flow);
+    let papers = Papers {
+        _pins: hold.judge.pins.hold(flow.destination()),
+        standing: Some(Arc::clone(&standing)),
+    };
+    let outward = match dial(ends.destination).await {
+        Ok(stream) => stream,
+        Err(failure) => {
+            hold.attempts.borrow_mut().remove(&ends);
+            hold.fail(&packet, failure);
+            return;
+        }
     };
     let Some(near) = hold.let_through(ends, &packet).await else {
-        hold.attempts.borrow_mut().remove(&ends);
         return;
     };
-    match outward {
-        Some(outward) => relay(near, outward, &hold.carriers).await,
-        None => dns::serve_stream(near, &hold.upstream).await,
-    }
+    drop(packet);
+    let inspector =
+        (admission == Admission::Named).then(|| Inspector::new(Rc::clone(&hold.judge), standing));
+    relay(near, outward, &hold.carriers, papers, inspector.as_ref()).await;
 }

@@ -24,9 +24,13 @@ mod dial;
 mod dns;
 mod echo;
 mod ends;
+mod flows;
 mod hold;
+mod hosts;
+mod inspect;
 mod judge;
 mod local;
+mod pins;
 mod pipes;
 mod ports;
 mod relay;
@@ -44,7 +48,10 @@ use stockade_sys::{transparent::Family, watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
-    sync::oneshot,
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
     task::LocalSet,
     time::timeout,
 };
@@ -52,7 +59,7 @@ use tokio::{
 use carriers::Carriers;
 use judge::Judge;
 
-pub use denials::{Denial, Denials};
+pub use denials::{Denial, Denials, Ruling, Subject};
 pub use judge::host_has_ipv6;
 pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
@@ -61,6 +68,7 @@ pub use resolvers::resolv_conf;
 #[derive(Debug)]
 pub struct Gate {
     stop: oneshot::Sender<()>,
+    policies: UnboundedSender<Policy>,
     /// What was denied, when the gate's thread has ended.
     ended: mpsc::Receiver<Denials>,
 }
@@ -87,19 +95,32 @@ impl Gate {
     /// If a socket or the thread cannot be had.
     pub fn start(policy: Policy, local: Local, sockets: Sockets) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
+        let (policies, changes) = unbounded_channel();
         let (ready, started) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
-                let denials = serve(policy, local, sockets, stopped, |result| {
+                let denials = serve(policy, local, sockets, stopped, changes, |result| {
                     // The starter waits below; without it there is nobody to tell.
                     let _ = ready.send(result);
                 });
                 let _ = end.send(denials);
             })?;
         started.recv().map_err(|_| Error::Died)??;
-        Ok(Self { stop, ended })
+        Ok(Self {
+            stop,
+            policies,
+            ended,
+        })
+    }
+
+    /// Has new flows judged by another policy, and ends those that it does not allow.
+    ///
+    /// # Errors
+    /// If the gate died before.
+    pub fn change_policy(&self, policy: Policy) -> Result<(), Error> {
+        self.policies.send(policy).map_err(|_| Error::Died)
     }
 
     /// Stops serving and tells what was denied.
@@ -132,7 +153,8 @@ fn serve(
     policy: Policy,
     local: Local,
     sockets: Sockets,
-    stopped: oneshot::Receiver<()>,
+    mut stopped: oneshot::Receiver<()>,
+    mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
     let ready = set_up(policy, local, sockets).and_then(|parts| {
@@ -143,7 +165,9 @@ fn serve(
         runtime,
         tasks,
         judge,
+        hold,
         datagrams,
+        echoes,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -155,8 +179,18 @@ fn serve(
         }
     };
     tasks.block_on(&runtime, async {
-        // An error means that the handle is gone, which ends the gate as well.
-        let _ = stopped.await;
+        loop {
+            tokio::select! {
+                // An error means that the handle is gone, which ends the gate as well.
+                _ = &mut stopped => break,
+                Some(policy) = changes.recv() => {
+                    judge.change_policy(policy);
+                    hold.review();
+                    datagrams.review();
+                    echoes.review();
+                }
+            }
+        }
         // The agent has ended, but what it sent last may still be on its way out.
         let last = async {
             relay::delivered().await;
@@ -172,7 +206,9 @@ struct Serving {
     runtime: Runtime,
     tasks: LocalSet,
     judge: Rc<Judge>,
+    hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
+    echoes: Rc<echo::Echoes>,
 }
 
 fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving> {
@@ -197,11 +233,12 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
     let carriers = Rc::new(Carriers::start()?);
-    let upstream = Rc::new(dns::Upstream::new(v6.is_some()));
+    let names = dns::Names::new(Rc::clone(&judge), v6.is_some());
+    let resolution = Rc::new(dns::Resolution::new(names));
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
-        Rc::clone(&upstream),
+        Rc::clone(&resolution),
         Rc::clone(&carriers),
     ));
     let datagrams = Rc::new(udp::Datagrams::new(
@@ -222,7 +259,7 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         let listener = TcpListener::from_std(listener)?;
         tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
         tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
-        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
+        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution))?.serve());
         let first = watch::watch(first)?;
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
@@ -241,6 +278,8 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         runtime,
         tasks,
         judge,
+        hold,
         datagrams,
+        echoes,
     })
 }

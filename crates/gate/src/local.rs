@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::carriers::Carriers;
-use crate::relay::{relay, reset};
+use crate::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
         let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
         spawn_local(async move {
             match connect(&speakers, inside).await {
-                Ok(inner) => relay(inner, outer, &carriers).await,
+                Ok(inner) => relay(inner, outer, &carriers, Papers::default(), None).await,
                 // Nobody listens inside, or not yet.
                 Err(_) => reset(outer),
             }

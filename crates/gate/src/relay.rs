@@ -8,8 +8,12 @@
 
 use std::{
     cell::{Cell, RefCell},
+    future::pending,
     io,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,6 +23,9 @@ use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 use crate::{
     awake,
     carriers::Carriers,
+    flows::Standing,
+    inspect::{Inspector, Refused, Vetted, farewell},
+    pins::Use,
     pipes::{self, Pipe},
 };
 
@@ -32,34 +39,99 @@ thread_local! {
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
 }
 
+/// What a connection has with it.
+#[derive(Debug, Default)]
+pub(crate) struct Papers {
+    /// Through which it can be ended; not for what the user's side connects to.
+    pub(crate) standing: Option<Arc<Standing>>,
+    /// Keeps the names that it was admitted for.
+    pub(crate) _pins: Option<Use>,
+}
+
+impl Papers {
+    async fn is_cut(&self) {
+        match &self.standing {
+            Some(standing) => standing.is_cut().await,
+            None => pending().await,
+        }
+    }
+}
+
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
-pub(crate) async fn relay(near: TcpStream, far: TcpStream, carriers: &Carriers) {
+pub(crate) async fn relay(
+    near: TcpStream,
+    far: TcpStream,
+    carriers: &Carriers,
+    papers: Papers,
+    inspector: Option<&Inspector>,
+) {
     let outward = Direction {
         underway: Cell::new(Some(Underway::new())),
         ..Direction::default()
     };
     let inward = Direction::default();
-    let ended = tokio::try_join!(
-        pump(&near, &far, &outward, &inward, HEAVY),
-        pump(&far, &near, &inward, &outward, HEAVY),
-    );
+    let going_out = async {
+        if let Some(inspector) = inspector
+            && let Vetted::Ended = inspector.vet(&near, &far).await?
+        {
+            finish(&far, &outward, &inward);
+        }
+        pump(&near, &far, &outward, &inward, None, HEAVY).await
+    };
+    let both = async {
+        let coming_in = pump(&far, &near, &inward, &outward, inspector, HEAVY);
+        tokio::try_join!(going_out, coming_in)
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = papers.is_cut() => Err(Stop::Failed),
+    };
     match ended {
         Ok(_) => {}
-        Err(Stop::Heavy) => carriers.take(near, far, [outward, inward]),
+        Err(Stop::Heavy) => carriers.take(Load {
+            near,
+            far,
+            directions: [outward, inward],
+            papers,
+        }),
         Err(Stop::Failed) => {
             reset(near);
             reset(far);
         }
+        Err(Stop::Denied(message)) => {
+            reset(far);
+            farewell(near, &message).await;
+        }
     }
 }
 
-/// The same for a flow that was handed to a carrier.
-pub(crate) async fn carry_on(near: TcpStream, far: TcpStream, [outward, inward]: [Direction; 2]) {
-    let ended = tokio::try_join!(
-        pump(&near, &far, &outward, &inward, usize::MAX),
-        pump(&far, &near, &inward, &outward, usize::MAX),
-    );
+/// A connection under way, with nothing of it in anybody's hands.
+pub(crate) struct Load {
+    pub(crate) near: TcpStream,
+    pub(crate) far: TcpStream,
+    pub(crate) directions: [Direction; 2],
+    pub(crate) papers: Papers,
+}
+
+/// The same for a connection that was handed to a carrier.
+pub(crate) async fn carry_on(load: Load) {
+    let Load {
+        near,
+        far,
+        directions: [outward, inward],
+        papers,
+    } = load;
+    let both = async {
+        tokio::try_join!(
+            pump(&near, &far, &outward, &inward, None, usize::MAX),
+            pump(&far, &near, &inward, &outward, None, usize::MAX),
+        )
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = papers.is_cut() => Err(Stop::Failed),
+    };
     if ended.is_err() {
         reset(near);
         reset(far);
@@ -132,6 +204,17 @@ enum Stop {
     Failed,
     /// One direction moves bulk; nothing is in hand, so it can go on elsewhere.
     Heavy,
+    /// It showed a name that it may not. The client is told.
+    Denied(Vec<u8>),
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Failed => Self::Failed,
+            Refused::Denied(message) => Self::Denied(message),
+        }
+    }
 }
 
 impl From<io::Error> for Stop {
@@ -146,6 +229,7 @@ async fn pump(
     to: &TcpStream,
     this: &Direction,
     other: &Direction,
+    inspector: Option<&Inspector>,
     heavy: usize,
 ) -> Result<(), Stop> {
     let mut bulk = false;
@@ -154,18 +238,16 @@ async fn pump(
         this.resting.set(true);
         from.readable().await?;
         this.resting.set(false);
+        if let Some(inspector) = inspector {
+            inspector.look_at_answer(from).await?;
+        }
         let pipe = if bulk { pipes::borrow() } else { None };
         let turn = match pipe {
             Some(pipe) => splice(from, to, pipe).await?,
             None => copy(from, to).await?,
         };
         if turn.ended {
-            // If nothing comes back either, both are closed next, which says the same. A
-            // peer that is gone needs no goodbye.
-            if !other.ended.get() {
-                let _ = shutdown(to, Shutdown::Write);
-            }
-            this.end();
+            finish(to, this, other);
             break;
         }
         bulk = turn.moved >= BUFFER;
@@ -182,6 +264,16 @@ async fn pump(
         yield_now().await;
     }
     Ok(())
+}
+
+/// Passes the end of a direction on.
+fn finish(to: &TcpStream, this: &Direction, other: &Direction) {
+    // If nothing comes back either, both are closed next, which says the same. A peer that is
+    // gone needs no goodbye.
+    if !other.ended.get() {
+        let _ = shutdown(to, Shutdown::Write);
+    }
+    this.end();
 }
 
 async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {

@@ -40,6 +40,7 @@ use crate::{
     awake,
     ends::Ends,
     judge::Judge,
+    pins::Use,
     ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
     turns::Turns,
@@ -81,6 +82,8 @@ struct Pair {
     far: UdpSocket,
     /// Keeps the port for the client, if the outer socket has the client's.
     _port: Option<Rc<Claim>>,
+    /// Keeps the names that the flow was admitted for.
+    _pins: Option<Use>,
     used: Cell<Instant>,
     answered: Cell<bool>,
     evicted: Notify,
@@ -190,6 +193,7 @@ impl Datagrams {
             near: UdpSocket::from_std(near)?,
             far: UdpSocket::from_std(far.into())?,
             _port: claim,
+            _pins: self.judge.pins.hold(ends.destination.ip()),
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
@@ -210,6 +214,18 @@ impl Datagrams {
             pair.evicted.notify_one();
             flows.remove(&ends);
         }
+    }
+
+    /// Ends what the policy does not allow any more.
+    pub(crate) fn review(&self) {
+        self.flows.borrow_mut().retain(|ends, pair| {
+            let flow = Flow::udp(ends.destination);
+            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, None));
+            if !stays {
+                pair.evicted.notify_one();
+            }
+            stays
+        });
     }
 
     fn refuse(&self, ends: Ends, length: usize, why: Unreachable) {
