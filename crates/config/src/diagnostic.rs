@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     render,
     source::{Place, SourceKind},
-    text::shown,
+    text::{quoted, shown},
     value::{Fault, Instead},
 };
 
@@ -86,12 +86,6 @@ impl Diagnostic {
     pub fn place(&self) -> Option<&Place> {
         self.at.as_ref().map(|(place, _)| place)
     }
-}
-
-/// A text in quotes, as TOML has it.
-pub(crate) fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", shown(&escaped))
 }
 
 /// The mistakes that keep a configuration from being used; at least one.

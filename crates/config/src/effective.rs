@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 use stockade_policy::{Policy, Rule};
 
 use crate::{
-    diagnostic::quoted,
     key::Key,
     source::{Origin, Sourced},
+    text::quoted,
     value::{Change, Hardening, Mode, Port, Published, Root, Seconds, Size, VariableName},
 };
 

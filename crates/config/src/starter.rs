@@ -1,8 +1,8 @@
 //! A file to start from: every key with what it does, commented out.
 
 use crate::{
-    diagnostic::quoted,
     key::{Item, Key, Kind, SECTIONS},
+    text::quoted,
 };
 
 /// Widest value that still has its explanation beside it.

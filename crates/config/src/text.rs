@@ -17,6 +17,29 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// A text in quotes, as TOML has it, as harmless as [`shown`].
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() || is_deceptive(c) => {
+                let code = u32::from(c);
+                if code <= 0xffff {
+                    quoted.push_str(&format!("\\u{code:04X}"));
+                } else {
+                    quoted.push_str(&format!("\\U{code:08X}"));
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// The same for a text whose byte offsets are still needed: each such character is
 /// replaced by one of the same length.
 pub(crate) fn masked(text: &str) -> String {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use toml::{Spanned, de::DeTable};
 
 use crate::{
-    diagnostic::{Diagnostic, Diagnostics, quoted},
+    diagnostic::{Diagnostic, Diagnostics},
     source::{Place, Source},
-    text::shown,
+    text::{quoted, shown},
 };
 
 pub(super) fn table(source: &Arc<Source>) -> Result<Spanned<DeTable<'_>>, Diagnostics> {
