@@ -60,8 +60,7 @@ impl Diagnostic {
     /// A fault of the value that is written at `place`.
     pub(crate) fn fault(fault: Fault, place: Place) -> Self {
         let in_file = matches!(place.source.kind(), SourceKind::File(_));
-        let mut diagnostic = Self::at(fault.message, place);
-        diagnostic.help.extend(fault.note.map(str::to_owned));
+        let diagnostic = Self::at(fault.message, place);
         match fault.instead {
             Some(Instead::Text(text)) if in_file => {
                 diagnostic.help(format!("write {}", quoted(&text)))

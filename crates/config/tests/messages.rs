@@ -130,10 +130,6 @@ const BAD: &[(&str, &str)] = &[
         "rule_of_another_protocol",
         "[network]\nallow = [\"sctp://10.0.0.1\"]\n",
     ),
-    (
-        "rule_for_loopback",
-        "[network]\nallow = [\"127.0.0.1:5432\"]\n",
-    ),
     ("port_zero", "[network]\nhost_ports = [0]\n"),
     (
         "port_too_large",

@@ -40,7 +40,15 @@ pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Lay
         roots,
         wrong: Diagnostics::default(),
     };
-    let layer = reader.document(table.get_ref());
+    let mut layer = reader.document(table.get_ref());
+    // The tree is in the order of the alphabet; people read files from the top.
+    let of_profiles = layer
+        .profiles
+        .iter_mut()
+        .map(|profile| &mut profile.changes);
+    for changes in of_profiles.chain([&mut layer.changes]) {
+        changes.sort_by_key(|written| written.place.span().start);
+    }
     let mut wrong = reader.wrong;
     wrong.sort();
     wrong.or(layer)

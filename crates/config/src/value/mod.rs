@@ -12,7 +12,7 @@ mod words;
 
 use std::{fmt, num::NonZeroU64, ops::Range, path::PathBuf};
 
-use stockade_policy::{Problem, Rule};
+use stockade_policy::Rule;
 
 pub(crate) use self::path::expand as path;
 pub use self::{
@@ -115,8 +115,6 @@ pub(crate) struct Fault {
     pub(crate) span: Option<Range<usize>>,
     /// What to write instead, all of it.
     pub(crate) instead: Option<Instead>,
-    /// What else would help.
-    pub(crate) note: Option<&'static str>,
 }
 
 /// A value to write, in the form in which a flag takes it.
@@ -133,7 +131,6 @@ impl Fault {
             message: message.into(),
             span: None,
             instead: None,
-            note: None,
         }
     }
 
@@ -304,12 +301,7 @@ fn word<T>(
 
 fn rule(text: &str) -> Result<Rule, Fault> {
     text.parse().map_err(|error: stockade_policy::RuleError| {
-        let mut fault = Fault::new(error.problem().to_string()).at(error.span());
-        if let Problem::NeverReachable { target, .. } = error.problem()
-            && (target.starts_with("127.") || target.starts_with("::1"))
-        {
-            fault.note = Some("host_ports, or --host-port, is for ports of this machine");
-        }
+        let fault = Fault::new(error.problem().to_string()).at(error.span());
         match error.suggestion() {
             Some(suggestion) => fault.instead(suggestion),
             None => fault,
