@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use stockade_config::{Choice, Effective, LayerKind, Roots, Source, merge, parse};
+use stockade_config::{Choice, Effective, LayerKind, Roots, Source, VariableName, merge, parse};
 use stockade_policy::Rule;
 
 fn example(name: &str) -> String {
@@ -48,7 +48,7 @@ fn the_lateral_jail_is_the_internet_and_the_devices() {
             "192.168.10.30"
         ]
     );
-    let variables: Vec<&str> = effective.env.set.keys().map(|name| name.as_str()).collect();
+    let variables: Vec<&str> = effective.env.set.keys().map(VariableName::as_str).collect();
     assert_eq!(variables, ["EPICS_CA_ADDR_LIST", "EPICS_CA_AUTO_ADDR_LIST"]);
 }
 

@@ -203,9 +203,9 @@ fn texts_that_are_no_texts_are_refused() {
     );
     user.write(user.config(), b"\xff\xfe[\0n\0");
     assert!(user.refused().contains("config.toml:1 is not UTF-8"));
-    user.write(user.config(), vec![b'\n'; (16 << 20) + 1]);
+    user.write(user.config(), vec![b'#'; (16 << 20) + 1]);
     assert!(user.refused().contains("is larger than 16384 KiB"));
-    user.write(user.config(), vec![b'\n'; 16 << 20]);
+    user.write(user.config(), vec![b'#'; 16 << 20]);
     user.load();
     user.write(user.config(), "\u{feff}[network]\r\ninternet = false\r\n");
     counts(&user);
