@@ -1,8 +1,14 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
 mod args;
+mod config;
 mod exit;
+mod here;
+mod init;
 mod run;
+mod settings;
+mod trust;
+mod unenforced;
 
 use std::process::ExitCode;
 
@@ -22,6 +28,9 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Config(command) => config::config(&command),
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Trust(arguments) => trust::trust(&arguments),
     };
     result.unwrap_or_else(|error| exit::failed(&error))
 }

@@ -1,28 +1,30 @@
-//! `stockade run`: one session, from the rules to the exit code.
+//! `stockade run`: one session, from the configuration to the exit code.
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use rustix::thread::CapabilitySet;
+use stockade_config::{Effective, Mode, Published, Sourced};
 use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
-use stockade_policy::{Policy, Rule, RuleError};
+use stockade_policy::Rule;
 use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
 
-use crate::{args, exit::Refused};
+use crate::{args, exit::Refused, here, unenforced};
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
 /// with it all that was built.
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
-    let policy = policy(&arguments.allow)?;
     let command = command_line(&arguments.command)?;
+    let facts = Facts::gather(None)?;
+    let effective = effective(arguments, &facts)?;
+    let policy = effective.policy();
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
     // Asks bubblewrap for its version; the answer is collected when it is needed.
     let bubblewrap = Bubblewrap::find()?;
-    let facts = Facts::gather(None)?;
     let config = Config {
         resolv_conf: Some(stockade_gate::resolv_conf(NAME_SERVER)),
     };
@@ -30,9 +32,9 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 
     let settings = Settings {
         ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
-        host_ports: arguments.host_port.clone(),
+        host_ports: effective.host_ports(),
     };
-    let local = local(arguments)?;
+    let local = local(&effective)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
@@ -53,58 +55,46 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     let denials = gate.finish()?;
-    if !arguments.quiet {
+    if !arguments.quiet && effective.network.log_denials.value {
         tell(&denials);
     }
     Ok(outcome.exit_code().into())
 }
 
-fn policy(allow: &[String]) -> Result<Policy> {
-    let rules = allow
-        .iter()
-        .map(|text| text.parse::<Rule>().map_err(|error| bad_rule(text, &error)))
-        .collect::<Result<_>>()?;
-    Ok(Policy {
-        internet: true,
-        rules,
-    })
-}
-
-/// The rule with a caret under what is wrong. A rule that would confuse the terminal is
-/// shown escaped, and then without one.
-fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
-    let escaped = text.escape_debug().to_string();
-    let mut message = format!("--allow: {error}\n  {escaped}");
-    if escaped == text {
-        let span = error.span();
-        let before = text.get(..span.start).unwrap_or_default().chars().count();
-        let width = text.get(span).unwrap_or_default().chars().count().max(1);
-        message.push_str(&format!("\n  {}{}", " ".repeat(before), "^".repeat(width)));
+/// What is in force for this command, and what the user has to know about that.
+fn effective(arguments: &args::Run, facts: &Facts) -> Result<Effective> {
+    let mut loader = here::loader(&facts.home.named, &facts.workspace);
+    loader.flags = arguments.settings.flags();
+    let command = arguments.command.first().map(OsString::as_os_str);
+    loader.choice = here::choice(arguments.profile.as_deref(), command);
+    let loaded = loader.load()?;
+    if let Some(notice) = loaded.workspace_file.notice() {
+        eprintln!("stockade: {notice}");
     }
-    anyhow::anyhow!(message)
-}
-
-fn local(arguments: &args::Run) -> Result<Local> {
-    let both = |published: &&args::Published| arguments.host_port.contains(&published.inside);
-    if let Some(published) = arguments.publish.iter().find(both) {
-        bail!(
-            "port {0} cannot be published and be the host's at once: leave out --host-port {0} \
-             or --publish {1}:{0}",
-            published.inside,
-            published.outside
+    let mode = &loaded.effective.network.mode;
+    if mode.value == Mode::Host {
+        eprintln!(
+            "stockade: WARNING: NO JAIL: by {}, the command has the network of this machine, \
+             with all that is reachable from here",
+            mode.origin
         );
     }
-    let publish = |published: &args::Published| {
-        Publish::bind(published.outside, published.inside)
-            .with_context(|| format!("--publish: cannot take port {} here", published.outside))
-    };
+    unenforced::refuse(&loaded.effective)?;
+    Ok(loaded.effective)
+}
+
+fn local(effective: &Effective) -> Result<Local> {
+    let mut publish: Vec<(Published, Publish)> = Vec::new();
+    for Sourced { value, origin } in &effective.network.publish {
+        if publish.iter().all(|(known, _)| known != value) {
+            let bound = Publish::bind(value.outside.get(), value.inside.get())
+                .with_context(|| format!("{origin}: cannot take port {} here", value.outside))?;
+            publish.push((*value, bound));
+        }
+    }
     Ok(Local {
-        host_ports: arguments.host_port.clone(),
-        publish: arguments
-            .publish
-            .iter()
-            .map(publish)
-            .collect::<Result<_>>()?,
+        host_ports: effective.host_ports(),
+        publish: publish.into_iter().map(|(_, bound)| bound).collect(),
     })
 }
 
