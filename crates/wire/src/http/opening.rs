@@ -46,9 +46,9 @@ impl Opening {
         match end.first() {
             // The protocol of git has the shape of a request line up to here, but its
             // first word is a number.
-            Some(0) if is_method => Meant::Broken(Broken::Nul),
+            Some(0) if is_method || names_http(rest) => Meant::Broken(Broken::Nul),
             Some(0) => Meant::NotHttp,
-            _ if names_http(line) || (is_method && leads_somewhere(rest)) => Meant::Http,
+            _ if names_http(rest) || (is_method && leads_somewhere(rest)) => Meant::Http,
             _ => Meant::NotHttp,
         }
     }
@@ -87,9 +87,12 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
 }
 
-fn names_http(line: &[u8]) -> bool {
-    let mut places = line.windows(5);
-    places.any(|place| place.eq_ignore_ascii_case(b"HTTP/"))
+/// Whether a word starts with the name of the protocol.
+fn names_http(rest: &[u8]) -> bool {
+    rest.windows(6).any(|place| match place {
+        [space, word @ ..] => is_space(*space) && word.eq_ignore_ascii_case(b"HTTP/"),
+        [] => false,
+    })
 }
 
 /// Whether what follows the method is a path or a URL.

@@ -2,8 +2,8 @@
 //!
 //! A server that wants another key share answers with HelloRetryRequest, and the
 //! client repeats its hello. It has to ask for the same name, but not every server
-//! checks that, and some choose the site by the second name. So the records after
-//! the hello are looked at until one shows that no hello can follow:
+//! checks that: OpenSSL 3.0 chooses the site by the second name. So the records
+//! after the hello are looked at until one shows that no hello can follow:
 //!
 //! - application data: the keys of TLS 1.3 are in use. A client that announced
 //!   early data may send it before a second hello; such a connection is followed
@@ -93,7 +93,8 @@ impl Handshake {
 
     /// A hello, or a message that shows that none will come.
     fn handshake(&self, held: &[u8], length: usize) -> Next {
-        let message = held.get(RECORD_HEADER..).unwrap_or_default();
+        let rest = held.get(RECORD_HEADER..).unwrap_or_default();
+        let message = rest.get(..length).unwrap_or(rest);
         match message {
             [] if length > 0 => return Next::NeedMore,
             [CERTIFICATE | CLIENT_KEY_EXCHANGE, ..] if !self.changed => return Next::Opaque,

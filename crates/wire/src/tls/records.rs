@@ -48,8 +48,8 @@ fn claim(sent: &[u8]) -> Claim {
     match *sent {
         [] | [HANDSHAKE] => Claim::Undecided,
         [HANDSHAKE, 3, ..] => Claim::Tls,
-        // Some servers skip alerts and the like before the hello, which is then
-        // not seen where it is looked for.
+        // A server that skips such a record finds a hello behind it, where nobody
+        // looks any more.
         [CHANGE_CIPHER_SPEC..=HEARTBEAT, ..] => other_record(sent),
         // A length below 16 KiB, with the top bit set.
         [0x80..=0xbf, ..] => ssl2(sent),

@@ -27,6 +27,7 @@ fn other_protocols_are_known_for_what_they_are() {
         b"<?xml",
         b"\x10\x0c\0\x04MQTT",
         b"0032git-upload-pack /project.git\0",
+        b"0032git-upload-pack /http/project.git\0",
         b"OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
         b"INVITE sip:a@example.org SIP/2.0\r\n",
         b"\x13BitTorrent protocol",
@@ -76,6 +77,7 @@ fn a_sloppy_request_is_refused_not_overlooked() {
         "GET a.example HTTP/1.1",
         "GET /\0 HTTP/1.1",
         "PRI * HTTP/2.0",
+        "Get / HTTP/1.1\r\0",
     ] {
         let sent = format!("{line}{rest}");
         assert!(

@@ -108,7 +108,7 @@ fn a_hello_of_ssl_2_is_refused() {
     }
 }
 
-/// OpenSSL goes on after a warning, and reads the hello behind it.
+/// What a lax server skips must not hide the hello behind it.
 #[test]
 fn a_record_before_the_hello_is_refused() {
     let alert = [typed_record(21, &[1, 100]), OPENSSL.to_vec()].concat();
