@@ -2,10 +2,14 @@
 
 mod args;
 mod config;
+mod control;
 mod exit;
+mod explain;
 mod here;
 mod init;
+mod reload;
 mod run;
+mod session;
 mod settings;
 mod trust;
 mod unenforced;
@@ -29,7 +33,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Config(command) => config::config(&command),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
     };
     result.unwrap_or_else(|error| exit::failed(&error))

@@ -2,15 +2,23 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Mode, Published, Sourced};
+use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
 
-use crate::{args, exit::Refused, here, unenforced};
+use crate::{
+    args,
+    control::{self, Request},
+    exit::Refused,
+    here,
+    reload::Reload,
+    session::{self, Directory, Listening},
+    unenforced,
+};
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
@@ -18,7 +26,8 @@ use crate::{args, exit::Refused, here, unenforced};
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let command = command_line(&arguments.command)?;
     let facts = Facts::gather(None)?;
-    let effective = effective(arguments, &facts)?;
+    let loader = loader(arguments, &facts);
+    let effective = effective(&loader)?;
     let policy = effective.policy();
 
     // Before there are threads: each inherits what is blocked.
@@ -40,7 +49,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
     let gate = Gate::start(policy, local, sockets)?;
 
-    let running = jail
+    let mut running = jail
         .run(move || launch.spawn())
         .map_err(|error| refused(&error))??;
     // Nothing is built any more: what only building needed is given up.
@@ -48,8 +57,19 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
+    let reload = Reload {
+        loader,
+        launched: effective.clone(),
+        policies: gate.policies(),
+    };
+    let listening = offer_control(&facts, reload.clone());
+    running.on_reload(move || {
+        if let Err(why) = reload.reload() {
+            eprintln!("stockade: the configuration was not reloaded: {why}");
+        }
+    });
     let outcome = running.supervise()?;
-    drop(jail);
+    drop((jail, listening));
 
     if let Some(complaint) = outcome.complaint() {
         eprintln!("stockade: {complaint}");
@@ -61,12 +81,35 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     Ok(outcome.exit_code().into())
 }
 
-/// What is in force for this command, and what the user has to know about that.
-fn effective(arguments: &args::Run, facts: &Facts) -> Result<Effective> {
+fn loader(arguments: &args::Run, facts: &Facts) -> Loader {
     let mut loader = here::loader(&facts.home.named, &facts.workspace);
     loader.flags = arguments.settings.flags();
     let command = arguments.command.first().map(OsString::as_os_str);
     loader.choice = here::choice(arguments.profile.as_deref(), command);
+    loader
+}
+
+/// Lets other commands of the user find the session. It runs without, too: then it cannot be
+/// asked to reload.
+fn offer_control(facts: &Facts, reload: Reload) -> Option<Listening> {
+    let offered = || {
+        let directory = Directory::open(&facts.home.named)?;
+        if directory.path().starts_with(&facts.workspace) {
+            bail!("{} is in the workspace", directory.path().display());
+        }
+        let listening = directory.listen(&session::identifier())?;
+        control::serve(&listening, move |request| match request {
+            Request::Reload => reload.reload(),
+        })?;
+        Ok(listening)
+    };
+    offered()
+        .inspect_err(|error| eprintln!("stockade: this session cannot be reloaded: {error:#}"))
+        .ok()
+}
+
+/// What is in force for this command, and what the user has to know about that.
+fn effective(loader: &Loader) -> Result<Effective> {
     let loaded = loader.load()?;
     if let Some(notice) = loaded.workspace_file.notice() {
         eprintln!("stockade: {notice}");

@@ -6,7 +6,7 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fmt, io,
     os::fd::AsFd,
     process::{Child, ExitStatus},
 };
@@ -39,6 +39,16 @@ pub struct Running {
     is_stopped: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    reload: Option<Reload>,
+}
+
+/// What SIGHUP means to a program that has a configuration.
+struct Reload(Box<dyn FnMut() + Send>);
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
 }
 
 /// How far the command has come, as told by the inner stage.
@@ -73,7 +83,14 @@ impl Running {
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
+            reload: None,
         })
+    }
+
+    /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
+    /// terminal has gone away, the command gets the signal.
+    pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
+        self.reload = Some(Reload(Box::new(reload)));
     }
 
     /// Waits for the command to end, and passes on what happens in the meantime. When it
@@ -221,6 +238,11 @@ impl Running {
         match (&self.state, signal) {
             (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
+            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+                if let Some(Reload(reload)) = &mut self.reload {
+                    reload();
+                }
+            }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
             (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
