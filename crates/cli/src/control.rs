@@ -3,16 +3,15 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::net::UnixStream,
+    os::unix::net::{UnixListener, UnixStream},
     thread,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use rustix::{net::sockopt::socket_peercred, process::getuid};
 use serde::{Deserialize, Serialize};
 
-use crate::session::Listening;
+use crate::session::is_mine;
 
 const LONGEST: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,10 +28,9 @@ pub(crate) type Reply = Result<String, String>;
 
 /// Serves requests on a thread of their own until the session ends.
 pub(crate) fn serve(
-    session: &Listening,
+    listener: UnixListener,
     answer: impl Fn(Request) -> Reply + Send + 'static,
 ) -> io::Result<()> {
-    let listener = session.listener.try_clone()?;
     thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || {
@@ -45,8 +43,7 @@ pub(crate) fn serve(
 }
 
 fn hear(mut stream: UnixStream, answer: &impl Fn(Request) -> Reply) -> io::Result<()> {
-    // The directory is the user's alone; this is for a file system that does not care.
-    if socket_peercred(&stream)?.uid != getuid() {
+    if !is_mine(&stream) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     stream.set_read_timeout(Some(PATIENCE))?;

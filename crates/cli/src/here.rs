@@ -20,18 +20,14 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
 
 /// The same for commands that run nothing.
 pub(crate) fn loader_here() -> Result<Loader> {
-    let workspace = fs::canonicalize(".").context("the current directory is gone")?;
-    Ok(loader(&home()?, &workspace))
-}
-
-pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .map(PathBuf::from)
         .context("HOME is not set")?;
     if !home.is_absolute() {
         bail!("HOME is not an absolute path");
     }
-    Ok(home)
+    let workspace = fs::canonicalize(".").context("the current directory is gone")?;
+    Ok(loader(&home, &workspace))
 }
 
 /// The profile that was asked for, or else the one of the command's name.

@@ -10,21 +10,18 @@ use stockade_gate::Policies;
 use crate::{
     args,
     control::{Reply, Request, ask},
-    here,
-    session::Directory,
+    session,
 };
 
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
-    let directory = Directory::open(&here::home()?)?;
     let sessions = match &arguments.session {
-        Some(id) if id.contains('/') => bail!("no session is called {}", id.escape_debug()),
         Some(id) => vec![id.clone()],
-        None => directory.sessions()?,
+        None => session::all()?,
     };
     let mut refused = false;
     let mut asked = 0;
     for id in sessions {
-        let Some(stream) = directory.connect(&id)? else {
+        let Some(stream) = session::connect(&id)? else {
             continue;
         };
         asked += 1;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Gate, Local, Publish};
@@ -16,8 +16,7 @@ use crate::{
     exit::Refused,
     here,
     reload::Reload,
-    session::{self, Directory, Listening},
-    unenforced,
+    session, unenforced,
 };
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
@@ -62,14 +61,14 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         launched: effective.clone(),
         policies: gate.policies(),
     };
-    let listening = offer_control(&facts, reload.clone());
+    offer_control(reload.clone());
     running.on_reload(move || {
         if let Err(why) = reload.reload() {
             eprintln!("stockade: the configuration was not reloaded: {why}");
         }
     });
     let outcome = running.supervise()?;
-    drop((jail, listening));
+    drop(jail);
 
     if let Some(complaint) = outcome.complaint() {
         eprintln!("stockade: {complaint}");
@@ -91,21 +90,15 @@ fn loader(arguments: &args::Run, facts: &Facts) -> Loader {
 
 /// Lets other commands of the user find the session. It runs without, too: then it cannot be
 /// asked to reload.
-fn offer_control(facts: &Facts, reload: Reload) -> Option<Listening> {
-    let offered = || {
-        let directory = Directory::open(&facts.home.named)?;
-        if directory.path().starts_with(&facts.workspace) {
-            bail!("{} is in the workspace", directory.path().display());
-        }
-        let listening = directory.listen(&session::identifier())?;
-        control::serve(&listening, move |request| match request {
+fn offer_control(reload: Reload) {
+    let offered = session::listen(&session::identifier()).and_then(|listener| {
+        control::serve(listener, move |request| match request {
             Request::Reload => reload.reload(),
-        })?;
-        Ok(listening)
-    };
-    offered()
-        .inspect_err(|error| eprintln!("stockade: this session cannot be reloaded: {error:#}"))
-        .ok()
+        })
+    });
+    if let Err(error) = offered {
+        eprintln!("stockade: this session cannot be reloaded: {error}");
+    }
 }
 
 /// What is in force for this command, and what the user has to know about that.
