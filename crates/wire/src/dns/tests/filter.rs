@@ -163,6 +163,19 @@ fn addresses_that_nobody_asked_for_are_dropped() {
 }
 
 #[test]
+fn records_of_another_class_are_dropped() {
+    let classed = |class: &[u8; 2]| {
+        let mut draft = Draft::new().a(QUESTION, 1);
+        let at = PLAIN.len() + QUESTION.len() + 2;
+        draft.bytes[at..at + 2].copy_from_slice(class);
+        (shown(&draft).len(), belonging(&draft).0.len())
+    };
+    assert_eq!(classed(&[0, 1]), (1, 1));
+    assert_eq!(classed(&[0, 3]), (0, 0));
+    assert_eq!(classed(&[0x80, 1]), (0, 0));
+}
+
+#[test]
 fn circles_long_chains_and_forks_lead_nowhere() {
     let circle = Draft::new()
         .answer(QUESTION, Type::CNAME, b"\x01a\0")
