@@ -244,6 +244,18 @@ fn compressed_names_survive_what_is_cut_out() {
     );
 }
 
+/// They must not be compressed, and a server may do it nevertheless.
+#[test]
+fn names_in_signatures_and_denials_survive_as_well() {
+    let rest = b"\0\x06\x40\0\0\0\0\x03";
+    for (rtype, before) in [(Type(46), &[7; 18][..]), (Type(47), b"")] {
+        let data = [before, b"\x04next", ORG, rest].concat();
+        let draft = Draft::new().a(ORG, 1).answer(QUESTION, rtype, &data);
+        let bytes = filtered(&draft, PLAIN, |_| false);
+        assert!(bytes.ends_with(&[before, b"\x04next\x03org\0", rest].concat()));
+    }
+}
+
 #[test]
 fn data_of_unknown_types_passes_as_it_is() {
     let data = b"\xc0\x0c anything \0\xff";
