@@ -253,7 +253,14 @@ fn overflow_user() -> u32 {
         .unwrap_or(65534)
 }
 
-/// The path that a link leads to, or the path itself where nothing is there.
+/// The path without links, as far as there is anything.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
+    match path.ancestors().find_map(exists) {
+        Some((real, above)) => match path.strip_prefix(above) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            _ => real,
+        },
+        None => path.to_owned(),
+    }
 }
