@@ -5,6 +5,7 @@
 )]
 
 pub mod confine;
+pub mod mount;
 pub mod namespace;
 mod netlink;
 pub mod nft;
