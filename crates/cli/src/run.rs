@@ -7,7 +7,7 @@ use rustix::thread::CapabilitySet;
 use stockade_gate::{Denials, Gate, Local, Publish};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_policy::{Policy, Rule, RuleError};
-use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Plan, Signals};
+use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Names, Network, Plan, Signals};
 
 use crate::{args, exit::Refused};
 
@@ -22,10 +22,14 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let signals = Signals::block()?;
     // Asks bubblewrap for its version; the answer is collected when it is needed.
     let bubblewrap = Bubblewrap::find()?;
-    let facts = Facts::gather(None)?;
     let config = Config {
-        resolv_conf: Some(stockade_gate::resolv_conf(NAME_SERVER)),
+        network: Network::Jail {
+            resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
+            names: Names::InHosts,
+        },
+        ..Config::default()
     };
+    let facts = Facts::gather(&config, None)?;
     let launch = Plan::build(&config, &facts)?.prepare(command, bubblewrap, signals)?;
 
     let settings = Settings {
