@@ -7,12 +7,13 @@ mod exit;
 mod explain;
 mod here;
 mod init;
+mod receipt;
 mod reload;
 mod run;
 mod session;
 mod settings;
 mod trust;
-mod unenforced;
+mod walling;
 
 use std::process::ExitCode;
 

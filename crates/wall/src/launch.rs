@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{self, File},
     io::{self, Seek, Write},
     os::{
         fd::{AsRawFd, OwnedFd},
@@ -10,6 +10,7 @@ use std::{
     },
     path::PathBuf,
     process::Command,
+    thread,
 };
 
 use rustix::fs::MemfdFlags;
@@ -20,9 +21,12 @@ use crate::{
     bubblewrap::Bubblewrap,
     control::{Control, Order, Start},
     error::Error,
+    inner::Settings,
     job::Job,
+    layers::{Layer, State},
     plan::{INNER_STAGE, Plan},
     signals::Signals,
+    staging::Staging,
     supervise::Running,
 };
 
@@ -37,6 +41,8 @@ pub struct CommandLine {
 #[derive(Debug)]
 pub struct Launch {
     bubblewrap: Command,
+    staging: Staging,
+    layers: Vec<Layer>,
     control: Control,
     signals: Signals,
     job: Job,
@@ -71,6 +77,8 @@ impl Plan {
         let bubblewrap = self.command(command, bubblewrap.checked()?, inner, &signals)?;
         Ok(Launch {
             bubblewrap,
+            staging: Staging::of(self),
+            layers: self.layers.clone(),
             control,
             signals,
             job,
@@ -78,7 +86,7 @@ impl Plan {
         })
     }
 
-    /// The call of bubblewrap: `bwrap --args FD -- INNER_STAGE FD PROGRAM ARGUMENT…`
+    /// The call of bubblewrap: `bwrap --args FD -- INNER_STAGE FD FD PROGRAM ARGUMENT…`
     fn command(
         &self,
         command: CommandLine,
@@ -95,6 +103,12 @@ impl Plan {
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
+        let settings = Settings::of(self).encode();
+        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let program = match &self.program {
+            Some(path) => path.into(),
+            None => command.program,
+        };
 
         let mut bubblewrap = Command::new(path);
         bubblewrap
@@ -103,11 +117,11 @@ impl Plan {
             .arg(options.as_raw_fd().to_string())
             .args(["--", INNER_STAGE])
             .arg(control.as_raw_fd().to_string())
-            .arg(command.program)
+            .arg(settings.as_raw_fd().to_string())
+            .arg(program)
             .args(command.arguments)
             .env_clear();
-        keep.push(options);
-        keep.push(control);
+        keep.extend([options, settings, control]);
         Descent {
             keep,
             mask: signals.mask_for_keepers(),
@@ -118,18 +132,75 @@ impl Plan {
 }
 
 impl Launch {
-    /// Starts the sandbox, in the network namespace of the calling thread.
+    /// Starts the sandbox, in the network namespace of the calling thread. The process has
+    /// to be in a user namespace of its own, over which it has authority.
     ///
     /// # Errors
-    /// If bubblewrap cannot be started.
+    /// If a place that the plan shows has changed, or bubblewrap cannot be started.
     pub fn spawn(self) -> Result<Running, Error> {
-        let mut bubblewrap = self.bubblewrap;
-        let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
-        // Its descriptors go with it: the sandbox's end of the socket must be open in
-        // the sandbox only, or its closing would say nothing.
-        drop(bubblewrap);
-        Running::new(child, self.control, self.signals, self.job, self.program)
+        let Self {
+            mut bubblewrap,
+            staging,
+            mut layers,
+            control,
+            signals,
+            job,
+            program,
+        } = self;
+        // A thread of its own, since it moves into another mount namespace. It may end: none
+        // of those that it starts is bound to it.
+        let start = move || {
+            layers.extend(build(staging)?);
+            let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
+            // Its descriptors go with it: the sandbox's end of the socket must be open in
+            // the sandbox only, or its closing would say nothing.
+            drop(bubblewrap);
+            Ok((child, layers))
+        };
+        let thread = thread::Builder::new()
+            .name("stage".to_owned())
+            .spawn(start)
+            .map_err(failed("a thread"))?;
+        let (child, layers) = thread
+            .join()
+            .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
+        Running::new(child, control, signals, job, program, layers)
     }
+}
+
+/// Builds the stage, and says what came of what could not be known before.
+fn build(staging: Staging) -> Result<[Layer; 2], Error> {
+    let built = staging.build()?;
+    let state = |is_active, otherwise| {
+        if is_active {
+            State::Active
+        } else {
+            State::Absent(otherwise)
+        }
+    };
+    Ok([
+        Layer {
+            name: "changes to ~/.cache and ~/.local/share stay inside",
+            state: state(
+                built.scratch,
+                "the kernel cannot lay a file system over them, so they are read-only",
+            ),
+        },
+        Layer {
+            name: "no control groups inside",
+            state: state(
+                close_cgroup_namespaces(),
+                "/proc/sys/user is read-only here",
+            ),
+        },
+    ])
+}
+
+/// Lets nobody below this user namespace make another cgroup namespace than the one that
+/// bubblewrap makes. With one, a nested user namespace could mount the control groups, and
+/// kill or freeze the terminal's own where the user may do so.
+fn close_cgroup_namespaces() -> bool {
+    fs::write("/proc/sys/user/max_cgroup_namespaces", "1").is_ok()
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -22,6 +22,7 @@ use crate::{
     error::Error,
     job::{AfterStop, Job},
     keeper::Keeper,
+    layers::Layer,
     outcome::{NotFound, Outcome},
     signals::{Signals, is_for_groups, is_request_to_end},
 };
@@ -34,6 +35,7 @@ pub struct Running {
     signals: Signals,
     job: Job,
     program: OsString,
+    layers: Vec<Layer>,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
@@ -69,6 +71,7 @@ impl Running {
         signals: Signals,
         job: Job,
         program: OsString,
+        layers: Vec<Layer>,
     ) -> Result<Self, Error> {
         let keeper = Keeper::new(bubblewrap).map_err(|error| Error::Prepare {
             what: "taking charge of bubblewrap",
@@ -80,6 +83,7 @@ impl Running {
             signals,
             job,
             program,
+            layers,
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
@@ -91,6 +95,12 @@ impl Running {
     /// terminal has gone away, the command gets the signal.
     pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
         self.reload = Some(Reload(Box::new(reload)));
+    }
+
+    /// Which protections are there: those of the plan, and what is known only now.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// Waits for the command to end, and passes on what happens in the meantime. When it
@@ -194,6 +204,7 @@ impl Running {
             }
             Failure::Fork => "making a process for it",
             Failure::Limits => "setting its limits",
+            Failure::Landlock => "confining it by Landlock",
             Failure::Filter => "installing the system call filter",
             Failure::Descriptors => "closing descriptors",
             Failure::Signals => "restoring its signals",

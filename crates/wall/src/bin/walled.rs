@@ -7,7 +7,8 @@ use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread};
 
 use stockade_sys::namespace::{Identity, enter_user_namespace};
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Inner, Outcome, Plan, Signals,
+    Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Inner, Names, Network, Outcome, Plan,
+    Signals,
 };
 
 struct Call {
@@ -54,7 +55,12 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
         match arguments.next()?.to_str()? {
             "--plan" => only_plan = true,
             "--workspace" => workspace = Some(arguments.next()?.into()),
-            "--resolv-conf" => config.resolv_conf = Some(arguments.next()?.into_string().ok()?),
+            "--resolv-conf" => {
+                config.network = Network::Jail {
+                    resolv_conf: arguments.next()?.into_string().ok()?,
+                    names: Names::InHosts,
+                };
+            }
             "--" => break,
             _ => return None,
         }
@@ -73,7 +79,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
 fn run(call: Call) -> Result<Outcome, Error> {
     let bubblewrap = Bubblewrap::find()?;
     let signals = Signals::block()?;
-    let facts = Facts::gather(call.workspace.as_deref())?;
+    let facts = Facts::gather(&call.config, call.workspace.as_deref())?;
     let plan = Plan::build(&call.config, &facts)?;
     if call.only_plan {
         print!("{plan}");

@@ -7,6 +7,7 @@
 
 use std::io;
 
+use crate::config::Hardening;
 use stockade_sys::seccomp::{Argument, Filter, IO_URING_SETUP, IOCTL, KEYS, Refusal, SOCKET};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
@@ -64,7 +65,7 @@ const REFUSED: &[Refusal] = &[
 ];
 
 /// Binds this process, and what it becomes, to the table.
-pub(super) fn install() -> io::Result<()> {
+pub(super) fn install(_hardening: Hardening) -> io::Result<()> {
     Filter::new(REFUSED)?.install()?;
     Ok(())
 }
