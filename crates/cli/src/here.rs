@@ -21,10 +21,11 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
 /// The same for commands that run nothing.
 pub(crate) fn loader_here() -> Result<Loader> {
     let home = env::var_os("HOME")
+        .filter(|home| !home.is_empty())
         .map(PathBuf::from)
-        .context("HOME is not set")?;
+        .context("HOME is not set: set it to your home directory")?;
     if !home.is_absolute() {
-        bail!("HOME is not an absolute path");
+        bail!("HOME is {home:?}, which is not an absolute path: set it to your home directory");
     }
     let workspace = fs::canonicalize(".").context("the current directory is gone")?;
     Ok(loader(&home, &workspace))
