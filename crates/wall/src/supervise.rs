@@ -4,12 +4,7 @@
 //! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
 //! what the terminal, the shell or another process wanted of it.
 
-use std::{
-    ffi::OsString,
-    io,
-    os::fd::AsFd,
-    process::{Child, ExitStatus},
-};
+use std::{ffi::OsString, io, os::fd::AsFd, process::ExitStatus};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -56,18 +51,14 @@ enum State {
 
 impl Running {
     pub(crate) fn new(
-        bubblewrap: Child,
+        keeper: Keeper,
         control: Control,
         signals: Signals,
         job: Job,
         program: OsString,
         layers: Vec<Layer>,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::new(bubblewrap).map_err(|error| Error::Prepare {
-            what: "taking charge of bubblewrap",
-            error,
-        })?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             keeper,
             control,
             signals,
@@ -77,7 +68,7 @@ impl Running {
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
-        })
+        }
     }
 
     /// Which protections are there: those of the plan, and what is known only now.
