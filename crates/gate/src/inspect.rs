@@ -127,11 +127,10 @@ impl Inspector {
                             held.read(near).await?
                         }
                     };
-                    // What is left is not a whole of anything: nobody may act on it.
-                    match (read, held.bytes.is_empty()) {
-                        (0, true) => return Ok(Vetted::Ended),
-                        (0, false) => return Err(Refused::Failed),
-                        _ => {}
+                    if read == 0 {
+                        self.may_end(&protocol, &held.bytes)?;
+                        held.send(far, held.bytes.len()).await?;
+                        return Ok(Vetted::Ended);
                     }
                 }
             }
@@ -161,6 +160,16 @@ impl Inspector {
             },
             Protocol::Http => self.http(held),
         }
+    }
+
+    /// Whether what is left at the end may go: not a part of a hello or of a request, on which
+    /// some server might act.
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), Refused> {
+        let may = match protocol {
+            Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
+            Protocol::Http => self.requests.borrow().may_end(held),
+        };
+        if may { Ok(()) } else { Err(Refused::Failed) }
     }
 
     fn http(&self, held: &[u8]) -> Result<Todo, Refused> {

@@ -65,6 +65,15 @@ impl Tree {
         Self::file_system("overlay", settings)
     }
 
+    /// The control groups (of version 2) from that down which is the root of this thread's
+    /// cgroup namespace.
+    ///
+    /// # Errors
+    /// If this thread has no authority over its mount or cgroup namespace.
+    pub fn control_groups() -> io::Result<Self> {
+        Self::file_system("cgroup2", [])
+    }
+
     fn file_system(
         kind: &str,
         settings: impl IntoIterator<Item = (&'static str, String)>,

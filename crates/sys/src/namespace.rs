@@ -78,6 +78,15 @@ pub fn enter_mount_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)
 }
 
+/// Moves the calling thread, and it alone, into a cgroup namespace, whose root is the control
+/// group that it is in.
+///
+/// # Errors
+/// If the thread has no authority over the namespace that it leaves.
+pub fn enter_cgroup_namespace() -> io::Result<()> {
+    unshare(UnshareFlags::NEWCGROUP)
+}
+
 /// Makes the process unreadable through `/proc` and ptrace for others of its user,
 /// and keeps it from dumping core.
 ///

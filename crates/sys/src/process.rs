@@ -13,6 +13,7 @@ use std::{
     },
     process::Command,
     ptr,
+    sync::{Arc, OnceLock},
 };
 
 use rustix::{io::FdFlags, process::Pid};
@@ -29,6 +30,9 @@ pub struct Descent {
     pub keep: Vec<OwnedFd>,
     /// The signals that the program starts with blocked.
     pub mask: SignalSet,
+    /// The list of processes of the control group that it joins, open for writing, once
+    /// there is one. It is looked for after [`Descent::prepare`].
+    pub group: Arc<OnceLock<OwnedFd>>,
 }
 
 impl Descent {
@@ -41,6 +45,10 @@ impl Descent {
     }
 
     fn descend(&self) -> io::Result<()> {
+        if let Some(group) = self.group.get() {
+            // The kernel's word for whoever writes it.
+            rustix::io::write(group, b"0")?;
+        }
         rustix::process::setpgid(None, None)?;
 
         close_others_on_exec()?;

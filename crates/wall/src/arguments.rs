@@ -87,7 +87,9 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 
     fn operation(&mut self, operation: &Operation, staged: &str) -> io::Result<()> {
         match operation {
-            Operation::ReadOnly { at, .. } => {
+            Operation::ReadOnly { at, .. }
+            | Operation::HiddenFile { at }
+            | Operation::HiddenDirectory { at } => {
                 self.options(&["--ro-bind", staged]);
                 self.raw(at);
             }
@@ -112,18 +114,6 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
                 let fd = (self.provide)(text)?;
                 self.permissions(0o444);
                 self.options(&["--ro-bind-data", &fd.to_string()]);
-                self.raw(at);
-            }
-            // A device that is bound without leave to use devices cannot be opened.
-            Operation::HiddenFile { at } => {
-                self.options(&["--ro-bind", "/dev/null"]);
-                self.raw(at);
-            }
-            Operation::HiddenDirectory { at } => {
-                self.permissions(0o000);
-                self.option("--tmpfs");
-                self.raw(at);
-                self.option("--remount-ro");
                 self.raw(at);
             }
             Operation::Devices { at } => {

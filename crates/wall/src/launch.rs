@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs::File,
     io::{self, Seek, Write},
     os::{
         fd::{AsRawFd, OwnedFd},
@@ -10,6 +10,7 @@ use std::{
     },
     path::PathBuf,
     process::Command,
+    sync::{Arc, OnceLock},
     thread,
 };
 
@@ -21,9 +22,12 @@ use crate::{
     bubblewrap::Bubblewrap,
     control::{Control, Order, Start},
     error::Error,
+    group::Group,
     inner::Settings,
     job::Job,
+    keeper::Keeper,
     layers::{Layer, State},
+    limits::Resource,
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
@@ -42,6 +46,10 @@ pub struct CommandLine {
 pub struct Launch {
     bubblewrap: Command,
     staging: Staging,
+    /// The limit for all processes together.
+    memory: Option<u64>,
+    /// What bubblewrap joins when it is started.
+    join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
     control: Control,
     signals: Signals,
@@ -74,10 +82,18 @@ impl Plan {
             .map_err(failed("the first order"))?;
 
         let program = command.program.clone();
-        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, &signals)?;
+        let join = Arc::new(OnceLock::new());
+        let descent = Descent {
+            keep: Vec::new(),
+            mask: signals.mask_for_keepers(),
+            group: Arc::clone(&join),
+        };
+        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, descent)?;
         Ok(Launch {
             bubblewrap,
             staging: Staging::of(self),
+            memory: self.limit(Resource::Data),
+            join,
             layers: self.layers.clone(),
             control,
             signals,
@@ -92,13 +108,12 @@ impl Plan {
         command: CommandLine,
         path: PathBuf,
         control: OwnedFd,
-        signals: &Signals,
+        mut descent: Descent,
     ) -> Result<Command, Error> {
-        let mut keep = Vec::new();
         let options = arguments(self, |text| {
             let file = in_memory(text.as_bytes())?;
             let number = file.as_raw_fd();
-            keep.push(file);
+            descent.keep.push(file);
             Ok(number)
         })
         .map_err(failed("the sandbox's own files"))?;
@@ -121,12 +136,8 @@ impl Plan {
             .arg(program)
             .args(command.arguments)
             .env_clear();
-        keep.extend([options, settings, control]);
-        Descent {
-            keep,
-            mask: signals.mask_for_keepers(),
-        }
-        .prepare(&mut bubblewrap);
+        descent.keep.extend([options, settings, control]);
+        descent.prepare(&mut bubblewrap);
         Ok(bubblewrap)
     }
 }
@@ -141,6 +152,8 @@ impl Launch {
         let Self {
             mut bubblewrap,
             staging,
+            memory,
+            join,
             mut layers,
             control,
             signals,
@@ -150,57 +163,75 @@ impl Launch {
         // A thread of its own, since it moves into another mount namespace. It may end: none
         // of those that it starts is bound to it.
         let start = move || {
-            layers.extend(build(staging)?);
+            let surroundings = build(staging, memory)?;
+            layers.extend(surroundings.layers);
+            if let Some(group) = &surroundings.group {
+                let list = group.processes().map_err(failed("a control group"))?;
+                // Nobody else has set it.
+                let _ = join.set(list);
+            }
             let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
             // Its descriptors go with it: the sandbox's end of the socket must be open in
             // the sandbox only, or its closing would say nothing.
             drop(bubblewrap);
-            Ok((child, layers))
+            Ok((child, surroundings.group, layers))
         };
         let thread = thread::Builder::new()
             .name("stage".to_owned())
             .spawn(start)
             .map_err(failed("a thread"))?;
-        let (child, layers) = thread
+        let (child, group, layers) = thread
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
-        Running::new(child, control, signals, job, program, layers)
+        let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
+        Ok(Running::new(keeper, control, signals, job, program, layers))
     }
 }
 
-/// Builds the stage, and says what came of what could not be known before.
-fn build(staging: Staging) -> Result<[Layer; 2], Error> {
+/// What there is beyond the plan.
+struct Surroundings {
+    group: Option<Group>,
+    layers: Vec<Layer>,
+}
+
+/// Builds the stage and the control group, and says what came of what could not be known
+/// before.
+fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
     let built = staging.build()?;
-    let state = |is_active, otherwise| {
-        if is_active {
-            State::Active
-        } else {
-            State::Absent(otherwise)
-        }
-    };
-    Ok([
-        Layer {
-            name: "changes to ~/.cache and ~/.local/share stay inside",
-            state: state(
-                built.scratch,
+    let mut layers = vec![Layer {
+        name: "changes to ~/.cache and ~/.local/share stay inside",
+        state: match built.scratch {
+            true => State::Active,
+            false => State::Absent(
                 "the kernel cannot lay a file system over them, so they are read-only",
             ),
         },
-        Layer {
-            name: "no control groups inside",
-            state: state(
-                close_cgroup_namespaces(),
-                "/proc/sys/user is read-only here",
-            ),
+    }];
+    let made = Group::make();
+    layers.push(Layer {
+        name: "the caller's control group is out of reach",
+        state: match &made {
+            Ok(_) => State::Active,
+            Err(_) => State::Absent("control groups cannot be mounted or made here"),
         },
-    ])
-}
-
-/// Lets nobody below this user namespace make another cgroup namespace than the one that
-/// bubblewrap makes. With one, a nested user namespace could mount the control groups, and
-/// kill or freeze the terminal's own where the user may do so.
-fn close_cgroup_namespaces() -> bool {
-    fs::write("/proc/sys/user/max_cgroup_namespaces", "1").is_ok()
+    });
+    let group = made.unwrap_or_default();
+    if let Some(bytes) = memory {
+        let is_limited = group
+            .as_ref()
+            .is_some_and(|group| group.limit_memory(bytes));
+        layers.push(Layer {
+            name: "memory of all processes together",
+            state: match is_limited {
+                true => State::Active,
+                false => State::Absent(
+                    "no control group that counts memory can be had here, so each process is \
+                     limited on its own",
+                ),
+            },
+        });
+    }
+    Ok(Surroundings { group, layers })
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

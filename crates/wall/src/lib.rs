@@ -42,6 +42,7 @@ mod env;
 mod error;
 mod facts;
 mod gitconfig;
+mod group;
 mod home;
 mod inner;
 mod job;

@@ -47,8 +47,12 @@ const HIDDEN_DIRECTORY: &str = "directory";
 
 /// Where bubblewrap finds the place of a step, if it is one that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
-    let is_staged = operation.source().is_some() || matches!(operation, Operation::Empty { .. });
-    is_staged.then(|| format!("{STAGE}/{step}"))
+    match operation {
+        Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
+        Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
+        Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
+        _ => operation.source().map(|_| format!("{STAGE}/{step}")),
+    }
 }
 
 /// What is to be laid out.

@@ -4,12 +4,7 @@
 //! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
 //! what the terminal, the shell or another process wanted of it.
 
-use std::{
-    ffi::OsString,
-    fmt, io,
-    os::fd::AsFd,
-    process::{Child, ExitStatus},
-};
+use std::{ffi::OsString, fmt, io, os::fd::AsFd, process::ExitStatus};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -66,18 +61,14 @@ enum State {
 
 impl Running {
     pub(crate) fn new(
-        bubblewrap: Child,
+        keeper: Keeper,
         control: Control,
         signals: Signals,
         job: Job,
         program: OsString,
         layers: Vec<Layer>,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::new(bubblewrap).map_err(|error| Error::Prepare {
-            what: "taking charge of bubblewrap",
-            error,
-        })?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             keeper,
             control,
             signals,
@@ -88,7 +79,7 @@ impl Running {
             is_stopped: false,
             is_asked_to_stop: false,
             reload: None,
-        })
+        }
     }
 
     /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the

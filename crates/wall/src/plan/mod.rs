@@ -25,7 +25,7 @@ use crate::{
     error::Error,
     facts::Facts,
     layers::{LANDLOCK_SCOPES, Layer},
-    limits::Limit,
+    limits::{Limit, Resource},
     workspace,
 };
 
@@ -193,6 +193,13 @@ impl Plan {
             program: process::program(config, facts)?,
             notes: notes::notes(config, facts),
         })
+    }
+
+    /// The limit of a resource.
+    pub(crate) fn limit(&self, resource: Resource) -> Option<u64> {
+        let mut limits = self.limits.iter();
+        let (limit, _) = limits.find(|(limit, _)| limit.resource == resource)?;
+        limit.hard
     }
 
     /// Where the command can write.
