@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use stockade_config::{Choice, Loader, Place, Places, Source, SourceKind};
+use stockade_config::{Choice, Effective, Loader, Place, Places, Source, SourceKind};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
@@ -40,4 +40,16 @@ pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
     let name = command.and_then(|command| Path::new(command).file_name());
     name.and_then(OsStr::to_str)
         .map_or(Choice::None, |name| Choice::Command(name.to_owned()))
+}
+
+/// Rules that change nothing as things stand, each with the reason: their author believes
+/// otherwise.
+pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
+    let policy = effective.policy();
+    let said = |(index, rule, why)| {
+        let origin = effective.origin_of_rule(index).map(ToString::to_string);
+        let origin = origin.unwrap_or_default();
+        format!("rule `{rule}` ({origin}) changes nothing: {why}")
+    };
+    policy.idle_rules().map(said).collect()
 }

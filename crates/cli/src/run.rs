@@ -119,6 +119,9 @@ fn effective(loader: &Loader) -> Result<Effective> {
     if let Some(notice) = loaded.workspace_file.notice() {
         eprintln!("stockade: {notice}");
     }
+    for idle in here::idle_rules(&loaded.effective) {
+        eprintln!("stockade: {idle}");
+    }
     let mode = &loaded.effective.network.mode;
     if mode.value == Mode::Host {
         eprintln!(
