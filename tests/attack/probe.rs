@@ -24,22 +24,24 @@ pub(crate) enum Place<'a> {
     Outside,
     /// In the sandbox, with these rules.
     Inside(&'a [&'a str]),
+    /// In the sandbox, with these rules and without the internet.
+    Closed(&'a [&'a str]),
 }
 
 pub(crate) const INSIDE: Place<'static> = Place::Inside(&[]);
 
 impl Place<'_> {
     pub(crate) fn command(self, laptop: &Laptop, program: &str) -> Command {
-        match self {
-            Self::Outside => laptop.command(program),
-            Self::Inside(rules) => {
-                let rules = rules.iter().flat_map(|rule| ["--allow", rule]);
-                laptop
-                    .stockade(["run"])
-                    .args(rules)
-                    .args(["--quiet", "--", program])
-            }
-        }
+        let (internet, rules) = match self {
+            Self::Outside => return laptop.command(program),
+            Self::Inside(rules) => ("--internet=true", rules),
+            Self::Closed(rules) => ("--internet=false", rules),
+        };
+        let rules = rules.iter().flat_map(|rule| ["--allow", rule]);
+        laptop
+            .stockade(["run", internet])
+            .args(rules)
+            .args(["--", program])
     }
 
     /// Isolated and without site packages: nothing but the script and the language.
