@@ -1,13 +1,16 @@
 //! What the warden itself may still do when it serves an agent.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use stockade_world::{PATIENCE, eventually, test};
 
 use crate::support::standard;
 
-/// The lines of `/proc/PID/task/TID/status` that tell of authority, by thread.
-fn authority(pid: i32) -> BTreeMap<String, BTreeMap<String, String>> {
+/// The lines of `/proc/PID/task/TID/status` that tell of authority, of each thread.
+fn authority(pid: i32) -> Vec<(String, BTreeMap<String, String>)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("tasks");
     tasks
         .map(|task| {
@@ -35,19 +38,27 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
         eventually(
             "the main thread has given up its capabilities",
             PATIENCE,
-            || authority(pid)["stockade"]["CapEff"] == "0000000000000000",
+            || {
+                let threads = authority(pid);
+                let mut main = threads.iter().filter(|(name, _)| name == "stockade");
+                main.all(|(_, status)| status["CapEff"] == "0000000000000000")
+            },
         )
         .expect("confinement");
 
         let threads = authority(pid);
-        let kept = [
-            ("stockade", NOTHING),
-            ("jail", NET_RAW),
-            ("gate", NET_BIND_SERVICE),
-        ];
-        assert_eq!(threads.len(), kept.len(), "{:?}", threads.keys());
-        for (thread, kept) in kept {
-            let status = &threads[thread];
+        let names: BTreeSet<_> = threads.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            BTreeSet::from(["carrier", "control", "gate", "jail", "stockade"])
+        );
+        for (thread, status) in &threads {
+            let (kept, filter) = match thread.as_str() {
+                "gate" => (NET_BIND_SERVICE, "2"),
+                "carrier" => (NOTHING, "2"),
+                "jail" => (NET_RAW, "0"),
+                _ => (NOTHING, "0"),
+            };
             for set in ["CapEff", "CapPrm", "CapBnd"] {
                 let value = u64::from_str_radix(&status[set], 16).expect("a number");
                 assert_eq!(value, kept, "{set} of {thread}");
@@ -55,11 +66,11 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
             assert_eq!(status["CapAmb"], "0000000000000000", "{thread}");
             assert_eq!(status["CapInh"], "0000000000000000", "{thread}");
             assert_eq!(status["NoNewPrivs"], "1", "{thread}");
+            assert_eq!(status["Seccomp"], filter, "{thread}");
         }
-        assert_eq!(threads["gate"]["Seccomp"], "2", "the gate has no filter");
         // Positive control: this very process is not confined.
         let own = authority(std::process::id().try_into().expect("a pid"));
-        assert!(own.values().all(|status| status["Seccomp"] == "0"));
+        assert!(own.iter().all(|(_, status)| status["Seccomp"] == "0"));
 
         // Not dumpable: what tells its secrets belongs to root, also for its own user.
         let look = format!("cat /proc/{pid}/environ /proc/{pid}/maps > /dev/null");

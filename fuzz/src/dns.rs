@@ -28,6 +28,18 @@ pub fn question_end(query: &Query) -> usize {
     12 + name + 1 + 4
 }
 
+/// The response made one to this query: no fuzzer repeats a question by chance.
+pub fn fitting(query: &Query, asked: &[u8], response: &[u8]) -> Vec<u8> {
+    let (header, records) = response.split_at(response.len().min(12));
+    let mut fitting = header.to_vec();
+    fitting.resize(12, 0);
+    fitting[2] = fitting[2] & 0x87 | 0x80;
+    fitting[4..6].copy_from_slice(&[0, 1]);
+    fitting.extend_from_slice(&asked[12..question_end(query)]);
+    fitting.extend_from_slice(records);
+    fitting
+}
+
 /// How many records a message says it has, the EDNS record included.
 pub fn counts(message: &[u8]) -> [usize; 3] {
     [6, 8, 10].map(|at| usize::from(u16::from_be_bytes([message[at], message[at + 1]])))

@@ -5,7 +5,9 @@
 //! opinion, is a finding.
 
 pub mod dns;
+pub mod http;
 pub mod ip;
+pub mod tls;
 
 /// Cuts an input into two. Its first two bytes say how long the first part is;
 /// if they promise too much, that is everything.

@@ -218,3 +218,29 @@ print(all(flow.recv(100) == b'%d' % number for number, flow in enumerate(flows))
         assert_eq!(said, "True\n");
     });
 }
+
+/// The routers on the way forget a connection on which nothing is seen for minutes.
+#[test]
+fn an_idle_connection_is_kept_alive_outside() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        web.tcp_echo(9000).expect("server");
+        let script = format!("{CONNECT}print('connected', flush=True); input()");
+        let mut client = Place::Inside(&[])
+            .python(world.laptop(), &script)
+            .args([web.v4().to_string(), "9000".to_owned()])
+            .spawn()
+            .expect("a client");
+        client.expect("connected").expect("a connection");
+        let timers = world
+            .laptop()
+            .shell("ss -Htno dport = :9000")
+            .run()
+            .expect("ss")
+            .expect_success()
+            .stdout();
+        client.write("\n").expect("let it end");
+        client.wait().expect("the client ends").expect_success();
+        assert!(timers.contains("timer:(keepalive,1min"), "{timers}");
+    });
+}

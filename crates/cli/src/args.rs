@@ -1,8 +1,10 @@
 //! What can be typed.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::settings::Settings;
 
 /// Runs a coding agent, or any command, behind a wall and in a jail.
 ///
@@ -19,63 +21,132 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Run),
+    Run(Box<Run>),
+    #[command(subcommand)]
+    Config(Config),
+    Explain(Box<Explain>),
+    Init(Init),
+    Reload(Reload),
+    Trust(Trust),
+}
+
+/// Say whether the command could reach something, by which rule, and what would change it.
+///
+/// Nothing is sent to the target. A name that may be asked for is resolved, as any program
+/// here would.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct Explain {
+    /// An address, a name or a URL, with or without a protocol and a port
+    pub(crate) target: String,
+
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// With this profile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  stockade explain udp://172.23.1.3:5064
+  stockade explain api.example.com
+  stockade explain https://example.org/path --internet=false
+  stockade explain localhost:5432
+
+Exit code: 0 if it can be reached, 1 if not, 2 if that depends on what was left open.";
+
+/// Have running sessions take up the configuration as it is now.
+///
+/// New connections are judged by it, and those that it no longer allows are cut. What cannot
+/// change in a running session (files, environment, ports of loopback) stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct Reload {
+    /// The session; without it, all of yours
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
 }
 
 /// Run a command in the sandbox, in the current directory.
 ///
 /// The current directory is the workspace: the one place outside that the command can
 /// write to. It must not be your home directory or one above it.
+///
+/// Each setting can stand in a file, too: see `stockade init` and `stockade config`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// Let the command reach this address: [PROTO://]ADDRESS[/PREFIX][:PORTS]
-    ///
-    /// PROTO is tcp, udp or icmp; without it, all of them. PORTS are ports and ranges, separated by commas. IPv6 with ports: [fd00::5]:80.
-    /// May be given several times.
-    #[arg(long, value_name = "RULE")]
-    pub(crate) allow: Vec<String>,
-
-    /// Let the command reach this port of this machine's loopback
-    ///
-    /// It appears inside at the same port of 127.0.0.1 and ::1. TCP only. May be given
-    /// several times.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) host_port: Vec<u16>,
-
-    /// Show a port of the command's on this machine's loopback: PORT or OUTSIDE:INSIDE
-    ///
-    /// What listens inside at INSIDE is reached at 127.0.0.1:OUTSIDE and [::1]:OUTSIDE.
-    /// TCP only. May be given several times.
-    #[arg(long, value_name = "PORT", value_parser = published)]
-    pub(crate) publish: Vec<Published>,
+    /// Apply this profile of the configuration, not the one of the command's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
 
     /// Say nothing at the end about what was denied
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// A port of the sandbox, and where it is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Published {
-    pub(crate) outside: u16,
-    pub(crate) inside: u16,
+/// Let this project's own .stockade.toml count.
+///
+/// The file comes with the project, and the command inside can write it. So it counts only
+/// after you have seen what it changes, and as long as it does not change.
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Only show what it would change; exit code 1 if it is not trusted
+    #[arg(long, conflicts_with_all = ["yes", "revoke"])]
+    pub(crate) show: bool,
+
+    /// No longer trust it
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
-fn published(text: &str) -> Result<Published, String> {
-    let port = |text: &str| match text.parse() {
-        Ok(0) | Err(_) => Err(format!("`{text}` is no port from 1 to 65535")),
-        Ok(port) => Ok(port),
-    };
-    let (outside, inside) = text.split_once(':').unwrap_or((text, text));
-    Ok(Published {
-        outside: port(outside)?,
-        inside: port(inside)?,
-    })
+/// Write a commented configuration for this project, to start from.
+///
+/// It goes to ~/.config/stockade/projects, where only you write, and its path is printed.
+/// A file that is there is never overwritten.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Write .stockade.toml in the project instead, for all who work on it
+    #[arg(long)]
+    pub(crate) workspace_file: bool,
+}
+
+/// Show, check and describe the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Show what is in force in this directory, and where each value comes from
+    Show {
+        /// For programs
+        #[arg(long)]
+        json: bool,
+
+        /// With this profile
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+    /// Check this file, or all that count in this directory; exit code 1 if one is wrong
+    Check {
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Print a JSON schema of the files, for editors
+    Schema,
 }
 
 const EXAMPLES: &str = "\

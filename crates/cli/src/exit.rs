@@ -1,6 +1,12 @@
 //! The exit codes that are Stockade's own, and how its failures are said.
 
-use std::process::ExitCode;
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
+
+use stockade_config::{Diagnostic, Diagnostics, Place};
 
 /// Stockade failed. The command was not run, or was ended.
 pub(crate) const FAILED: u8 = 125;
@@ -14,11 +20,30 @@ pub(crate) struct Refused {
 }
 
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
+    if let Some(problems) = error.downcast_ref::<Diagnostics>() {
+        eprint!("{}", problems.render(colours()));
+        // What is wrong with flags is said in one line each, and needs no summary.
+        let in_files = |problem: &&Diagnostic| problem.place().is_none_or(Place::is_in_file);
+        match problems.iter().filter(in_files).count() {
+            0 => {}
+            1 => eprintln!("stockade: the configuration cannot be used, so nothing was done"),
+            count => {
+                eprintln!("stockade: the configuration has {count} errors, so nothing was done");
+            }
+        }
+        return FAILED.into();
+    }
     eprintln!("stockade: {error:#}");
     if let Some(refused) = error.downcast_ref::<Refused>() {
         eprintln!("stockade: fix: {}", refused.fix);
     }
     FAILED.into()
+}
+
+/// Whether messages can have colours.
+pub(crate) fn colours() -> bool {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !unwanted && io::stderr().is_terminal()
 }
 
 /// Help and version are answers, not failures, and go to stdout.

@@ -1,8 +1,19 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
 mod args;
+mod config;
+mod control;
 mod exit;
+mod explain;
+mod here;
+mod init;
+mod receipt;
+mod reload;
 mod run;
+mod session;
+mod settings;
+mod trust;
+mod walling;
 
 use std::process::ExitCode;
 
@@ -22,6 +33,11 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Config(command) => config::config(&command),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Reload(arguments) => reload::reload(&arguments),
+        Command::Trust(arguments) => trust::trust(&arguments),
     };
     result.unwrap_or_else(|error| exit::failed(&error))
 }

@@ -1,48 +1,75 @@
-//! `stockade run`: one session, from the rules to the exit code.
+//! `stockade run`: one session, from the configuration to the exit code.
 
 use std::{ffi::OsString, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use rustix::thread::CapabilitySet;
+use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Gate, Local, Publish};
-use stockade_jail::{NAME_SERVER, Owner, Settings};
-use stockade_policy::{Policy, Rule, RuleError};
-use stockade_wall::{Bubblewrap, CommandLine, Config, Facts, Names, Network, Plan, Signals};
+use stockade_jail::{Owner, Settings};
+use stockade_policy::Rule;
+use stockade_wall::{Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Signals, Watch};
 
-use crate::{args, exit::Refused};
+use crate::{
+    args,
+    control::{self, Request},
+    exit::Refused,
+    here, receipt,
+    reload::Reload,
+    session, walling,
+};
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
 /// with it all that was built.
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
-    let policy = policy(&arguments.allow)?;
     let command = command_line(&arguments.command)?;
+    let loader = loader(arguments, &command)?;
+    let effective = effective(&loader)?;
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
     // Asks bubblewrap for its version; the answer is collected when it is needed.
     let bubblewrap = Bubblewrap::find()?;
-    let config = Config {
-        network: Network::Jail {
-            resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
-            names: Names::InHosts,
-        },
-        ..Config::default()
-    };
+    let config = walling::config(&effective, &loader.places, &command.program);
     let facts = Facts::gather(&config, None)?;
-    let launch = Plan::build(&config, &facts)?.prepare(command, bubblewrap, signals)?;
+    let watch = Watch::begin(&config, &facts);
+    let plan = Plan::build(&config, &facts)?;
+    for note in &plan.notes {
+        eprintln!("stockade: {note}");
+    }
+    let launch = plan.prepare(command, bubblewrap, signals)?;
 
+    let (outcome, denials) = match effective.network.mode.value {
+        Mode::Jail => in_jail(launch, loader, &effective)?,
+        // Without a network, or with the host's: the wall sees to either.
+        Mode::None | Mode::Host => (launch.spawn()?.supervise()?, Denials::default()),
+    };
+    if let Some(complaint) = outcome.complaint() {
+        eprintln!("stockade: {complaint}");
+    }
+    if !arguments.quiet {
+        if effective.network.log_denials.value {
+            receipt::tell_denials(&denials);
+        }
+        receipt::tell_findings(&watch.findings());
+    }
+    Ok(outcome.exit_code().into())
+}
+
+fn in_jail(launch: Launch, loader: Loader, effective: &Effective) -> Result<(Outcome, Denials)> {
+    let policy = effective.policy();
     let settings = Settings {
         ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
-        host_ports: arguments.host_port.clone(),
+        host_ports: effective.host_ports(),
     };
-    let local = local(arguments)?;
+    let local = local(effective)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
     let gate = Gate::start(policy, local, sockets)?;
 
-    let running = jail
+    let mut running = jail
         .run(move || launch.spawn())
         .map_err(|error| refused(&error))??;
     // Nothing is built any more: what only building needed is given up.
@@ -50,70 +77,77 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
+    let reload = Reload {
+        loader,
+        launched: effective.clone(),
+        policies: gate.policies(),
+    };
+    offer_control(reload.clone());
+    running.on_reload(move || {
+        if let Err(why) = reload.reload() {
+            eprintln!("stockade: the configuration was not reloaded: {why}");
+        }
+    });
     let outcome = running.supervise()?;
     drop(jail);
-
-    if let Some(complaint) = outcome.complaint() {
-        eprintln!("stockade: {complaint}");
-    }
-    let denials = gate.finish()?;
-    if !arguments.quiet {
-        tell(&denials);
-    }
-    Ok(outcome.exit_code().into())
+    Ok((outcome, gate.finish()?))
 }
 
-fn policy(allow: &[String]) -> Result<Policy> {
-    let rules = allow
-        .iter()
-        .map(|text| text.parse::<Rule>().map_err(|error| bad_rule(text, &error)))
-        .collect::<Result<_>>()?;
-    Ok(Policy {
-        internet: true,
-        rules,
-    })
+fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {
+    let mut loader = here::loader_here()?;
+    loader.flags = arguments.settings.flags();
+    loader.choice = here::choice(arguments.profile.as_deref(), Some(&command.program));
+    Ok(loader)
 }
 
-/// The rule with a caret under what is wrong. A rule that would confuse the terminal is
-/// shown escaped, and then without one.
-fn bad_rule(text: &str, error: &RuleError) -> anyhow::Error {
-    let escaped = text.escape_debug().to_string();
-    let mut message = format!("--allow: {error}\n  {escaped}");
-    if escaped == text {
-        let span = error.span();
-        let before = text.get(..span.start).unwrap_or_default().chars().count();
-        let width = text.get(span).unwrap_or_default().chars().count().max(1);
-        message.push_str(&format!("\n  {}{}", " ".repeat(before), "^".repeat(width)));
+/// Lets other commands of the user find the session. It runs without, too: then it cannot be
+/// asked to reload.
+fn offer_control(reload: Reload) {
+    let offered = session::listen(&session::identifier()).and_then(|listener| {
+        control::serve(listener, move |request| match request {
+            Request::Reload => reload.reload(),
+        })
+    });
+    if let Err(error) = offered {
+        eprintln!("stockade: this session cannot be reloaded: {error}");
     }
-    anyhow::anyhow!(message)
 }
 
-fn local(arguments: &args::Run) -> Result<Local> {
-    let both = |published: &&args::Published| arguments.host_port.contains(&published.inside);
-    if let Some(published) = arguments.publish.iter().find(both) {
-        bail!(
-            "port {0} cannot be published and be the host's at once: leave out --host-port {0} \
-             or --publish {1}:{0}",
-            published.inside,
-            published.outside
+/// What is in force for this command, and what the user has to know about that.
+fn effective(loader: &Loader) -> Result<Effective> {
+    let loaded = loader.load()?;
+    if let Some(notice) = loaded.workspace_file.notice() {
+        eprintln!("stockade: {notice}");
+    }
+    let mode = &loaded.effective.network.mode;
+    if mode.value == Mode::Host {
+        eprintln!(
+            "stockade: WARNING: NO JAIL: by {}, the command has the network of this machine, \
+             with all that is reachable from here",
+            mode.origin
         );
     }
-    let publish = |published: &args::Published| {
-        Publish::bind(published.outside, published.inside)
-            .with_context(|| format!("--publish: cannot take port {} here", published.outside))
-    };
+    Ok(loaded.effective)
+}
+
+fn local(effective: &Effective) -> Result<Local> {
+    let mut publish: Vec<(Published, Publish)> = Vec::new();
+    for Sourced { value, origin } in &effective.network.publish {
+        if publish.iter().all(|(known, _)| known != value) {
+            let bound = Publish::bind(value.outside.get(), value.inside.get())
+                .with_context(|| format!("{origin}: cannot take port {} here", value.outside))?;
+            publish.push((*value, bound));
+        }
+    }
     Ok(Local {
-        host_ports: arguments.host_port.clone(),
-        publish: arguments
-            .publish
-            .iter()
-            .map(publish)
-            .collect::<Result<_>>()?,
+        host_ports: effective.host_ports(),
+        publish: publish.into_iter().map(|(_, bound)| bound).collect(),
     })
 }
 
 fn names_ipv6(rule: &Rule) -> bool {
-    rule.network().addr().is_ipv6()
+    rule.network()
+        .is_some_and(|network| network.addr().is_ipv6())
 }
 
 fn command_line(words: &[OsString]) -> Result<CommandLine> {
@@ -130,32 +164,4 @@ fn refused(error: &stockade_jail::Error) -> anyhow::Error {
         fix: error.fix(),
     }
     .into()
-}
-
-/// At the end, not during the session: the terminal belongs to the command.
-fn tell(denials: &Denials) {
-    const LINES: usize = 8;
-    let all = denials.by_count();
-    for denial in all.iter().take(LINES) {
-        let times = if denial.count > 1 {
-            format!(" ({} times)", denial.count)
-        } else {
-            String::new()
-        };
-        eprintln!(
-            "stockade: denied {}{times}: {}",
-            denial.flow,
-            denial.verdict.reason()
-        );
-        if let Some(fix) = denial.verdict.fix() {
-            eprintln!("stockade:   to allow it: --allow {fix}");
-        }
-    }
-    let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
-    if more + denials.others() > 0 {
-        eprintln!(
-            "stockade: denied {} more attempts to other destinations",
-            more + denials.others()
-        );
-    }
 }

@@ -33,6 +33,14 @@ pub(crate) fn confine() -> io::Result<()> {
     Ok(())
 }
 
+/// A carrier has its sockets brought to it.
+pub(crate) fn confine_carrier() -> io::Result<()> {
+    keep_capabilities(CapabilitySet::empty())?;
+    hide_files([])?;
+    Filter::allow_only(CARRIERS_CALLS)?.install()?;
+    Ok(())
+}
+
 const ANY: &[u32] = &[];
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
@@ -109,6 +117,45 @@ const CALLS: &[Allowed] = &[
     any(libc::SYS_brk),
     any(libc::SYS_getrandom),
     // Ending, also by panic.
+    any(libc::SYS_rt_sigprocmask),
+    any(libc::SYS_rt_sigaction),
+    any(libc::SYS_rt_sigreturn),
+    any(libc::SYS_sigaltstack),
+    any(libc::SYS_getpid),
+    any(libc::SYS_gettid),
+    any(libc::SYS_exit),
+    any(libc::SYS_exit_group),
+    any(libc::SYS_rseq),
+    any(libc::SYS_set_robust_list),
+];
+
+const CARRIERS_CALLS: &[Allowed] = &[
+    any(libc::SYS_setsockopt),
+    any(libc::SYS_getsockopt),
+    any(libc::SYS_shutdown),
+    any(libc::SYS_close),
+    any(libc::SYS_read),
+    any(libc::SYS_write),
+    any(libc::SYS_recvfrom),
+    any(libc::SYS_sendto),
+    any(libc::SYS_splice),
+    any(libc::SYS_pipe2),
+    any(libc::SYS_fcntl),
+    any(libc::SYS_epoll_ctl),
+    any(libc::SYS_epoll_pwait),
+    any(libc::SYS_epoll_pwait2),
+    #[cfg(target_arch = "x86_64")]
+    any(libc::SYS_epoll_wait),
+    any(libc::SYS_futex),
+    any(libc::SYS_clock_gettime),
+    any(libc::SYS_sched_yield),
+    any(libc::SYS_mmap),
+    any(libc::SYS_munmap),
+    any(libc::SYS_mremap),
+    any(libc::SYS_mprotect),
+    any(libc::SYS_madvise),
+    any(libc::SYS_brk),
+    any(libc::SYS_getrandom),
     any(libc::SYS_rt_sigprocmask),
     any(libc::SYS_rt_sigaction),
     any(libc::SYS_rt_sigreturn),

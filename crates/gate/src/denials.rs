@@ -1,33 +1,84 @@
-//! What was denied in a session, folded by destination.
+//! What was denied in a session, folded by what it was.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{cmp::Reverse, collections::HashMap, fmt};
 
-use stockade_policy::{Flow, Verdict};
+use stockade_policy::{Flow, Hostname, NameVerdict, Rule, Verdict};
 
-/// A flow that was denied, and how often.
+/// What was denied.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    Flow(Flow),
+    /// A question for a name.
+    Name(String),
+    /// A connection that may be made, but showed a name that it may not.
+    Claim(Flow, String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flow(flow) => write!(f, "{flow}"),
+            Self::Name(name) => write!(f, "the name {name}"),
+            Self::Claim(flow, name) => write!(f, "{name} at {flow}"),
+        }
+    }
+}
+
+/// Why.
+#[derive(Debug, Clone)]
+pub enum Ruling {
+    Flow(Box<Verdict>),
+    Name(Box<NameVerdict>),
+    /// Not a matter of rules.
+    Odd(String),
+}
+
+impl Ruling {
+    /// The narrowest rule that would have allowed it.
+    #[must_use]
+    pub fn fix(&self) -> Option<Rule> {
+        match self {
+            Self::Flow(verdict) => verdict.fix().cloned(),
+            Self::Name(verdict) => verdict.fix(),
+            Self::Odd(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Ruling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flow(verdict) => write!(f, "{}", verdict.reason()),
+            Self::Name(verdict) => write!(f, "{verdict}"),
+            Self::Odd(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Something that was denied, and how often.
 #[derive(Debug, Clone)]
 pub struct Denial {
-    pub flow: Flow,
-    pub verdict: Verdict,
+    pub subject: Subject,
+    pub ruling: Ruling,
     pub count: u64,
 }
 
 /// All denials of a session. A program inside can make any number of them, so only so
-/// many flows are remembered; the rest are counted.
+/// many are remembered; the rest are counted.
 #[derive(Debug, Default)]
 pub struct Denials {
-    known: HashMap<Flow, (Verdict, u64)>,
+    known: HashMap<Subject, (Ruling, u64)>,
     others: u64,
 }
 
 impl Denials {
     const REMEMBERED: usize = 256;
 
-    pub(crate) fn record(&mut self, flow: Flow, verdict: Verdict) {
-        if let Some((_, count)) = self.known.get_mut(&flow) {
+    pub(crate) fn record(&mut self, subject: Subject, ruling: Ruling) {
+        if let Some((_, count)) = self.known.get_mut(&subject) {
             *count += 1;
         } else if self.known.len() < Self::REMEMBERED {
-            self.known.insert(flow, (verdict, 1));
+            self.known.insert(subject, (ruling, 1));
         } else {
             self.others += 1;
         }
@@ -39,19 +90,35 @@ impl Denials {
         let mut all: Vec<_> = self
             .known
             .iter()
-            .map(|(&flow, (verdict, count))| Denial {
-                flow,
-                verdict: verdict.clone(),
+            .map(|(subject, (ruling, count))| Denial {
+                subject: subject.clone(),
+                ruling: ruling.clone(),
                 count: *count,
             })
             .collect();
-        all.sort_by_key(|denial| (Reverse(denial.count), denial.flow.to_string()));
+        all.sort_by_key(|denial| (Reverse(denial.count), denial.subject.to_string()));
         all
     }
 
-    /// Denied attempts of flows beyond those remembered.
+    /// Denied attempts of what is not remembered.
     #[must_use]
     pub fn others(&self) -> u64 {
         self.others
+    }
+}
+
+/// A name that a program inside made up, for people: no more of it than fits, and nothing
+/// that a terminal would act on.
+pub(crate) fn shown(name: &str) -> String {
+    const SHOWN: usize = 80;
+    let short: String = name.chars().take(SHOWN).collect();
+    let dots = if short.len() < name.len() { "…" } else { "" };
+    format!("{}{dots}", short.escape_debug())
+}
+
+/// For a name that is one.
+impl From<&Hostname> for Subject {
+    fn from(name: &Hostname) -> Self {
+        Self::Name(name.to_string())
     }
 }

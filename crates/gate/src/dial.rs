@@ -1,8 +1,9 @@
 //! The outward half of a connection.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::Duration};
 
 use rustix::io::Errno;
+use socket2::{SockRef, TcpKeepalive};
 use stockade_wire::packet::Unreachable;
 use tokio::net::TcpStream;
 
@@ -25,7 +26,18 @@ pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> 
     // The agent's kernel has gathered its small writes already, or was told not to.
     // Without this option the connection only gets slower.
     let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&keep_alive());
     Ok(stream)
+}
+
+/// The agent's own probes end at the gate. So the gate sends some, as often as the routers on
+/// the way need them to remember an idle connection, and with more patience than they have:
+/// a peer that was out of reach for an hour may come back.
+fn keep_alive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(120))
+        .with_interval(Duration::from_secs(75))
+        .with_retries(60)
 }
 
 /// The answer that makes the agent's `connect()` fail as this one did.

@@ -60,6 +60,11 @@ impl Echoes {
         }
     }
 
+    /// Has every flow judged again at its next request.
+    pub(crate) fn review(&self) {
+        self.flows.borrow_mut().clear();
+    }
+
     fn arrived(self: &Rc<Self>, packet: &[u8]) {
         let Ok(echo) = Echo::parse(packet) else {
             return;

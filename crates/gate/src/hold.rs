@@ -8,14 +8,20 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, hash_map::Entry},
+    io,
     net::{IpAddr, SocketAddr},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
+use rustix::net::{SocketFlags, acceptfrom_with};
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
-use stockade_sys::packet::{Injector, SynTap};
+use stockade_sys::{
+    packet::{Injector, SynTap},
+    transparent::Family,
+};
 use stockade_wire::packet::{Syn, Unreachable};
 use tokio::{
     io::unix::AsyncFd,
@@ -26,11 +32,15 @@ use tokio::{
 };
 
 use crate::{
+    awake,
+    carriers::Carriers,
     dial::{Failure, dial},
     dns,
     ends::Ends,
-    judge::Judge,
-    relay::{relay, reset},
+    flows::Flows,
+    inspect::Inspector,
+    judge::{Admission, Judge},
+    relay::{Papers, relay, reset},
     turns::Turns,
 };
 
@@ -50,7 +60,10 @@ const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_
 pub(crate) struct Hold {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    upstream: Rc<dns::Upstream>,
+    resolution: Rc<dns::Resolution>,
+    carriers: Rc<Carriers>,
+    flows: Flows,
+    listeners: RefCell<HashMap<Family, Rc<TcpListener>>>,
     attempts: RefCell<HashMap<Ends, Attempt>>,
 }
 
@@ -64,7 +77,7 @@ enum Attempt {
 /// What is on the other side of an attempt that may pass.
 #[derive(Debug, Clone, Copy)]
 enum Far {
-    Host,
+    Host(Flow, Admission),
     /// The gate itself answers DNS, whatever server it was meant for.
     Dns,
 }
@@ -73,14 +86,25 @@ impl Hold {
     pub(crate) fn new(
         judge: Rc<Judge>,
         injector: Rc<Injector>,
-        upstream: Rc<dns::Upstream>,
+        resolution: Rc<dns::Resolution>,
+        carriers: Rc<Carriers>,
     ) -> Self {
         Self {
             judge,
             injector,
-            upstream,
+            resolution,
+            carriers,
+            flows: Flows::default(),
+            listeners: RefCell::default(),
             attempts: RefCell::default(),
         }
+    }
+
+    /// Ends what the policy does not allow any more.
+    pub(crate) fn review(&self) {
+        let judge = &self.judge;
+        self.flows
+            .review(|flow, claimed| judge.may_stay(flow, claimed));
     }
 
     /// One copy of a SYN has come.
@@ -121,7 +145,8 @@ impl Hold {
             return Ok(Far::Dns);
         }
         let flow = Flow::tcp(destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(flow).map(|()| Far::Host)
+        let admission = self.judge.judge(flow)?;
+        Ok(Far::Host(flow, admission))
     }
 
     fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
@@ -164,6 +189,33 @@ impl Hold {
         }
     }
 
+    /// A connection came to stand. Tells whose it is.
+    fn accepted(&self, near: TcpStream, client: SocketAddr) -> Option<Ends> {
+        let ends = near.local_addr().ok().map(|destination| Ends {
+            client,
+            destination,
+        });
+        match ends.and_then(|ends| self.take_waiting(&ends)) {
+            Some(waiting) => {
+                // The flow may have stopped waiting in this very moment.
+                let _ = waiting.send(near);
+            }
+            // Never held, so never judged: the filter should not have let it come.
+            None => reset(near),
+        }
+        ends
+    }
+
+    /// The handshake inside takes no time: it is the kernel's work within our own sending of
+    /// the SYN. So the connection is there already, unless the queue was full.
+    fn expect(&self, ends: Ends) {
+        let family = Family::of(ends.destination.ip());
+        let listener = self.listeners.borrow().get(&family).cloned();
+        while let Some(Ok((near, client))) = listener.as_deref().map(accept_now)
+            && self.accepted(near, client) != Some(ends)
+        {}
+    }
+
     /// Sends the SYN again with the mark, and waits for the connection that it makes.
     async fn let_through(&self, ends: Ends, packet: &[u8]) -> Option<TcpStream> {
         let (sender, receiver) = oneshot::channel();
@@ -172,8 +224,16 @@ impl Hold {
             .insert(ends, Attempt::LetThrough(sender));
         let syn = Syn::parse(packet).ok()?;
         self.inject(&syn.complete(), ends.destination.ip());
+        self.expect(ends);
         // Nobody comes if the agent gave the attempt up while it was held.
-        timeout(ACCEPT_LIMIT, receiver).await.ok()?.ok()
+        let near = timeout(ACCEPT_LIMIT, receiver)
+            .await
+            .ok()
+            .and_then(Result::ok);
+        if near.is_none() {
+            self.attempts.borrow_mut().remove(&ends);
+        }
+        near
     }
 }
 
@@ -187,54 +247,68 @@ pub(crate) async fn watch(hold: Rc<Hold>, tap: AsyncFd<SynTap>) {
         };
         // A malformed or lost copy concerns one attempt; the SYN comes again.
         if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
+            awake::stir();
             hold.arrived(buffer.get(..length).unwrap_or_default());
         }
     }
 }
 
-pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener) {
+pub(crate) async fn accept(hold: Rc<Hold>, listener: TcpListener, family: Family) {
+    let listener = Rc::new(listener);
+    let known = Rc::clone(&listener);
+    hold.listeners.borrow_mut().insert(family, known);
     loop {
-        // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((near, client)) = listener.accept().await else {
-            sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        let waiting = near.local_addr().ok().and_then(|destination| {
-            hold.take_waiting(&Ends {
-                client,
-                destination,
-            })
-        });
-        match waiting {
-            Some(waiting) => {
-                // The flow may have stopped waiting in this very moment.
-                let _ = waiting.send(near);
+        match listener.accept().await {
+            Ok((near, client)) => {
+                hold.accepted(near, client);
             }
-            // Never held, so never judged: the filter should not have let it come.
-            None => reset(near),
+            // Out of descriptors, or the client is gone already: the next may fare better.
+            Err(_) => sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// The life of a flow that may pass.
+/// Accepts without asking the event loop first, which does not know yet.
+fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (stream, client) = acceptfrom_with(listener, flags)?;
+    let client = client.and_then(|client| client.try_into().ok());
+    let client = client.ok_or(io::ErrorKind::InvalidData)?;
+    Ok((TcpStream::from_std(stream.into())?, client))
+}
+
+/// The life of an attempt that may pass.
 async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
-    let outward = match far {
-        Far::Dns => None,
-        Far::Host => match dial(ends.destination).await {
-            Ok(stream) => Some(stream),
-            Err(failure) => {
-                hold.attempts.borrow_mut().remove(&ends);
-                hold.fail(&packet, failure);
-                return;
+    match far {
+        Far::Dns => {
+            if let Some(near) = hold.let_through(ends, &packet).await {
+                dns::serve_stream(near, &hold.resolution).await;
             }
-        },
+        }
+        Far::Host(flow, admission) => carry_out(hold, ends, flow, admission, packet).await,
+    }
+}
+
+async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission, packet: Vec<u8>) {
+    // From now on, so that a change of the policy finds it whatever it waits for.
+    let standing = hold.flows.enter(flow);
+    let papers = Papers {
+        _pins: hold.judge.pins.hold(flow.destination()),
+        standing: Some(Arc::clone(&standing)),
+    };
+    let outward = match dial(ends.destination).await {
+        Ok(stream) => stream,
+        Err(failure) => {
+            hold.attempts.borrow_mut().remove(&ends);
+            hold.fail(&packet, failure);
+            return;
+        }
     };
     let Some(near) = hold.let_through(ends, &packet).await else {
-        hold.attempts.borrow_mut().remove(&ends);
         return;
     };
-    match outward {
-        Some(outward) => relay(near, outward).await,
-        None => dns::serve_stream(near, &hold.upstream).await,
-    }
+    drop(packet);
+    let inspector =
+        (admission == Admission::Named).then(|| Inspector::new(Rc::clone(&hold.judge), standing));
+    relay(near, outward, &hold.carriers, papers, inspector.as_ref()).await;
 }

@@ -4,74 +4,159 @@ use std::{
     cell::RefCell,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    rc::Rc,
+    time::Instant,
 };
 
 use ipnet::IpNet;
-use stockade_policy::{Evidence, Flow, Policy, Protocol, Reason, Route, decide};
+use stockade_policy::{
+    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
+    decide_claim, decide_name,
+};
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
 
-use crate::denials::Denials;
+use crate::{
+    denials::{Denials, Ruling, Subject},
+    pins::Pins,
+};
 
 const LOCALHOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const LOCALHOST_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 #[derive(Debug)]
 pub(crate) struct Judge {
-    policy: Policy,
+    policy: RefCell<Rc<Policy>>,
     /// Ports of loopback that stand for the host's.
     host_ports: Vec<u16>,
     routing: RefCell<Routing>,
     denials: RefCell<Denials>,
+    pub(crate) pins: Pins,
+}
+
+/// Why a flow may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Whatever names it shows.
+    Plain,
+    /// For the names of its destination only: those that it shows are to be judged.
+    Named,
 }
 
 impl Judge {
     pub(crate) fn new(policy: Policy, host_ports: Vec<u16>) -> io::Result<Self> {
         Ok(Self {
-            policy,
+            policy: RefCell::new(Rc::new(policy)),
             host_ports,
             routing: RefCell::new(Routing::open()?),
             denials: RefCell::default(),
+            pins: Pins::default(),
         })
     }
 
+    pub(crate) fn policy(&self) -> Rc<Policy> {
+        Rc::clone(&self.policy.borrow())
+    }
+
+    pub(crate) fn change_policy(&self, policy: Policy) {
+        self.policy.replace(Rc::new(policy));
+    }
+
     /// Whether the flow may pass, and else what the agent is told.
-    pub(crate) fn judge(&self, flow: Flow) -> Result<(), Unreachable> {
-        // Only these ever come here: all other loopback is the jail's own.
-        if flow.protocol() == Protocol::Tcp
-            && [LOCALHOST_V4, LOCALHOST_V6].contains(&flow.destination())
-            && flow
-                .port()
-                .is_some_and(|port| self.host_ports.contains(&port.get()))
-        {
-            return Ok(());
+    pub(crate) fn judge(&self, flow: Flow) -> Result<Admission, Unreachable> {
+        if self.is_host_port(&flow) {
+            return Ok(Admission::Plain);
         }
-        let verdict = decide(&self.policy, &flow, &self.evidence(&flow));
+        let verdict = self.verdict(&flow, None);
         if verdict.is_allowed() {
-            return Ok(());
+            return Ok(if verdict.rests_on_names() {
+                Admission::Named
+            } else {
+                Admission::Plain
+            });
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
         if matches!(verdict.reason(), Reason::NoRoute { .. }) {
             return Err(Unreachable::Network);
         }
-        self.denials.borrow_mut().record(flow, verdict);
+        let mut denials = self.denials.borrow_mut();
+        denials.record(Subject::Flow(flow), Ruling::Flow(Box::new(verdict)));
         Err(Unreachable::AdminProhibited)
+    }
+
+    /// Whether a flow that was admitted for its names may show this one, and else why not.
+    pub(crate) fn judge_claim(&self, flow: &Flow, claimed: &Hostname) -> Result<(), Ruling> {
+        let verdict = self.verdict(flow, Some(claimed));
+        if verdict.is_allowed() {
+            return Ok(());
+        }
+        let ruling = Ruling::Flow(Box::new(verdict));
+        let subject = Subject::Claim(*flow, claimed.to_string());
+        self.denials.borrow_mut().record(subject, ruling.clone());
+        Err(ruling)
+    }
+
+    /// Whether a name may be asked for.
+    pub(crate) fn judge_name(&self, name: &Hostname) -> NameVerdict {
+        decide_name(&self.policy(), name)
+    }
+
+    pub(crate) fn denied(&self, subject: Subject, ruling: Ruling) {
+        self.denials.borrow_mut().record(subject, ruling);
+    }
+
+    /// Whether a flow that stands would be admitted again. Tells nobody.
+    pub(crate) fn may_stay(&self, flow: &Flow, claimed: Option<&Hostname>) -> bool {
+        self.is_host_port(flow) || self.verdict(flow, claimed).is_allowed()
     }
 
     pub(crate) fn take_denials(&self) -> Denials {
         self.denials.take()
     }
 
+    /// Of loopback only these ever come here: all other loopback is the jail's own.
+    fn is_host_port(&self, flow: &Flow) -> bool {
+        flow.protocol() == Protocol::Tcp
+            && [LOCALHOST_V4, LOCALHOST_V6].contains(&flow.destination())
+            && flow
+                .port()
+                .is_some_and(|port| self.host_ports.contains(&port.get()))
+    }
+
+    fn verdict(&self, flow: &Flow, claimed: Option<&Hostname>) -> Verdict {
+        let policy = self.policy();
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let evidence = Evidence {
+            names: &names,
+            ..self.evidence(flow)
+        };
+        match claimed {
+            None => decide(&policy, flow, &evidence),
+            Some(claimed) => decide_claim(&policy, flow, &evidence, claimed),
+        }
+    }
+
     /// What the host's kernel knows of the destination, and of the addresses that it
     /// carries inside.
-    fn evidence(&self, flow: &Flow) -> Evidence {
-        let mut routing = self.routing.borrow_mut();
-        let direct = look_up(&mut routing, flow.destination());
-        flow.embedded()
-            .map(|embedded| look_up(&mut routing, embedded))
-            .fold(direct, Evidence::also)
+    fn evidence(&self, flow: &Flow) -> Evidence<'static> {
+        evidence(&mut self.routing.borrow_mut(), flow)
     }
+}
+
+fn evidence(routing: &mut Routing, flow: &Flow) -> Evidence<'static> {
+    let direct = look_up(routing, flow.destination());
+    flow.embedded()
+        .map(|embedded| look_up(routing, embedded))
+        .fold(direct, Evidence::also)
+}
+
+/// What the host's kernel knows of an address, as the gate would ask it. Without names.
+///
+/// # Errors
+/// If the kernel cannot be asked.
+pub fn host_evidence(address: IpAddr) -> io::Result<Evidence<'static>> {
+    Ok(evidence(&mut Routing::open()?, &Flow::echo(address)))
 }
 
 /// Whether the host has a default route for IPv6, so that offering it inside is no lie.
@@ -85,11 +170,12 @@ pub fn host_has_ipv6() -> bool {
 
 /// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
 /// rules admit.
-fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
+fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence<'static> {
     let Ok(Some(found)) = routing.lookup(destination) else {
         return Evidence {
             route: Route::None,
             own: false,
+            names: &[],
         };
     };
     let prefix = IpNet::new(found.prefix, found.prefix_length);
@@ -106,7 +192,11 @@ fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence {
         // Broadcast and multicast, which no flow can go to.
         (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
     };
-    Evidence { route, own }
+    Evidence {
+        route,
+        own,
+        names: &[],
+    }
 }
 
 /// The table in which the host finds its way to addresses that no rule and no route can

@@ -15,16 +15,22 @@
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
 
+mod awake;
 mod cache;
+mod carriers;
 mod confine;
 mod denials;
 mod dial;
 mod dns;
 mod echo;
 mod ends;
+mod flows;
 mod hold;
+mod hosts;
+mod inspect;
 mod judge;
 mod local;
+mod pins;
 mod pipes;
 mod ports;
 mod relay;
@@ -42,15 +48,19 @@ use stockade_sys::{transparent::Family, watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
-    sync::oneshot,
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
     task::LocalSet,
     time::timeout,
 };
 
+use carriers::Carriers;
 use judge::Judge;
 
-pub use denials::{Denial, Denials};
-pub use judge::host_has_ipv6;
+pub use denials::{Denial, Denials, Ruling, Subject};
+pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
 
@@ -58,6 +68,7 @@ pub use resolvers::resolv_conf;
 #[derive(Debug)]
 pub struct Gate {
     stop: oneshot::Sender<()>,
+    policies: UnboundedSender<Policy>,
     /// What was denied, when the gate's thread has ended.
     ended: mpsc::Receiver<Denials>,
 }
@@ -84,19 +95,30 @@ impl Gate {
     /// If a socket or the thread cannot be had.
     pub fn start(policy: Policy, local: Local, sockets: Sockets) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
+        let (policies, changes) = unbounded_channel();
         let (ready, started) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
-                let denials = serve(policy, local, sockets, stopped, |result| {
+                let denials = serve(policy, local, sockets, stopped, changes, |result| {
                     // The starter waits below; without it there is nobody to tell.
                     let _ = ready.send(result);
                 });
                 let _ = end.send(denials);
             })?;
         started.recv().map_err(|_| Error::Died)??;
-        Ok(Self { stop, ended })
+        Ok(Self {
+            stop,
+            policies,
+            ended,
+        })
+    }
+
+    /// What changes the gate's policy, for any thread.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        Policies(self.policies.clone())
     }
 
     /// Stops serving and tells what was denied.
@@ -107,6 +129,20 @@ impl Gate {
         // The receiver is gone only if the thread is, which the next line finds out.
         let _ = self.stop.send(());
         self.ended.recv_timeout(END_LIMIT).map_err(|_| Error::Died)
+    }
+}
+
+/// See [`Gate::policies`].
+#[derive(Debug, Clone)]
+pub struct Policies(UnboundedSender<Policy>);
+
+impl Policies {
+    /// Has new flows judged by another policy, and ends those that it does not allow.
+    ///
+    /// # Errors
+    /// If the gate died before.
+    pub fn change(&self, policy: Policy) -> Result<(), Error> {
+        self.0.send(policy).map_err(|_| Error::Died)
     }
 }
 
@@ -129,7 +165,8 @@ fn serve(
     policy: Policy,
     local: Local,
     sockets: Sockets,
-    stopped: oneshot::Receiver<()>,
+    mut stopped: oneshot::Receiver<()>,
+    mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
     let ready = set_up(policy, local, sockets).and_then(|parts| {
@@ -140,7 +177,9 @@ fn serve(
         runtime,
         tasks,
         judge,
+        hold,
         datagrams,
+        echoes,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -152,8 +191,18 @@ fn serve(
         }
     };
     tasks.block_on(&runtime, async {
-        // An error means that the handle is gone, which ends the gate as well.
-        let _ = stopped.await;
+        loop {
+            tokio::select! {
+                // An error means that the handle is gone, which ends the gate as well.
+                _ = &mut stopped => break,
+                Some(policy) = changes.recv() => {
+                    judge.change_policy(policy);
+                    hold.review();
+                    datagrams.review();
+                    echoes.review();
+                }
+            }
+        }
         // The agent has ended, but what it sent last may still be on its way out.
         let last = async {
             relay::delivered().await;
@@ -169,7 +218,9 @@ struct Serving {
     runtime: Runtime,
     tasks: LocalSet,
     judge: Rc<Judge>,
+    hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
+    echoes: Rc<echo::Echoes>,
 }
 
 fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving> {
@@ -193,11 +244,14 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
     let judge = Rc::new(Judge::new(policy, host_ports)?);
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
-    let upstream = Rc::new(dns::Upstream::new(v6.is_some()));
+    let carriers = Rc::new(Carriers::start()?);
+    let names = dns::Names::new(Rc::clone(&judge), v6.is_some());
+    let resolution = Rc::new(dns::Resolution::new(names));
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
-        Rc::clone(&upstream),
+        Rc::clone(&resolution),
+        Rc::clone(&carriers),
     ));
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
@@ -216,18 +270,19 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         let family = Family::of(listener.local_addr()?.ip());
         let listener = TcpListener::from_std(listener)?;
         tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
-        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener));
-        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&upstream))?.serve());
+        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
+        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution))?.serve());
         let first = watch::watch(first)?;
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
+    tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
-            let speakers = Rc::clone(&speakers);
-            tasks.spawn_local(local::serve(listener, publish.inside, speakers));
+            let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
+            tasks.spawn_local(local::serve(listener, publish.inside, speakers, carriers));
         }
     }
     drop(context);
@@ -235,6 +290,8 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         runtime,
         tasks,
         judge,
+        hold,
         datagrams,
+        echoes,
     })
 }

@@ -21,7 +21,8 @@ use tokio::{
     time::sleep,
 };
 
-use crate::relay::{relay, reset};
+use crate::carriers::Carriers;
+use crate::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -61,17 +62,22 @@ impl Publish {
     }
 }
 
-pub(crate) async fn serve(listener: TcpListener, inside: u16, speakers: Rc<RefCell<Speakers>>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    inside: u16,
+    speakers: Rc<RefCell<Speakers>>,
+    carriers: Rc<Carriers>,
+) {
     loop {
         // Out of descriptors, or the client is gone already: the next may fare better.
         let Ok((outer, _)) = listener.accept().await else {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
-        let speakers = Rc::clone(&speakers);
+        let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
         spawn_local(async move {
             match connect(&speakers, inside).await {
-                Ok(inner) => relay(inner, outer).await,
+                Ok(inner) => relay(inner, outer, &carriers, Papers::default(), None).await,
                 // Nobody listens inside, or not yet.
                 Err(_) => reset(outer),
             }

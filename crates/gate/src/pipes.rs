@@ -8,9 +8,10 @@ use std::{
 
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 
-/// Pipes at a time. The kernel gives a user 64 MiB of pipe buffers before it shrinks them.
-const LIMIT: usize = 128;
-const SIZE: usize = 256 * 1024;
+/// Pipes at a time, of each thread. The kernel gives a user 64 MiB of pipe buffers before it
+/// shrinks them.
+const LIMIT: usize = 24;
+const SIZE: usize = 512 * 1024;
 
 thread_local! {
     static IDLE: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };

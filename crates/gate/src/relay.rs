@@ -8,16 +8,30 @@
 
 use std::{
     cell::{Cell, RefCell},
+    future::pending,
     io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
-use crate::pipes::{self, Pipe};
+use crate::{
+    awake,
+    carriers::Carriers,
+    flows::Standing,
+    inspect::{Inspector, Refused, Vetted, farewell},
+    pins::Use,
+    pipes::{self, Pipe},
+};
 
 const BUFFER: usize = 64 * 1024;
+/// A flow that has moved so much in one direction without a pause is given to a carrier.
+const HEAVY: usize = 4 << 20;
 
 thread_local! {
     /// One buffer for all flows: bytes stay in it only between a read and the write that
@@ -25,45 +39,128 @@ thread_local! {
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
 }
 
+/// What a connection has with it.
+#[derive(Debug, Default)]
+pub(crate) struct Papers {
+    /// Through which it can be ended; not for what the user's side connects to.
+    pub(crate) standing: Option<Arc<Standing>>,
+    /// Keeps the names that it was admitted for.
+    pub(crate) _pins: Option<Use>,
+}
+
+impl Papers {
+    async fn is_cut(&self) {
+        match &self.standing {
+            Some(standing) => standing.is_cut().await,
+            None => pending().await,
+        }
+    }
+}
+
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
-pub(crate) async fn relay(near: TcpStream, far: TcpStream) {
-    let outward = async {
-        let _underway = Outward::new();
-        pump(&near, &far).await
+pub(crate) async fn relay(
+    near: TcpStream,
+    far: TcpStream,
+    carriers: &Carriers,
+    papers: Papers,
+    inspector: Option<&Inspector>,
+) {
+    let outward = Direction {
+        underway: Cell::new(Some(Underway::new())),
+        ..Direction::default()
     };
-    let both = tokio::try_join!(outward, pump(&far, &near));
-    if both.is_err() {
+    let inward = Direction::default();
+    let going_out = async {
+        if let Some(inspector) = inspector
+            && let Vetted::Ended = inspector.vet(&near, &far).await?
+        {
+            finish(&far, &outward, &inward);
+        }
+        pump(&near, &far, &outward, &inward, None, HEAVY).await
+    };
+    let both = async {
+        let coming_in = pump(&far, &near, &inward, &outward, inspector, HEAVY);
+        tokio::try_join!(going_out, coming_in)
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = papers.is_cut() => Err(Stop::Failed),
+    };
+    match ended {
+        Ok(_) => {}
+        Err(Stop::Heavy) => carriers.take(Load {
+            near,
+            far,
+            directions: [outward, inward],
+            papers,
+        }),
+        Err(Stop::Failed) => {
+            reset(near);
+            reset(far);
+        }
+        Err(Stop::Denied(message)) => {
+            reset(far);
+            farewell(near, &message).await;
+        }
+    }
+}
+
+/// A connection under way, with nothing of it in anybody's hands.
+pub(crate) struct Load {
+    pub(crate) near: TcpStream,
+    pub(crate) far: TcpStream,
+    pub(crate) directions: [Direction; 2],
+    pub(crate) papers: Papers,
+}
+
+/// The same for a connection that was handed to a carrier.
+pub(crate) async fn carry_on(load: Load) {
+    let Load {
+        near,
+        far,
+        directions: [outward, inward],
+        papers,
+    } = load;
+    let both = async {
+        tokio::try_join!(
+            pump(&near, &far, &outward, &inward, None, usize::MAX),
+            pump(&far, &near, &inward, &outward, None, usize::MAX),
+        )
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = papers.is_cut() => Err(Stop::Failed),
+    };
+    if ended.is_err() {
         reset(near);
         reset(far);
     }
 }
 
-thread_local! {
-    static OUTWARD: Cell<usize> = const { Cell::new(0) };
-}
+/// Flows that may still have bytes from inside to deliver, on any thread.
+static UNDERWAY: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a flow that may still have bytes from inside to deliver.
-struct Outward;
+#[derive(Debug)]
+struct Underway(());
 
-impl Outward {
+impl Underway {
     fn new() -> Self {
-        OUTWARD.set(OUTWARD.get() + 1);
-        Self
+        UNDERWAY.fetch_add(1, Ordering::Relaxed);
+        Self(())
     }
 }
 
-impl Drop for Outward {
+impl Drop for Underway {
     fn drop(&mut self) {
-        // At the end of the thread the counter may be gone before the flows.
-        let _ = OUTWARD.try_with(|count| count.set(count.get().saturating_sub(1)));
+        UNDERWAY.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Waits until all that was written inside has been handed to the host's kernel, which goes
 /// on by itself. For when the agent has ended, and its connections with it.
 pub(crate) async fn delivered() {
-    while OUTWARD.get() > 0 {
+    while UNDERWAY.load(Ordering::Relaxed) > 0 {
         sleep(Duration::from_millis(2)).await;
     }
 }
@@ -81,26 +178,102 @@ struct Turn {
     ended: bool,
 }
 
-async fn pump(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
+/// One direction of a flow, as the other one sees it.
+#[derive(Default)]
+pub(crate) struct Direction {
+    /// Waits for something to move, and has nothing in hand.
+    resting: Cell<bool>,
+    ended: Cell<bool>,
+    underway: Cell<Option<Underway>>,
+}
+
+impl Direction {
+    /// Whether no byte is lost if the flow goes on elsewhere.
+    fn is_at_rest(&self) -> bool {
+        self.resting.get() || self.ended.get()
+    }
+
+    fn end(&self) {
+        self.ended.set(true);
+        self.underway.take();
+    }
+}
+
+/// Why a flow does not go on here.
+enum Stop {
+    Failed,
+    /// One direction moves bulk; nothing is in hand, so it can go on elsewhere.
+    Heavy,
+    /// It showed a name that it may not. The client is told.
+    Denied(Vec<u8>),
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Failed => Self::Failed,
+            Refused::Denied(message) => Self::Denied(message),
+        }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(_: io::Error) -> Self {
+        Self::Failed
+    }
+}
+
+/// Moves one direction to its end, or until it has moved `heavy` bytes without a pause.
+async fn pump(
+    from: &TcpStream,
+    to: &TcpStream,
+    this: &Direction,
+    other: &Direction,
+    inspector: Option<&Inspector>,
+    heavy: usize,
+) -> Result<(), Stop> {
     let mut bulk = false;
-    loop {
+    let mut weight = 0_usize;
+    while !this.ended.get() {
+        this.resting.set(true);
         from.readable().await?;
+        this.resting.set(false);
+        if let Some(inspector) = inspector {
+            inspector.look_at_answer(from).await?;
+        }
         let pipe = if bulk { pipes::borrow() } else { None };
         let turn = match pipe {
             Some(pipe) => splice(from, to, pipe).await?,
             None => copy(from, to).await?,
         };
         if turn.ended {
-            // A peer that is gone needs no goodbye.
-            let _ = shutdown(to, Shutdown::Write);
-            return Ok(());
+            finish(to, this, other);
+            break;
         }
         bulk = turn.moved >= BUFFER;
-        if bulk {
-            // A fast sender must not keep the others waiting.
-            yield_now().await;
+        if !bulk {
+            awake::stir();
+            weight = 0;
+            continue;
         }
+        weight = weight.saturating_add(turn.moved);
+        if weight >= heavy && other.is_at_rest() {
+            return Err(Stop::Heavy);
+        }
+        // A fast sender must not keep the others waiting.
+        yield_now().await;
     }
+    Ok(())
+}
+
+/// Passes the end of a direction on.
+fn finish(to: &TcpStream, this: &Direction, other: &Direction) {
+    // If nothing comes back either, both are closed next, which says the same. A peer that is
+    // gone needs no goodbye.
+    if !other.ended.get() {
+        let _ = shutdown(to, Shutdown::Write);
+    }
+    this.end();
 }
 
 async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {

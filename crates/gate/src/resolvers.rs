@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     fs, io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    rc::Rc,
     time::SystemTime,
 };
 
@@ -15,27 +16,36 @@ const PORT: u16 = 53;
 /// The name servers of the host's `resolv.conf`, read again when the file changes.
 #[derive(Debug, Default)]
 pub(crate) struct Resolvers {
-    cached: RefCell<Option<(SystemTime, Vec<SocketAddr>)>>,
+    cached: RefCell<Option<Cached>>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    changed: SystemTime,
+    servers: Rc<[SocketAddr]>,
 }
 
 impl Resolvers {
     /// In the order of the file. Empty if the host has none.
-    pub(crate) fn current(&self) -> Vec<SocketAddr> {
+    pub(crate) fn current(&self) -> Rc<[SocketAddr]> {
         let Ok(changed) = fs::metadata(PATH).and_then(|file| file.modified()) else {
-            return Vec::new();
+            return Rc::default();
         };
         let mut cached = self.cached.borrow_mut();
-        if let Some((when, servers)) = &*cached
-            && *when == changed
+        if let Some(cached) = &*cached
+            && cached.changed == changed
         {
-            return servers.clone();
+            return Rc::clone(&cached.servers);
         }
         // A file that cannot be read just now is tried again at the next question.
         let Ok(config) = read() else {
-            return Vec::new();
+            return Rc::default();
         };
-        let servers = servers(&config);
-        *cached = Some((changed, servers.clone()));
+        let servers: Rc<[SocketAddr]> = servers(&config).into();
+        *cached = Some(Cached {
+            changed,
+            servers: Rc::clone(&servers),
+        });
         servers
     }
 }

@@ -22,6 +22,7 @@ use rustix::{
 use stockade_jail::Speakers;
 use stockade_policy::Flow;
 use stockade_sys::{
+    batch::{BATCH, Batch, Run},
     packet::Injector,
     socket::take_error,
     transparent::{AnyAddressUdp, Family},
@@ -36,8 +37,10 @@ use tokio::{
 };
 
 use crate::{
+    awake,
     ends::Ends,
     judge::Judge,
+    pins::Use,
     ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
     turns::Turns,
@@ -50,15 +53,15 @@ const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 const ORDER_LIMIT: Duration = Duration::from_millis(20);
-/// Datagrams moved in one go before others get their turn.
-const BATCH: usize = 32;
+/// So few at a time are an exchange, not a stream.
+const FEW: usize = 4;
 const LARGEST: usize = 65_535;
 /// An ICMP error shows as an error only, without anything to read.
 pub(crate) const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);
 
 thread_local! {
     /// Datagrams stay here only between a receive and the send that follows.
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; LARGEST].into_boxed_slice());
+    static BATCHES: RefCell<Batch> = RefCell::default();
 }
 
 #[derive(Debug)]
@@ -79,6 +82,8 @@ struct Pair {
     far: UdpSocket,
     /// Keeps the port for the client, if the outer socket has the client's.
     _port: Option<Rc<Claim>>,
+    /// Keeps the names that the flow was admitted for.
+    _pins: Option<Use>,
     used: Cell<Instant>,
     answered: Cell<bool>,
     evicted: Notify,
@@ -86,11 +91,12 @@ struct Pair {
 
 struct NoRoom;
 
-/// What became of the next datagram from inside.
-enum Step {
-    Moved,
-    Nothing,
-    NoRoom(Vec<u8>),
+/// What became of the next datagrams from inside.
+struct Step {
+    /// Whether there may be more.
+    more: bool,
+    /// For these there was no room.
+    left: Vec<Vec<u8>>,
 }
 
 impl Datagrams {
@@ -148,6 +154,19 @@ impl Datagrams {
         Ok(())
     }
 
+    /// The same for several that go together.
+    fn run_outward(&self, ends: Ends, far: &UdpSocket, run: Run<'_>) -> Result<(), NoRoom> {
+        match run.send(far) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NoRoom),
+            // One by one it is clear which of them the host's network does not take.
+            Err(_) => {
+                let mut datagrams = run.datagrams();
+                datagrams.try_for_each(|datagram| self.send_outward(ends, far, datagram))
+            }
+        }
+    }
+
     fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
         let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
         self.judge.judge(flow)?;
@@ -174,6 +193,7 @@ impl Datagrams {
             near: UdpSocket::from_std(near)?,
             far: UdpSocket::from_std(far.into())?,
             _port: claim,
+            _pins: self.judge.pins.hold(ends.destination.ip()),
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
@@ -194,6 +214,18 @@ impl Datagrams {
             pair.evicted.notify_one();
             flows.remove(&ends);
         }
+    }
+
+    /// Ends what the policy does not allow any more.
+    pub(crate) fn review(&self) {
+        self.flows.borrow_mut().retain(|ends, pair| {
+            let flow = Flow::udp(ends.destination);
+            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, None));
+            if !stays {
+                pair.evicted.notify_one();
+            }
+            stays
+        });
     }
 
     fn refuse(&self, ends: Ends, length: usize, why: Unreachable) {
@@ -320,57 +352,66 @@ impl Pair {
     /// Moves a batch out, and tells whether there may be more.
     async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<bool> {
         self.used.set(Instant::now());
-        for _ in 0..BATCH {
-            match self.one_outward(datagrams, ends)? {
-                Step::Moved => {}
-                Step::Nothing => return Ok(false),
-                // The host's network is slower than the agent: wait, as the agent's own
-                // call would have done. What it sends meanwhile queues up before us.
-                Step::NoRoom(datagram) => {
-                    // An error is told at the next datagram.
-                    let _ = self.far.send(&datagram).await;
-                }
-            }
+        let Step { more, left } = self.batch_outward(datagrams, ends)?;
+        // The host's network is slower than the agent: wait, as the agent's own call would
+        // have done. What it sends meanwhile queues up before us.
+        for datagram in left {
+            // An error is told at the next datagram.
+            let _ = self.far.send(&datagram).await;
         }
-        Ok(true)
+        Ok(more)
     }
 
-    fn one_outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<Step> {
-        BUFFER.with_borrow_mut(|buffer| {
-            let length = match receive_now(&self.near, buffer) {
-                Ok((length, _)) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Step::Nothing);
-                }
-                Err(error) => return Err(error),
+    fn batch_outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<Step> {
+        BATCHES.with_borrow_mut(|batch| {
+            let count = match receive_batch(&self.near, batch) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                received => received?,
             };
-            let datagram = &buffer[..length];
-            Ok(match datagrams.send_outward(ends, &self.far, datagram) {
-                Ok(()) => Step::Moved,
-                Err(NoRoom) => Step::NoRoom(datagram.to_vec()),
+            if (1..FEW).contains(&count) {
+                awake::stir();
+            }
+            let mut left = Vec::new();
+            for run in batch.runs() {
+                let room = left.is_empty();
+                if !room || datagrams.run_outward(ends, &self.far, run).is_err() {
+                    left.extend(run.datagrams().map(<[u8]>::to_vec));
+                }
+            }
+            Ok(Step {
+                more: count == BATCH,
+                left,
             })
         })
     }
 
-    /// Moves a batch in, and tells whether there may be more. What cannot be delivered is lost; the client's end shows when it is gone.
+    /// Moves a batch in, and tells whether there may be more. What cannot be delivered is
+    /// lost; the client's end shows when it is gone.
     fn inward(&self, datagrams: &Datagrams, ends: Ends) -> bool {
-        BUFFER.with_borrow_mut(|buffer| {
-            for _ in 0..BATCH {
-                match receive_now(&self.far, buffer) {
-                    // Before it was connected the socket heard anybody.
-                    Ok((_, from)) if from != Some(ends.destination) => {}
-                    Ok((length, _)) => {
-                        self.used.set(Instant::now());
-                        self.answered.set(true);
-                        let _ = send_now(&self.near, &buffer[..length]);
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                    Err(error) => {
-                        datagrams.refuse(ends, 0, told(&self.far, ends, &error));
+        BATCHES.with_borrow_mut(|batch| {
+            let count = match receive_batch(&self.far, batch) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) => {
+                    datagrams.refuse(ends, 0, told(&self.far, ends, &error));
+                    return true;
+                }
+            };
+            if count < FEW {
+                awake::stir();
+            }
+            // Before it was connected the socket heard anybody.
+            batch.keep_from(ends.destination);
+            for run in batch.runs() {
+                self.used.set(Instant::now());
+                self.answered.set(true);
+                if run.send(&self.near).is_err() {
+                    for datagram in run.datagrams() {
+                        let _ = send_now(&self.near, datagram);
                     }
                 }
             }
-            true
+            count == BATCH
         })
     }
 }
@@ -403,6 +444,27 @@ fn strangers(near: &UdpSocket, client: SocketAddr) -> Vec<(SocketAddr, Vec<u8>)>
 pub(crate) fn send_now(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     rustix::net::send(socket, datagram, SendFlags::empty())?;
     Ok(())
+}
+
+/// What is queued at a socket, or an error that an ICMP message brought.
+fn receive_batch(socket: &UdpSocket, batch: &mut Batch) -> io::Result<usize> {
+    let mut got = Err(io::ErrorKind::WouldBlock.into());
+    // One kind of readiness at a time: asked for both, tokio finds neither.
+    for interest in [Interest::READABLE, Interest::ERROR] {
+        let _ = socket.try_io(interest, || {
+            got = batch.receive(socket);
+            // Less than a batch was all there was: the next wait is for the next datagram,
+            // without another look to find that out.
+            match got {
+                Ok(BATCH) => Ok(()),
+                _ => Err(io::ErrorKind::WouldBlock.into()),
+            }
+        });
+        if !matches!(&got, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            break;
+        }
+    }
+    got
 }
 
 /// A datagram, or an error that an ICMP message brought, if one is there.

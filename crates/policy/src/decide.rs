@@ -7,62 +7,38 @@
 //! 1. Can nothing inside reach the destination, whatever the network? Deny.
 //!    (Loopback, multicast, broadcast: dialled from outside the jail they would
 //!    be the *host's*.)
-//! 2. Does a user's rule cover the flow? Allow. Sensitive destinations ask for
-//!    a rule that means them ([`Restriction`]): a metadata service or the host
-//!    itself is never covered by a network that happens to hold it.
-//! 3. Is the destination sensitive, or the internet off? Deny.
-//! 4. Is it on the internet: a global address, which the host reaches through
-//!    its default route? Allow, else deny.
+//! 2. Does a user's rule for addresses cover the flow? Allow. Sensitive
+//!    destinations ask for a rule that means them ([`Restriction`]): a metadata
+//!    service or the host itself is never covered by a network that happens to
+//!    hold it.
+//! 3. Is the destination sensitive? Deny.
+//! 4. Is it not on the internet: no global address, or not one that the host
+//!    reaches through its default route? Deny, whatever names it has: who owns a
+//!    name can make it point anywhere.
+//! 5. Is the internet open? Allow.
+//! 6. Was the destination given to the program under a name that a rule covers?
+//!    Allow, unless it is QUIC, in which nobody sees whether that name is meant.
 //!
 //! Rules only allow, so their order means nothing and removing one never opens
 //! anything. Every denial that a rule could turn carries the narrowest such rule.
+//!
+//! A flow that was admitted by names alone may show, once it stands, which one it
+//! is for (TLS, HTTP). That claim is judged by [`decide_claim`]: as if the
+//! destination had no other name.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use crate::evidence::{Evidence, Route};
 use crate::flow::Flow;
+use crate::name::{Hostname, NamePattern};
+use crate::policy::Policy;
 use crate::registry::{self, Class, Reach};
 use crate::rule::Rule;
-use crate::verdict::{Reason, Restriction, Verdict};
+use crate::verdict::{Near, Reason, Restriction, Verdict};
 
-/// What the user wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    /// Whether the internet is open. If not, only the rules are.
-    pub internet: bool,
-    pub rules: RuleSet,
-}
-
-/// The user's rules. None allows nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RuleSet {
-    /// In the order in which they were given, which numbers them.
-    rules: Vec<Rule>,
-}
-
-impl RuleSet {
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter()
-    }
-
-    /// The first rule that covers the flow with a prefix of at least `floor` bits.
-    fn find(&self, flow: &Flow, floor: u8) -> Option<(usize, &Rule)> {
-        self.rules
-            .iter()
-            .enumerate()
-            .find(|(_, rule)| rule.network().prefix_len() >= floor && rule.covers(flow))
-    }
-}
-
-impl FromIterator<Rule> for RuleSet {
-    fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
-        Self {
-            rules: rules.into_iter().collect(),
-        }
-    }
-}
-
-pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence) -> Verdict {
+/// May this flow pass?
+pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     let destination = flow.destination();
     let class = registry::classify(destination);
     if let Class::Special(special) = class
@@ -76,44 +52,157 @@ pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence) -> Verdict {
 
     let restriction = restriction(destination, class, evidence);
     let floor = restriction.map_or(0, |restriction| restriction.floor(destination));
-    if let Some((index, rule)) = policy.rules.find(flow, floor) {
+    // The most specific rule: if this one is too wide, all are.
+    let covering = policy.rules.for_address(flow);
+    if let Some((index, rule)) = covering
+        && rule
+            .network()
+            .is_some_and(|network| network.prefix_len() >= floor)
+    {
         return Verdict::new(Reason::Rule {
             destination,
             index,
             rule: rule.clone(),
         });
     }
-
-    let denial = if let Some(restriction) = restriction {
-        let too_wide = policy.rules.find(flow, 0);
-        Reason::Restricted {
+    if let Some(restriction) = restriction {
+        let denial = Reason::Restricted {
             destination,
             restriction,
-            too_wide: too_wide.map(|(_, rule)| rule.clone()),
-        }
-    } else if !policy.internet {
-        Reason::NotListed { flow: *flow }
-    } else if let Class::Special(special) = class {
-        Reason::Special {
+            too_wide: covering.map(|(_, rule)| rule.clone()),
+        };
+        return Verdict::with_fix(denial, Rule::exactly(flow));
+    }
+
+    match (class, evidence.route) {
+        (Class::Special(special), _) => inward(policy, flow, evidence, Near::Special(special)),
+        (_, Route::Specific(network)) => inward(policy, flow, evidence, Near::Known(network)),
+        (_, Route::Default) if policy.internet => Verdict::new(Reason::Internet { destination }),
+        (_, Route::Default) => by_name(policy, flow, evidence),
+        // `Local` was a restriction, above; without one it is as good as none.
+        (_, Route::Local | Route::None) => nowhere(policy, flow, evidence),
+    }
+}
+
+/// May this flow pass, now that the program says which name it is for?
+///
+/// Never more than without the claim. A name that the destination was not given
+/// for counts as none.
+pub fn decide_claim(
+    policy: &Policy,
+    flow: &Flow,
+    evidence: &Evidence<'_>,
+    claimed: &Hostname,
+) -> Verdict {
+    let named = evidence.names.iter().position(|name| name == claimed);
+    let names = match named {
+        Some(_) => std::slice::from_ref(claimed),
+        None => &[],
+    };
+    let verdict = decide(policy, flow, &Evidence { names, ..*evidence });
+    // That no rule covers it is not the point then, and no rule would help.
+    if named.is_none() && matches!(verdict.reason(), Reason::NotListed { .. }) {
+        return Verdict::new(Reason::OtherName {
+            destination: flow.destination(),
+            claimed: claimed.clone(),
+        });
+    }
+    verdict
+}
+
+/// On the internet, which is not open.
+fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
+    let destination = flow.destination();
+    let name = evidence.names.iter().find(|name| !name.is_localhost());
+    if flow.is_quic()
+        && let Some(first) = name
+    {
+        return quic(policy, flow, evidence, first);
+    }
+    if let Some((name, index, rule)) = covering_name(policy, flow, evidence) {
+        return Verdict::new(Reason::Name {
             destination,
-            special,
-        }
-    } else {
-        match evidence.route {
-            Route::Default => return Verdict::new(Reason::Internet { destination }),
-            Route::Specific(network) => Reason::Routed {
-                destination,
-                network,
-            },
-            // `Local` was a restriction, above; without one it is as good as none.
-            Route::Local | Route::None => return Verdict::new(Reason::NoRoute { destination }),
-        }
+            name: name.clone(),
+            index,
+            rule: rule.clone(),
+        });
+    }
+    let fix = name.and_then(|name| Rule::of_name(name, Some(flow.protocol()), flow.port()));
+    let denial = not_listed(flow, evidence);
+    Verdict::with_fix(denial, fix.unwrap_or_else(|| Rule::exactly(flow)))
+}
+
+/// A rule that covers the TCP connection instead is all that it takes.
+fn quic(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>, first: &Hostname) -> Verdict {
+    let destination = flow.destination();
+    let tcp = flow.without_quic();
+    if let Some((name, _, _)) = covering_name(policy, &tcp, evidence) {
+        let name = name.clone();
+        return Verdict::new(Reason::Quic { destination, name });
+    }
+    let denial = Reason::Quic {
+        destination,
+        name: first.clone(),
+    };
+    match Rule::of_name(first, Some(tcp.protocol()), tcp.port()) {
+        Some(fix) => Verdict::with_fix(denial, fix),
+        None => Verdict::new(denial),
+    }
+}
+
+/// Not on the internet: names count for nothing there.
+fn inward(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>, near: Near) -> Verdict {
+    let destination = flow.destination();
+    let denial = match covering_name(policy, flow, evidence) {
+        Some((name, index, rule)) => Reason::Inward {
+            destination,
+            near,
+            name: name.clone(),
+            index,
+            rule: rule.clone(),
+        },
+        None if policy.internet => Reason::Near { destination, near },
+        None => not_listed(flow, evidence),
     };
     Verdict::with_fix(denial, Rule::exactly(flow))
 }
 
+/// The host cannot get there either. Where a rule for addresses is all that
+/// counts, one is missing nevertheless.
+fn nowhere(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
+    if policy.internet || covering_name(policy, flow, evidence).is_some() {
+        return Verdict::new(Reason::NoRoute {
+            destination: flow.destination(),
+        });
+    }
+    Verdict::with_fix(not_listed(flow, evidence), Rule::exactly(flow))
+}
+
+fn not_listed(flow: &Flow, evidence: &Evidence<'_>) -> Reason {
+    Reason::NotListed {
+        flow: *flow,
+        name: evidence.names.first().cloned(),
+    }
+}
+
+/// Of the destination's names, the one with the most specific rule.
+fn covering_name<'a>(
+    policy: &'a Policy,
+    flow: &Flow,
+    evidence: &Evidence<'a>,
+) -> Option<(&'a Hostname, usize, &'a Rule)> {
+    let covered = evidence.names.iter().filter_map(|name| {
+        let (index, rule) = policy.rules.for_name(name, flow)?;
+        Some((name, index, rule))
+    });
+    covered.min_by_key(|(_, index, rule)| {
+        let specificity = rule.name().map(NamePattern::specificity);
+        (Reverse(specificity), *index)
+    })
+}
+
 /// Whether a destination needs a rule that means it.
-fn restriction(destination: IpAddr, class: Class, evidence: &Evidence) -> Option<Restriction> {
+fn restriction(destination: IpAddr, class: Class, evidence: &Evidence<'_>) -> Option<Restriction> {
     if let Some(service) = registry::metadata(destination) {
         return Some(Restriction::Metadata { service, via: None });
     }

@@ -2,25 +2,30 @@
 
 use ipnet::IpNet;
 
+use crate::name::Hostname;
+
 /// The host's word on one destination, asked anew for every flow: routes and
 /// addresses come and go while a session runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence {
+pub struct Evidence<'a> {
     /// What the routing table says.
     pub route: Route,
     /// Whether it is one of the host's own addresses.
     pub own: bool,
+    /// The names under which the program inside was given the destination, by the
+    /// jail's DNS, and which still hold. The one to be told of comes first.
+    pub names: &'a [Hostname],
 }
 
-impl Evidence {
+impl Evidence<'_> {
     /// Adds what the host says of an address that the destination carries
     /// inside (see [`Flow::embedded`](crate::Flow::embedded)): the worse of the
-    /// two counts.
+    /// two counts. Names are those of the destination itself.
     ///
     /// That the host has no route to the embedded address says nothing: a host
     /// with IPv6 only reaches it through a translator, which does.
     #[must_use]
-    pub fn also(self, embedded: Evidence) -> Evidence {
+    pub fn also(self, embedded: Evidence<'_>) -> Self {
         let route = match (self.route, embedded.route) {
             (Route::Local, _) | (_, Route::Local) => Route::Local,
             (Route::Default, other @ Route::Specific(_)) => other,
@@ -29,6 +34,7 @@ impl Evidence {
         Evidence {
             route,
             own: self.own || embedded.own,
+            names: self.names,
         }
     }
 }
@@ -101,7 +107,11 @@ mod tests {
     #[test]
     fn the_worse_evidence_counts() {
         let vpn = through("93.0.0.0/8");
-        let of = |route, own| Evidence { route, own };
+        let of = |route, own| Evidence {
+            route,
+            own,
+            names: &[],
+        };
         let open = of(Route::Default, false);
         assert_eq!(open.also(of(vpn, false)), of(vpn, false));
         assert_eq!(open.also(of(Route::Local, true)), of(Route::Local, true));

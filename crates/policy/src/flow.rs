@@ -6,6 +6,9 @@ use std::num::NonZeroU16;
 
 use crate::registry;
 
+/// The UDP port of QUIC, which hides the name that a connection is for.
+pub(crate) const QUIC: NonZeroU16 = NonZeroU16::new(443).unwrap();
+
 /// The protocols that leave the jail at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
@@ -84,6 +87,16 @@ impl Flow {
             Service::Tcp(port) | Service::Udp(port) => Some(port),
             Service::Echo => None,
         }
+    }
+
+    /// Whether nothing in it shows which name it is for.
+    pub(crate) fn is_quic(&self) -> bool {
+        self.service == Service::Udp(QUIC)
+    }
+
+    /// What a program tries when QUIC does not work.
+    pub(crate) fn without_quic(&self) -> Flow {
+        Self::new(self.destination, Service::Tcp(QUIC))
     }
 
     /// The IPv4 addresses that the destination carries inside, if it is one of

@@ -27,13 +27,29 @@
 
 mod decide;
 mod evidence;
+mod explain;
 mod flow;
+mod name;
+mod names;
+mod policy;
 pub mod registry;
+mod report;
 mod rule;
+mod rules;
+mod syntax;
+mod target;
 mod verdict;
 
-pub use decide::{Policy, RuleSet, decide};
+pub use decide::{decide, decide_claim};
 pub use evidence::{Evidence, Route};
+pub use explain::{Answer, Explanation, HostAnswers, Outcome, explain};
 pub use flow::{Flow, Protocol};
-pub use rule::{Ports, Problem, Rule, RuleError};
-pub use verdict::{Decider, Reason, Restriction, Verdict};
+pub use name::{Hostname, NamePattern};
+pub use names::{LONGEST_NOTE, NameReason, NameVerdict, decide_name};
+pub use policy::{Idle, Policy};
+pub use report::{ExplanationReport, VerdictReport};
+pub use rule::{Ports, Rule, Scope};
+pub use rules::RuleSet;
+pub use syntax::{Problem, RuleError};
+pub use target::{Host, Target};
+pub use verdict::{Decider, Near, Reason, Restriction, Verdict};

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use stockade_policy::{Decider, Evidence, Flow, Policy, Route, Verdict, decide};
 
-const OPEN: Evidence = Evidence {
+const OPEN: Evidence<'static> = Evidence {
     route: Route::Default,
     own: false,
+    names: &[],
 };
 
 fn policy(internet: bool, rules: &[&str]) -> Policy {
@@ -28,10 +29,10 @@ fn verdict(internet: bool, rules: &[&str], address: &str) -> Verdict {
     decide(&policy(internet, rules), &tcp(address, 80), &OPEN)
 }
 
-fn through(network: &str) -> Evidence {
+fn through(network: &str) -> Evidence<'static> {
     Evidence {
         route: Route::through(network.parse().unwrap()),
-        own: false,
+        ..OPEN
     }
 }
 
@@ -92,7 +93,7 @@ fn a_public_address_of_a_known_network_is_not_the_internet() {
     let denied = decide(&policy(true, &[]), &flow, &through("93.0.0.0/8"));
     assert_eq!(
         denied.reason().to_string(),
-        "the host reaches 93.0.0.1 through 93.0.0.0/8, not through its default route"
+        "93.0.0.1 is reached through 93.0.0.0/8, not through the host's default route"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://93.0.0.1:80");
     assert!(
@@ -110,7 +111,7 @@ fn a_public_address_of_a_known_network_is_not_the_internet() {
 fn an_address_without_a_route_gets_no_advice() {
     let nowhere = Evidence {
         route: Route::None,
-        own: false,
+        ..OPEN
     };
     let denied = decide(&policy(true, &[]), &tcp("93.0.0.1", 80), &nowhere);
     assert_eq!(
@@ -122,10 +123,14 @@ fn an_address_without_a_route_gets_no_advice() {
 
 #[test]
 fn the_host_itself_needs_a_rule_of_exactly_its_address() {
-    let own = |route| Evidence { route, own: true };
+    let own = |route| Evidence {
+        route,
+        own: true,
+        ..OPEN
+    };
     let local = Evidence {
         route: Route::Local,
-        own: false,
+        ..OPEN
     };
     for (address, wide) in [
         ("192.168.1.10", "192.168.1.0/24"),

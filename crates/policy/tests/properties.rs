@@ -119,14 +119,18 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn any_evidence() -> impl Strategy<Value = Evidence> {
+fn any_evidence() -> impl Strategy<Value = Evidence<'static>> {
     let route = prop_oneof![
         3 => Just(Route::Default),
         1 => Just(Route::Specific("93.0.0.0/8".parse().unwrap())),
         1 => Just(Route::Local),
         1 => Just(Route::None),
     ];
-    (route, prop::bool::weighted(0.2)).prop_map(|(route, own)| Evidence { route, own })
+    (route, prop::bool::weighted(0.2)).prop_map(|(route, own)| Evidence {
+        route,
+        own,
+        names: &[],
+    })
 }
 
 fn with_rules(policy: &Policy, rules: impl IntoIterator<Item = Rule>) -> Policy {

@@ -4,6 +4,7 @@
     reason = "this crate exists to hold every unsafe block of the project"
 )]
 
+pub mod batch;
 pub mod confine;
 pub mod mount;
 pub mod namespace;

@@ -236,7 +236,7 @@ fn transparent(family: Family, kind: Type, protocol: Protocol) -> io::Result<Soc
     Ok(socket)
 }
 
-fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+pub(crate) fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(address) = address.as_sockaddr_in() {
         return Some(SocketAddr::V4((*address).into()));
     }

@@ -4,7 +4,7 @@
 //! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
 //! what the terminal, the shell or another process wanted of it.
 
-use std::{ffi::OsString, io, os::fd::AsFd, process::ExitStatus};
+use std::{ffi::OsString, fmt, io, os::fd::AsFd, process::ExitStatus};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -36,6 +36,16 @@ pub struct Running {
     is_stopped: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    reload: Option<Reload>,
+}
+
+/// What SIGHUP means to a program that has a configuration.
+struct Reload(Box<dyn FnMut() + Send>);
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
 }
 
 /// How far the command has come, as told by the inner stage.
@@ -68,7 +78,14 @@ impl Running {
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
+            reload: None,
         }
+    }
+
+    /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
+    /// terminal has gone away, the command gets the signal.
+    pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
+        self.reload = Some(Reload(Box::new(reload)));
     }
 
     /// Which protections are there: those of the plan, and what is known only now.
@@ -223,6 +240,11 @@ impl Running {
         match (&self.state, signal) {
             (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
+            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+                if let Some(Reload(reload)) = &mut self.reload {
+                    reload();
+                }
+            }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
             (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,

@@ -2,7 +2,8 @@
 //!
 //! Everything that the program inside the jail, or a server outside, can put
 //! on the wire is parsed here and nowhere else. The crate does no I/O and keeps
-//! no state, so each parser is a function that a test or a fuzzer can call.
+//! no state but that of a stream it reads, so each parser is a function that a
+//! test or a fuzzer can call.
 //!
 //! Rules of the room:
 //! - one cursor (`cursor.rs`) does all reading; nothing indexes a slice;
@@ -24,4 +25,6 @@
 
 mod cursor;
 pub mod dns;
+pub mod http;
 pub mod packet;
+pub mod tls;

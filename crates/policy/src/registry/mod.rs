@@ -61,6 +61,12 @@ pub struct Special {
     pub via: Option<Embedding>,
 }
 
+impl Special {
+    pub(crate) fn is_loopback(self) -> bool {
+        self.entry.name == "loopback"
+    }
+}
+
 /// To be read after an address: "192.168.1.5 **is in 192.168.0.0/16 (…)**".
 impl fmt::Display for Special {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

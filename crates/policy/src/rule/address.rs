@@ -1,4 +1,4 @@
-//! Targets: one address or one network, each in its one canonical notation.
+//! Addresses and networks, each in its one canonical notation.
 //!
 //! `inet_aton` and its heirs read `010.1`, `0x7f.1` and `2130706433` as
 //! addresses, each program a little differently: an old way past filters. Here
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::error::{Fault, Part, Problem};
+use crate::syntax::{Fault, Part, Problem};
 
 /// Reads `address` or `address/length`. `enclosed` is the target with its
 /// brackets, if any: what a correction in another notation replaces.
@@ -86,17 +86,30 @@ fn address(part: Part<'_>) -> Result<IpAddr, Fault> {
     if let Ok(address) = part.text.parse::<Ipv4Addr>() {
         return Ok(address.into());
     }
-    if part.text.contains('%') {
-        return Err(part.fault(Problem::Percent));
+    Err(odd_ipv4(part))
+}
+
+/// Whether the text is meant as an address or network, and not as a name.
+pub(crate) fn is_address(text: &str) -> bool {
+    let (address, _) = text.split_once('/').unwrap_or((text, ""));
+    address.contains(':') || ends_in_number(address) || starred(address).is_some()
+}
+
+/// The network that is meant by `10.0.*` or `10.0.*.*`.
+fn starred(text: &str) -> Option<Ipv4Net> {
+    let numbers = text.trim_end_matches(['*', '.']);
+    if !text.ends_with('*') || numbers.is_empty() {
+        return None;
     }
-    if ends_in_number(part.text) {
-        return Err(odd_ipv4(part));
+    let mut octets = [0; 4];
+    let mut length = 0_u8;
+    for (number, octet) in numbers.split('.').zip(octets.iter_mut()) {
+        *octet = number.parse().ok()?;
+        length = length.saturating_add(8);
     }
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
-    if part.text.bytes().all(is_name) && part.text.contains(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(part.fault(Problem::HostName(part.text.to_owned())));
-    }
-    Err(part.fault(Problem::Target(part.text.to_owned())))
+    Ipv4Net::new(octets.into(), length)
+        .ok()
+        .filter(|network| network.prefix_len() < 32)
 }
 
 fn ipv6(part: Part<'_>) -> Result<Ipv6Addr, Fault> {
@@ -112,7 +125,7 @@ fn ipv6(part: Part<'_>) -> Result<Ipv6Addr, Fault> {
 
 /// Whether the text is meant as an IPv4 address: no top-level domain is a
 /// number, so a name cannot end in one (the test of the URL standard).
-fn ends_in_number(text: &str) -> bool {
+pub(crate) fn ends_in_number(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let last = text.rsplit('.').next().unwrap_or_default();
     !last.is_empty()
@@ -131,6 +144,9 @@ fn hexadecimal(number: &str) -> Option<&str> {
 
 /// Says what is odd about an IPv4 address that does not parse.
 fn odd_ipv4(part: Part<'_>) -> Fault {
+    if let Some(network) = starred(part.text) {
+        return part.fault(Problem::StarInAddress).mend(network.to_string());
+    }
     if let Some(text) = part.text.strip_suffix('.') {
         return part.fault(Problem::Ipv4).mend(text);
     }

@@ -1,7 +1,7 @@
 //! Rules, as users write them: `[proto://]target[:ports]`.
 //!
-//! A rule only ever allows. It names addresses, and may narrow to a protocol
-//! and to ports:
+//! A rule only ever allows. It names addresses or host names, and may narrow to
+//! a protocol and to ports:
 //!
 //! | rule | allows |
 //! |---|---|
@@ -9,6 +9,8 @@
 //! | `tcp://10.20.0.0/16:443` | TCP to one port of a network |
 //! | `udp://172.23.1.3:5064-5065` | UDP to a range of ports |
 //! | `[fd00::5]:80,443` | TCP and UDP, not ping, to two ports |
+//! | `api.example.org` | everything but QUIC to a host on the internet |
+//! | `*.example.org:443` | the same for all hosts below a domain, one port |
 //!
 //! There is one way to write each thing, because rules are read by people who
 //! audit them: what other programs would read otherwise, or guess at, is an
@@ -16,31 +18,43 @@
 //! to the same rule.
 
 mod address;
-mod error;
-mod parse;
+pub(crate) mod parse;
 mod ports;
+pub(crate) mod scheme;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
-pub use error::{Problem, RuleError};
+pub(crate) use address::{ends_in_number, is_address};
 pub use ports::Ports;
 
-use crate::flow::{Flow, Protocol};
+use crate::flow::{Flow, Protocol, QUIC};
+use crate::name::{Hostname, NamePattern};
+use crate::syntax::RuleError;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// None: all of them.
     protocol: Option<Protocol>,
-    /// Without host bits; not IPv4-mapped; at least partly within reach.
-    network: IpNet,
-    /// None: all ports, and what has no ports. Never with ICMP.
+    scope: Scope,
+    /// None: all ports, and what has no ports. Never with ICMP, and never only
+    /// that of QUIC for a name and UDP.
     ports: Option<Ports>,
+}
+
+/// The hosts that a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Without host bits; not IPv4-mapped; at least partly within reach.
+    Network(IpNet),
+    /// Hosts on the internet by the names that the program asked for.
+    Name(NamePattern),
 }
 
 impl Rule {
@@ -49,24 +63,60 @@ impl Rule {
     pub(crate) fn exactly(flow: &Flow) -> Rule {
         Rule {
             protocol: Some(flow.protocol()),
-            network: IpNet::from(flow.destination()),
+            scope: Scope::Network(IpNet::from(flow.destination())),
             ports: flow.port().map(Ports::from),
         }
     }
 
-    pub(crate) fn covers(&self, flow: &Flow) -> bool {
-        self.protocol
-            .is_none_or(|protocol| protocol == flow.protocol())
-            && self.network.contains(&flow.destination())
-            && self
-                .ports
-                .as_ref()
-                .is_none_or(|ports| flow.port().is_some_and(|port| ports.contains(port)))
+    /// The narrowest rule for a service of a host by its name; none if a rule
+    /// could not have an effect.
+    pub(crate) fn of_name(
+        name: &Hostname,
+        protocol: Option<Protocol>,
+        port: Option<NonZeroU16>,
+    ) -> Option<Rule> {
+        if protocol == Some(Protocol::Udp) && port.is_some_and(|port| port == QUIC) {
+            return None;
+        }
+        Some(Rule {
+            protocol,
+            scope: Scope::Name(NamePattern::exactly(name)?),
+            ports: port.map(Ports::from),
+        })
     }
 
-    /// The addresses that the rule is about.
-    pub fn network(&self) -> IpNet {
-        self.network
+    /// The same hosts, with another protocol and port.
+    pub(crate) fn with_services(
+        &self,
+        protocol: Option<Protocol>,
+        port: Option<NonZeroU16>,
+    ) -> Rule {
+        Rule {
+            protocol,
+            scope: self.scope.clone(),
+            ports: port.map(Ports::from),
+        }
+    }
+
+    /// The hosts that the rule is about.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The addresses that the rule is about, if it is about addresses.
+    pub fn network(&self) -> Option<IpNet> {
+        match self.scope {
+            Scope::Network(network) => Some(network),
+            Scope::Name(_) => None,
+        }
+    }
+
+    /// The names that the rule is about, if it is about names.
+    pub fn name(&self) -> Option<&NamePattern> {
+        match &self.scope {
+            Scope::Network(_) => None,
+            Scope::Name(pattern) => Some(pattern),
+        }
     }
 
     /// None: all protocols.
@@ -84,7 +134,7 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        parse::rule(text).map_err(|fault| fault.explain(text))
+        parse::rule(text).map_err(|fault| fault.explain(text, parse::rule))
     }
 }
 
@@ -93,27 +143,26 @@ impl fmt::Display for Rule {
         if let Some(protocol) = self.protocol {
             write!(f, "{protocol}://")?;
         }
-        let target = Target(self.network);
-        match (&self.ports, self.network) {
-            (None, _) => write!(f, "{target}"),
-            (Some(ports), IpNet::V4(_)) => write!(f, "{target}:{ports}"),
-            (Some(ports), IpNet::V6(_)) => write!(f, "[{target}]:{ports}"),
+        match (&self.scope, &self.ports) {
+            (scope, None) => write!(f, "{scope}"),
+            (Scope::Network(IpNet::V6(_)), Some(ports)) => write!(f, "[{}]:{ports}", self.scope),
+            (scope, Some(ports)) => write!(f, "{scope}:{ports}"),
         }
     }
 }
 
-/// A network; a single address without its prefix length.
-struct Target(IpNet);
-
-impl fmt::Display for Target {
+/// A single address without its prefix length.
+impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Target(network) = self;
-        if network.prefix_len() != network.max_prefix_len() {
-            return write!(f, "{network}");
-        }
-        match network.addr() {
-            IpAddr::V4(address) => write!(f, "{address}"),
-            IpAddr::V6(address) => write!(f, "{address}"),
+        match self {
+            Scope::Name(pattern) => write!(f, "{pattern}"),
+            Scope::Network(network) if network.prefix_len() != network.max_prefix_len() => {
+                write!(f, "{network}")
+            }
+            Scope::Network(network) => match network.addr() {
+                IpAddr::V4(address) => write!(f, "{address}"),
+                IpAddr::V6(address) => write!(f, "{address}"),
+            },
         }
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::error::{Fault, Part, Problem};
+use crate::syntax::{Fault, Part, Problem};
 
 /// A non-empty set of ports. Cheap to clone, as verdicts carry rules around.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,8 +19,21 @@ impl Ports {
         self.ranges.iter().any(|range| range.contains(&port.get()))
     }
 
+    /// In ascending order, with a gap between any two.
+    pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u16>> {
+        self.ranges.iter().cloned()
+    }
+
+    /// The port, if it is only one.
+    pub(crate) fn single(&self) -> Option<NonZeroU16> {
+        match *self.ranges {
+            [ref range] if range.start() == range.end() => NonZeroU16::new(*range.start()),
+            _ => None,
+        }
+    }
+
     /// Reads `80`, `5064-5065` or a list of both with commas.
-    pub(super) fn parse(text: Part<'_>) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: Part<'_>) -> Result<Self, Fault> {
         let mut ranges = Vec::new();
         for item in text.split(',') {
             ranges.push(range(item)?);
@@ -71,6 +84,9 @@ fn range(item: Part<'_>) -> Result<RangeInclusive<u16>, Fault> {
 fn port(item: Part<'_>) -> Result<u16, Fault> {
     let fault = item.fault(Problem::Port(item.text.to_owned()));
     let digits = item.text.trim_start_matches('0');
+    if let Some((port, _path)) = item.text.split_once('/') {
+        return Err(fault.mend(port));
+    }
     // `parse` alone would take a plus sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(fault);

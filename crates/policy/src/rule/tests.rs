@@ -1,4 +1,6 @@
 use super::*;
+use crate::rules::RuleSet;
+use crate::syntax::Problem;
 
 fn rule(text: &str) -> Rule {
     text.parse()
@@ -33,6 +35,16 @@ fn rules_have_one_canonical_form() {
         ("64:ff9b::/96", "64:ff9b::/96"),
         ("64:ff9b::10.0.0.1", "64:ff9b::a00:1"),
         ("169.254.169.254", "169.254.169.254"),
+        ("api.example.org", "api.example.org"),
+        ("API.Example.ORG:443", "api.example.org:443"),
+        ("tcp://*.example.org:443,80", "tcp://*.example.org:80,443"),
+        ("udp://example.org:443-444", "udp://example.org:443-444"),
+        ("icmp://example.org", "icmp://example.org"),
+        ("_service._tcp.example.org", "_service._tcp.example.org"),
+        ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("1.2.3.4.example.org", "1.2.3.4.example.org"),
+        ("redis:6379", "redis:6379"),
+        ("fd00", "fd00"),
     ] {
         assert_eq!(rule(written).to_string(), canonical);
         assert_eq!(rule(canonical), rule(written));
@@ -44,9 +56,9 @@ fn rules_have_one_canonical_form() {
 fn mistakes_are_named_with_their_correction() {
     for (text, caret, message) in [
         ("", "", "the rule is empty"),
-        ("tcp://", "", "the rule names no target"),
-        (":80", "", "the rule names no target"),
-        ("/8", "", "the rule names no target"),
+        ("tcp://", "", "there is no address and no name"),
+        (":80", "", "there is no address and no name"),
+        ("/8", "", "there is no address and no name"),
         (
             "sctp://10.0.0.1",
             "sctp",
@@ -63,26 +75,62 @@ fn mistakes_are_named_with_their_correction() {
             "`https` is no protocol: there are tcp, udp and icmp; write `tcp://10.0.0.1:443`",
         ),
         (
+            "tpc://10.0.0.1",
+            "tpc",
+            "`tpc` is no protocol: there are tcp, udp and icmp; write `tcp://10.0.0.1`",
+        ),
+        (
+            "https://api.example.org/v1/messages",
+            "https",
+            "`https` is no protocol: there are tcp, udp and icmp; \
+             write `tcp://api.example.org:443`",
+        ),
+        (
             "udp:10.0.0.1",
             "udp",
-            "`udp` is a host name: rules for names are not there yet, an address is needed; \
-             write `udp://10.0.0.1`",
+            "`udp` is a protocol: `://` comes between it and the target; write `udp://10.0.0.1`",
         ),
         (
-            "api.example.org:443",
-            "api.example.org",
-            "`api.example.org` is a host name: rules for names are not there yet, an address is needed",
+            "tcp:/example.org",
+            "tcp",
+            "`tcp` is a protocol: `://` comes between it and the target; write `tcp://example.org`",
         ),
         (
-            "*.example.org",
-            "*.example.org",
-            "`*.example.org` is a host name: rules for names are not there yet, an address is needed",
+            "TCP/[fd00::5]:80",
+            "TCP",
+            "`tcp` is a protocol: `://` comes between it and the target; \
+             write `tcp://[fd00::5]:80`",
         ),
-        ("tcp://*", "*", "`*` is neither an address nor a network"),
+        (
+            "tcp:80",
+            "tcp",
+            "`tcp` is a protocol: `://` comes between it and the target",
+        ),
         (
             "10.0.0.1?",
-            "10.0.0.1?",
-            "`10.0.0.1?` is neither an address nor a network",
+            "?",
+            "`?` cannot be in an address or a host name",
+        ),
+        (
+            "git@forge.example",
+            "git@",
+            "a user name says nothing about where a connection goes; write `forge.example`",
+        ),
+        (
+            "10.20.*",
+            "10.20.*",
+            "a network is written with the length of its prefix, not with `*`; \
+             write `10.20.0.0/16`",
+        ),
+        (
+            "10.0.0.1:443/tcp",
+            "443/tcp",
+            "`443/tcp` is no port from 1 to 65535; write `10.0.0.1:443`",
+        ),
+        (
+            "example.org:80:90",
+            "80:90",
+            "`80:90` is no port from 1 to 65535",
         ),
         (
             "10.1.2.3/8",
@@ -194,7 +242,11 @@ fn addresses_in_other_notations_are_refused() {
         ("[::ffff:10.0.0.1]:80", Problem::Mapped, Some("10.0.0.1:80")),
         ("::ffff:10.0.0.0/104", Problem::Mapped, Some("10.0.0.0/8")),
         ("::ffff:0:0/96", Problem::Mapped, Some("0.0.0.0/0")),
-        ("[10.0.0.1]:80", Problem::BracketedIpv4, Some("10.0.0.1:80")),
+        (
+            "[10.0.0.1]:80",
+            Problem::NeedlessBrackets,
+            Some("10.0.0.1:80"),
+        ),
         ("[fd00::]/64:80", Problem::Brackets, Some("[fd00::/64]:80")),
         (
             "fd00::1/64:80",
@@ -238,7 +290,6 @@ fn characters_that_deceive_are_refused() {
         ("１０．０．０．１", '１', Some("10.0.0.1")),
         ("10.0.0.\u{661}", '\u{661}', Some("10.0.0.1")),
         (" ０10.0.0.1", ' ', Some("10.0.0.1")),
-        ("bücher.example", 'ü', None),
         ("10\u{3002}0.0.1", '\u{3002}', None),
     ] {
         let error = refused(text);
@@ -280,8 +331,162 @@ fn what_no_jail_can_reach_is_no_rule() {
     assert_eq!(
         refused("tcp://127.0.0.1:5432").to_string(),
         "no rule can allow this: 127.0.0.1 is in 127.0.0.0/8 (loopback, RFC 1122), \
-         which nothing inside can reach"
+         which nothing inside can reach; `host_ports` opens single ports of the host's loopback"
     );
+}
+
+/// Each line: the rule, the bytes under the caret, the whole message.
+#[test]
+fn mistakes_in_names_are_named_with_their_correction() {
+    let long_label = format!("{}.example", "a".repeat(64));
+    let long_name = format!("{}example", "a.".repeat(124));
+    for (text, caret, message) in [
+        (
+            "example.org.",
+            ".",
+            "a dot at the end is left out: every host name is a full one; write `example.org`",
+        ),
+        (
+            "tcp://*.Example.org.:443",
+            ".",
+            "a dot at the end is left out: every host name is a full one; \
+             write `tcp://*.Example.org:443`",
+        ),
+        (
+            "a..example.org",
+            "",
+            "a host name has no empty parts between its dots; write `a.example.org`",
+        ),
+        (
+            ".example.org",
+            "",
+            "a host name has no empty parts between its dots; write `*.example.org`",
+        ),
+        (
+            "example.org/24",
+            "/24",
+            "a host name has neither a prefix length nor a path; write `example.org`",
+        ),
+        (
+            "[example.org]:443",
+            "[example.org]",
+            "brackets are for IPv6 addresses; write `example.org:443`",
+        ),
+        (
+            "exa%00mple.org",
+            "%",
+            "percent escapes are not decoded in rules",
+        ),
+        (
+            "exa$mple.org",
+            "$",
+            "`$` cannot be in an address or a host name",
+        ),
+        (
+            "-a.example.org",
+            "-a",
+            "`-a` begins or ends with a hyphen, which no part of a host name does",
+        ),
+        (
+            "bücher.example",
+            "ü",
+            "ü (U+00FC) is not ASCII: write the name in its ASCII form, with `xn--`",
+        ),
+        (
+            &long_label,
+            &long_label[..64],
+            "a part of a host name has at most 63 characters, this one has 64",
+        ),
+        (
+            &long_name,
+            &long_name,
+            "a host name has at most 253 characters, this one has 255",
+        ),
+        (
+            "*",
+            "*",
+            "`*` alone is every name: that is what `internet = true` is for",
+        ),
+        (
+            "*x.com",
+            "*x.com",
+            "`*` stands for all subdomains, at the start and before a dot, as in `*.example.org`; \
+             write `*.x.com`",
+        ),
+        (
+            "a.*.example.com:443",
+            "a.*.example.com",
+            "`*` stands for all subdomains, at the start and before a dot, as in `*.example.org`; \
+             write `*.example.com:443`",
+        ),
+        (
+            "a.*.com",
+            "a.*.com",
+            "`*` stands for all subdomains, at the start and before a dot, as in `*.example.org`",
+        ),
+        (
+            "*.*.example.com",
+            "*.*.example.com",
+            "`*` stands for all subdomains, at the start and before a dot, as in `*.example.org`; \
+             write `*.example.com`",
+        ),
+        (
+            "*.co.uk",
+            "*.co.uk",
+            "`*.co.uk` is too wide: anybody can have a name below `co.uk`, which is a public \
+             suffix; name whose, as in `*.example.co.uk`",
+        ),
+        (
+            "localhost:5432",
+            "localhost",
+            "`localhost` is the jail's own loopback; a port of the host's loopback is opened \
+             by `host_ports`",
+        ),
+        (
+            "udp://example.org:443",
+            "udp://example.org:443",
+            "UDP port 443 is QUIC, which hides the name it is for: a rule for a name cannot open \
+             it, and programs fall back to TCP; write `tcp://example.org:443`",
+        ),
+    ] {
+        let error = refused(text);
+        assert_eq!(
+            (&text[error.span()], error.to_string().as_str()),
+            (caret, message)
+        );
+    }
+}
+
+#[test]
+fn wildcards_over_public_suffixes_are_refused_and_others_are_not() {
+    for text in [
+        "*.com",
+        "*.uk",
+        "*.co.uk",
+        "*.GitHub.io",
+        "tcp://*.github.io:443",
+        "*.ck",
+        "*.anything.ck",
+        "*.xn--p1ai",
+    ] {
+        let error = refused(text);
+        assert!(
+            matches!(error.problem(), Problem::PublicSuffix(_)),
+            "{text}: {error}"
+        );
+    }
+    for text in [
+        "*.lan",
+        "*.corp",
+        "*.internal",
+        "*.example.com",
+        "*.example.co.uk",
+        "*.user.github.io",
+        "com",
+        "github.io",
+    ] {
+        assert_eq!(rule(text).to_string(), text);
+    }
 }
 
 #[test]
@@ -289,6 +494,15 @@ fn a_rule_covers_what_it_says_and_no_more() {
     let tcp = |text: &str| Flow::tcp(text.parse().unwrap()).unwrap();
     let udp = |text: &str| Flow::udp(text.parse().unwrap()).unwrap();
     let echo = |text: &str| Flow::echo(text.parse().unwrap());
+
+    /// Whether the rule alone covers a flow.
+    struct Alone(RuleSet);
+    impl Alone {
+        fn covers(&self, flow: &Flow) -> bool {
+            self.0.for_address(flow).is_some()
+        }
+    }
+    let rule = |text: &str| Alone([rule(text)].into_iter().collect());
 
     let all = rule("10.0.0.0/8");
     assert!(all.covers(&tcp("10.1.2.3:1")));

@@ -31,6 +31,12 @@ pub struct ExtendedError {
 }
 
 impl ExtendedError {
+    /// On a list of the operator's.
+    pub const BLOCKED: u16 = 15;
+    /// On a list that somebody else imposed on the operator.
+    pub const CENSORED: u16 = 16;
+    /// On a list that the client asked for.
+    pub const FILTERED: u16 = 17;
     /// Refused by an administrator's policy.
     pub const PROHIBITED: u16 = 18;
     /// No upstream resolver could be reached.
@@ -88,7 +94,7 @@ pub fn is_failure(message: &[u8]) -> bool {
         .is_ok_and(|header| failures.contains(&(header.flags & 0x000f)))
 }
 
-fn response_header(asked: &Header, rcode: Rcode) -> Header {
+pub(super) fn response_header(asked: &Header, rcode: Rcode) -> Header {
     Header {
         id: asked.id,
         flags: QR | (asked.flags & (OPCODE | RD | CD)) | RA | rcode as u16,
@@ -138,16 +144,21 @@ impl Query {
     /// its text is cut to what fits a plain datagram.
     #[must_use]
     pub fn error(&self, rcode: Rcode, extended: Option<&ExtendedError>) -> Vec<u8> {
-        let header = response_header(&self.header, rcode);
-        let Some(edns) = self.edns else {
-            return self.empty(header, &[]);
-        };
         let options = extended.map_or(Vec::new(), |error| {
             // Header, question, OPT without options, then this option's head.
             let used = self.question_wire.len().saturating_add(12 + 11 + 6);
             let room = PLAIN_LIMIT.saturating_sub(used);
             extended_error_option(error, room)
         });
+        let opt = self.our_opt(&options);
+        self.empty(response_header(&self.header, rcode), &opt)
+    }
+
+    /// Our own OPT record with these options, for a client that sent one.
+    pub(super) fn our_opt(&self, options: &[u8]) -> Vec<u8> {
+        let Some(edns) = self.edns else {
+            return Vec::new();
+        };
         let mut opt = vec![0];
         opt.extend(Type::OPT.0.to_be_bytes());
         opt.extend(OUR_PAYLOAD.to_be_bytes());
@@ -155,7 +166,7 @@ impl Query {
         opt.extend(if edns.dnssec_ok { DO } else { 0 }.to_be_bytes());
         opt.extend(length_field(options.len()));
         opt.extend(options);
-        self.empty(header, &opt)
+        opt
     }
 
     /// `response`, or if it is longer than `limit`, the message that tells the
@@ -213,7 +224,7 @@ fn extended_error_option(error: &ExtendedError, room: usize) -> Vec<u8> {
     option
 }
 
-/// Everything measured here is under 512 bytes.
-fn length_field(length: usize) -> [u8; 2] {
+/// Everything measured is under 2^16 bytes.
+pub(super) fn length_field(length: usize) -> [u8; 2] {
     u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()
 }

@@ -8,6 +8,8 @@ pub(super) const OPCODE: u16 = 0x7800;
 pub(super) const TC: u16 = 0x0200;
 pub(super) const RD: u16 = 0x0100;
 pub(super) const RA: u16 = 0x0080;
+/// The sender has verified what it says.
+pub(super) const AD: u16 = 0x0020;
 pub(super) const CD: u16 = 0x0010;
 /// In the flags of an OPT record: DNSSEC records are welcome.
 pub(super) const DO: u16 = 0x8000;
@@ -148,41 +150,56 @@ impl<'a> Opening<'a> {
 pub(super) struct Record<'a> {
     wire: &'a [u8],
     pub(super) rtype: Type,
-    class: u16,
+    pub(super) class: Class,
     ttl: u32,
     /// Where in the message the time to live stands.
     pub(super) ttl_at: usize,
     data: &'a [u8],
+    /// At the name of the record, and at its data: names in both may be compressed.
+    pub(super) owner_at: Cursor<'a>,
+    pub(super) data_at: Cursor<'a>,
 }
 
 impl<'a> Record<'a> {
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
-        let start = cursor.position();
+        let owner_at = *cursor;
         Name::skip(cursor)?;
         let rtype = Type(cursor.u16()?);
-        let class = cursor.u16()?;
+        let class = Class(cursor.u16()?);
         let ttl_at = cursor.position();
         let ttl = cursor.u32()?;
         let length = cursor.u16()?;
+        let data_at = *cursor;
         let data = cursor.take(usize::from(length))?;
         Ok(Self {
-            wire: cursor.since(start),
+            wire: cursor.since(owner_at.position()),
             rtype,
             class,
             ttl,
             ttl_at,
             data,
+            owner_at,
+            data_at,
         })
     }
 
-    /// For how long it may be kept. An SOA record ends with how long a "no" of its zone
-    /// may be (RFC 2308). A number with the top bit set means zero (RFC 2181 §8).
-    pub(super) fn lifetime(&self) -> u32 {
-        let ttl = if self.ttl > i32::MAX.unsigned_abs() {
+    pub(super) fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// A number with the top bit set means zero (RFC 2181 §8).
+    pub(super) fn ttl(&self) -> u32 {
+        if self.ttl > i32::MAX.unsigned_abs() {
             0
         } else {
             self.ttl
-        };
+        }
+    }
+
+    /// For how long it may be kept. An SOA record ends with how long a "no" of its zone
+    /// may be (RFC 2308).
+    pub(super) fn lifetime(&self) -> u32 {
+        let ttl = self.ttl();
         match (self.rtype, self.data.last_chunk()) {
             (Type::SOA, Some(minimum)) => ttl.min(u32::from_be_bytes(*minimum)),
             _ => ttl,
@@ -198,7 +215,7 @@ impl<'a> Record<'a> {
         let [_, _, high, low] = self.ttl.to_be_bytes();
         Ok(Opt {
             wire: self.wire,
-            payload: self.class,
+            payload: self.class.0,
             flags: u16::from_be_bytes([high, low]),
         })
     }

@@ -15,14 +15,22 @@
 //! - [`Query::accept`] checks that an answer is to that question, and dresses it
 //!   for the client. Anything else is a [`Mismatch`]: to be dropped while the
 //!   real answer may still come, as RFC 5452 §9.1 asks.
-//! - [`Query::error`] answers in the gate's own name, [`Query::fit`] makes an
-//!   answer fit a datagram.
+//! - [`Query::error`] and [`Query::answer`] answer in the gate's own name,
+//!   [`Query::fit`] makes an answer fit a datagram.
+//!
+//! Where names are enforced, an answer is opened as well: [`Answer`] knows which
+//! addresses belong to the question, and writes anew what the client may see.
 
 mod age;
 mod answer;
+mod data;
+mod filter;
 mod message;
 mod name;
+mod opened;
+mod own;
 mod query;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +38,12 @@ use std::fmt;
 
 pub use age::Aging;
 pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_failure, is_truncated};
-pub use name::Name;
+pub use data::Data;
+pub use name::{Below, Name};
+pub use opened::{Answer, Resource};
+pub use own::Own;
 pub use query::Query;
+pub use service::Service;
 
 use crate::cursor::Short;
 
@@ -54,6 +66,10 @@ pub enum Malformed {
     AnswersInQuery,
     #[error("an EDNS record is repeated or out of place")]
     Edns,
+    #[error("a record of type {0} does not hold what its type has")]
+    Data(Type),
+    #[error("the message has more records than are looked at, or is too long without compression")]
+    TooLong,
 }
 
 impl From<Short> for Malformed {
@@ -76,6 +92,7 @@ impl Type {
     pub const TXT: Type = Type(16);
     pub const AAAA: Type = Type(28);
     pub const SRV: Type = Type(33);
+    pub const DNAME: Type = Type(39);
     pub const OPT: Type = Type(41);
     pub const SVCB: Type = Type(64);
     pub const HTTPS: Type = Type(65);
@@ -94,6 +111,7 @@ impl fmt::Display for Type {
             Type::TXT => "TXT",
             Type::AAAA => "AAAA",
             Type::SRV => "SRV",
+            Type::DNAME => "DNAME",
             Type::OPT => "OPT",
             Type::SVCB => "SVCB",
             Type::HTTPS => "HTTPS",
@@ -109,4 +127,5 @@ pub struct Class(pub u16);
 
 impl Class {
     pub const IN: Class = Class(1);
+    pub const ANY: Class = Class(255);
 }

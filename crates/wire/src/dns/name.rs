@@ -1,10 +1,12 @@
 //! Domain names: read from the wire, compared and shown in one form.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Malformed;
 use crate::cursor::Cursor;
 
+const MAX_LABEL: usize = 63;
 /// RFC 1035 §2.3.4: lengths included, the closing root label too.
 const MAX_WIRE_LENGTH: usize = 255;
 /// The longest name has 127 labels, and compression gains nothing from a pointer
@@ -42,6 +44,84 @@ impl Name {
         walk(cursor, |_| ())
     }
 
+    /// Reads a name as it was written, without compression.
+    pub(super) fn expand(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, Malformed> {
+        let mut labels = Vec::new();
+        walk(cursor, |label| labels.extend_from_slice(label))?;
+        labels.push(0);
+        Ok(labels)
+    }
+
+    /// The name that `text` is a plain host name of, or nothing. A dot at its end
+    /// changes nothing.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut labels = Vec::new();
+        for label in text.strip_suffix('.').unwrap_or(text).split('.') {
+            let length = u8::try_from(label.len()).ok()?;
+            if label.is_empty() || label.len() > MAX_LABEL || !label.bytes().all(is_plain) {
+                return None;
+            }
+            labels.push(length);
+            labels.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+        }
+        (labels.len() < MAX_WIRE_LENGTH).then(|| Self {
+            labels: labels.into(),
+        })
+    }
+
+    /// The name as text in lower case, without a dot at the end. Nothing if a byte
+    /// is no letter, digit, hyphen or underscore: what looks like text might then
+    /// mean something else to another reader. Nothing for the root either.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let plain = self.labels().flatten().copied().all(is_plain);
+        (plain && !self.is_root()).then(|| self.to_string())
+    }
+
+    /// Wire form, without compression.
+    pub(super) fn wire(&self) -> impl Iterator<Item = u8> {
+        self.labels.iter().copied().chain([0])
+    }
+
+    /// What stands in front of `suffix`, if the name ends with that.
+    #[must_use]
+    pub fn below(&self, suffix: &Name) -> Option<Below> {
+        let mut below = Below::default();
+        let mut cursor = Cursor::new(&self.labels);
+        while cursor.rest() != &*suffix.labels {
+            let length = usize::from(cursor.u8().ok()?);
+            cursor.take(length).ok()?;
+            below.labels = below.labels.saturating_add(1);
+            below.longest = below.longest.max(length);
+            below.length = below.length.saturating_add(length);
+        }
+        Some(below)
+    }
+
+    /// The address that the name stands for in the other direction (RFC 1035
+    /// §3.5, RFC 3596 §2.5).
+    #[must_use]
+    pub fn reversed_address(&self) -> Option<IpAddr> {
+        let text = self.text()?;
+        if let Some(octets) = text.strip_suffix(".in-addr.arpa") {
+            let address: Ipv4Addr = octets.parse().ok()?;
+            let [a, b, c, d] = address.octets();
+            return Some(Ipv4Addr::new(d, c, b, a).into());
+        }
+        let nibbles = text.strip_suffix(".ip6.arpa")?;
+        let mut bits = 0_u128;
+        let mut count = 0_u32;
+        for nibble in nibbles.rsplit('.') {
+            if nibble.len() != 1 || count == 32 {
+                return None;
+            }
+            bits = bits << 4 | u128::from(u8::from_str_radix(nibble, 16).ok()?);
+            count = count.saturating_add(1);
+        }
+        (count == 32).then(|| Ipv6Addr::from_bits(bits).into())
+    }
+
     pub(super) fn is_root(&self) -> bool {
         self.labels.is_empty()
     }
@@ -54,6 +134,21 @@ impl Name {
             cursor.take(usize::from(length)).ok()
         })
     }
+}
+
+/// How much a name says below a name that is known, which is how much a query
+/// can carry to the servers of that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Below {
+    pub labels: usize,
+    /// The length of the longest label.
+    pub longest: usize,
+    /// The lengths of all labels, together.
+    pub length: usize,
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_".contains(&byte)
 }
 
 /// Calls `each` with every label of the name, its length byte in front.

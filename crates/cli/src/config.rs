@@ -1,0 +1,184 @@
+//! `stockade config`: what is in force, whether it is right, and what there is.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use stockade_config::{
+    Diagnostics, Key, Kind, LayerKind, Loaded, Loader, Origin, SECTIONS, Shown, WorkspaceFile,
+    check_file, schema, shown,
+};
+
+use crate::{args, exit, here};
+
+pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
+    match command {
+        args::Config::Show { json, profile } => {
+            let mut loader = here::loader_here()?;
+            loader.choice = here::choice(profile.as_deref(), None);
+            let loaded = loader.load()?;
+            if *json {
+                println!("{:#}", as_json(&loader, &loaded));
+            } else {
+                print!("{}", as_text(&loaded));
+            }
+        }
+        args::Config::Check { file } => {
+            let loader = here::loader_here()?;
+            let outcome = match file {
+                Some(file) => check_file(file, &loader.places),
+                None => check_all(&loader),
+            };
+            if let Err(problems) = outcome {
+                eprint!("{}", problems.render(exit::colours()));
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        args::Config::Schema => println!("{:#}", schema()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that a launch here would read, and the workspace's file though it is not
+/// trusted yet.
+fn check_all(loader: &Loader) -> Result<(), Diagnostics> {
+    let loaded = loader.load()?;
+    match loaded.workspace_file {
+        WorkspaceFile::Untrusted | WorkspaceFile::Changed => {
+            check_file(&loader.places.workspace_file(), &loader.places)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// TOML, with the origin of each value beside it.
+fn as_text(loaded: &Loaded) -> String {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for (kind, path) in &loaded.files {
+        lines.push((
+            format!("# {}: {}", word(*kind), shown(&path.to_string_lossy())),
+            String::new(),
+        ));
+    }
+    if let Some(notice) = loaded.workspace_file.notice() {
+        lines.push((format!("# {notice}"), String::new()));
+    }
+    if let Some(profile) = &loaded.effective.profile {
+        lines.push((format!("# profile: {}", shown(profile)), String::new()));
+    }
+    for (section, _) in SECTIONS {
+        lines.push((String::new(), String::new()));
+        lines.push((format!("[{section}]"), String::new()));
+        for key in Key::in_section(section) {
+            lines.extend(of_key(key, &loaded.effective.shown(key)));
+        }
+    }
+    let widest = lines.iter().filter(|(_, origin)| !origin.is_empty());
+    let column = widest
+        .map(|(text, _)| text.chars().count())
+        .filter(|width| *width <= 48)
+        .max();
+    let column = column.unwrap_or_default();
+    lines
+        .into_iter()
+        .map(|(text, origin)| match origin.as_str() {
+            "" => format!("{text}\n"),
+            origin => format!("{text:column$}  # {origin}\n"),
+        })
+        .skip_while(|line| line == "\n")
+        .collect()
+}
+
+fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
+    let name = key.name();
+    let built_in = || Origin::BuiltIn.to_string();
+    let entry = |shown: &Shown| {
+        let text = match &shown.name {
+            Some(name) => format!("set.{name} = {}", shown.literal()),
+            None => format!("    {},", shown.literal()),
+        };
+        (text, shown.origin.to_string())
+    };
+    match (key.spec().kind, values) {
+        (Kind::List(_), []) => vec![(format!("{name} = []"), built_in())],
+        (Kind::List(_), entries) => {
+            let start = (format!("{name} = ["), String::new());
+            let end = ("]".to_owned(), String::new());
+            std::iter::once(start)
+                .chain(entries.iter().map(entry))
+                .chain([end])
+                .collect()
+        }
+        (Kind::Variables, []) => vec![(format!("{name} = {{}}"), built_in())],
+        (Kind::Variables, entries) => entries.iter().map(entry).collect(),
+        (_, []) => vec![(format!("# {name}"), "not set".to_owned())],
+        (_, [one, ..]) => vec![(
+            format!("{name} = {}", one.literal()),
+            one.origin.to_string(),
+        )],
+    }
+}
+
+fn as_json(loader: &Loader, loaded: &Loaded) -> Value {
+    let values: serde_json::Map<String, Value> = Key::ALL
+        .into_iter()
+        .map(|key| {
+            (
+                key.to_string(),
+                key_as_json(key, &loaded.effective.shown(key)),
+            )
+        })
+        .collect();
+    let file = |(kind, path): &(LayerKind, std::path::PathBuf)| json!({ "layer": word(*kind), "path": path.to_string_lossy() });
+    json!({
+        "version": 1,
+        "workspace": loader.places.workspace.to_string_lossy(),
+        "profile": loaded.effective.profile,
+        "files": loaded.files.iter().map(file).collect::<Vec<_>>(),
+        "workspace_file": state(&loaded.workspace_file),
+        "values": values,
+        "sha256": loaded.effective.hash(),
+    })
+}
+
+/// A scalar is an object with its value, or null; a list and a table are arrays of such.
+fn key_as_json(key: Key, values: &[Shown]) -> Value {
+    let one = |shown: &Shown| {
+        let mut object = json!({ "value": shown.value, "origin": shown.origin.to_string() });
+        if let Some(name) = &shown.name {
+            object["name"] = json!(name);
+        }
+        if let Some((path, line)) = shown.origin.file_line() {
+            object["file"] = json!(path.to_string_lossy());
+            object["line"] = json!(line);
+        }
+        object
+    };
+    match key.spec().kind {
+        Kind::List(_) | Kind::Variables => values.iter().map(one).collect(),
+        _ => values.first().map_or(Value::Null, one),
+    }
+}
+
+fn word(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::BuiltIn => "built-in",
+        LayerKind::System => "system",
+        LayerKind::User => "user",
+        LayerKind::Workspace => "workspace",
+        LayerKind::Project => "project",
+        LayerKind::Environment => "environment",
+        LayerKind::Flags => "flags",
+    }
+}
+
+fn state(file: &WorkspaceFile) -> &'static str {
+    match file {
+        WorkspaceFile::Absent => "absent",
+        WorkspaceFile::Trusted => "trusted",
+        WorkspaceFile::Untrusted => "untrusted",
+        WorkspaceFile::Changed => "changed",
+        WorkspaceFile::Gone => "gone",
+        WorkspaceFile::Unusable(_) => "unusable",
+    }
+}

@@ -1,0 +1,42 @@
+//! Whose configuration, and of which workspace.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use stockade_config::{Choice, Loader, Place, Places, Source, SourceKind};
+
+/// A loader for the caller: this environment, this home, this workspace.
+pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
+    let places = Places::new(home, workspace, |name| env::var_os(name));
+    let mut loader = Loader::new(places);
+    loader.environment = env::vars_os().collect();
+    loader
+}
+
+/// The same for commands that run nothing.
+pub(crate) fn loader_here() -> Result<Loader> {
+    let home = env::var_os("HOME")
+        .map(PathBuf::from)
+        .context("HOME is not set")?;
+    if !home.is_absolute() {
+        bail!("HOME is not an absolute path");
+    }
+    let workspace = fs::canonicalize(".").context("the current directory is gone")?;
+    Ok(loader(&home, &workspace))
+}
+
+/// The profile that was asked for, or else the one of the command's name.
+pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
+    if let Some(name) = profile {
+        let source = Source::new(SourceKind::Flag("--profile".to_owned()), name);
+        return Choice::Named(name.to_owned(), Place::whole(&source));
+    }
+    let name = command.and_then(|command| Path::new(command).file_name());
+    name.and_then(OsStr::to_str)
+        .map_or(Choice::None, |name| Choice::Command(name.to_owned()))
+}

@@ -1,0 +1,98 @@
+//! `stockade init`: a commented file to start from. What is there is never overwritten.
+
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result};
+use stockade_config::{Places, shown, starter};
+
+use crate::{args, exit::Refused, here};
+
+pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
+    let loader = here::loader_here()?;
+    let places = &loader.places;
+    let path = if arguments.workspace_file {
+        let path = places.workspace_file();
+        create(&path, 0o644, &starter(None)).map_err(|error| not_created(&path, &error))?;
+        path
+    } else {
+        if let Some(path) = loader.project_file()? {
+            return Err(exists(&path));
+        }
+        about_workspace(places)?
+    };
+    println!("{}", shown(&path.to_string_lossy()));
+    if arguments.workspace_file {
+        eprintln!("stockade: it counts once it is trusted: stockade trust");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the user's file about this workspace, under a name that is free.
+fn about_workspace(places: &Places) -> Result<PathBuf> {
+    let workspace = places.workspace.to_str();
+    let workspace = workspace.context("the path of the workspace is not UTF-8")?;
+    let directory = places.projects();
+    let name = shown(&directory.to_string_lossy());
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(&directory);
+    made.with_context(|| format!("cannot make {name}"))?;
+    let text = starter(Some(workspace));
+    for number in 1..1000 {
+        let path = directory.join(file_name(&places.workspace, number));
+        match create(&path, 0o600, &text) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(not_created(&path, &error)),
+        }
+    }
+    anyhow::bail!("{name} is full of files of this name")
+}
+
+/// The last part of the path, in plain letters: the file says inside what it is about.
+fn file_name(workspace: &Path, number: u32) -> String {
+    let name = workspace.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = name.chars().map(plain).take(64).collect();
+    let name = name.trim_matches('.');
+    let name = if name.is_empty() { "project" } else { name };
+    match number {
+        1 => format!("{name}.toml"),
+        number => format!("{name}-{number}.toml"),
+    }
+}
+
+fn create(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn not_created(path: &Path, error: &io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        return exists(path);
+    }
+    anyhow::anyhow!("cannot write {}: {error}", shown(&path.to_string_lossy()))
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    Refused {
+        what: format!("{} is there already", shown(&path.to_string_lossy())),
+        fix: "edit it, or take it away first".to_owned(),
+    }
+    .into()
+}

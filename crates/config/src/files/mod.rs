@@ -1,0 +1,7 @@
+//! The files that settings are read from: where they are, and how they are read.
+
+mod places;
+mod read;
+
+pub use places::Places;
+pub(crate) use read::{Guard, WorkspaceText, own_file, resolved, workspace_file};

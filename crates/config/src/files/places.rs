@@ -1,0 +1,109 @@
+//! Where the files are.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{layer::LayerKind, value::Roots};
+
+/// The paths that a configuration depends on.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The administrator's file.
+    pub system: PathBuf,
+    /// The user's directory: `config.toml` and `projects/`.
+    pub user: PathBuf,
+    /// Where trust is recorded.
+    pub trust: PathBuf,
+    pub home: PathBuf,
+    /// Links resolved.
+    pub workspace: PathBuf,
+}
+
+impl Places {
+    /// The usual places, by the rules of XDG. `variable` looks up the environment.
+    pub fn new(home: &Path, workspace: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        // The rules say that a relative path there is to be ignored.
+        let xdg = |name: &str, usual: &str| {
+            let set = variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute());
+            set.unwrap_or_else(|| home.join(usual)).join("stockade")
+        };
+        Self {
+            system: "/etc/stockade/config.toml".into(),
+            user: xdg("XDG_CONFIG_HOME", ".config"),
+            trust: xdg("XDG_STATE_HOME", ".local/state").join("trust"),
+            home: home.to_owned(),
+            workspace: workspace.to_owned(),
+        }
+    }
+
+    #[must_use]
+    pub fn user_file(&self) -> PathBuf {
+        self.user.join("config.toml")
+    }
+
+    #[must_use]
+    pub fn workspace_file(&self) -> PathBuf {
+        self.workspace.join(".stockade.toml")
+    }
+
+    #[must_use]
+    pub fn projects(&self) -> PathBuf {
+        self.user.join("projects")
+    }
+
+    /// The files about projects, in the order of their names.
+    pub(crate) fn project_files(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(self.projects()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    #[must_use]
+    pub fn roots(&self) -> Roots {
+        Roots {
+            home: self.home.clone(),
+            workspace: Some(self.workspace.clone()),
+        }
+    }
+
+    /// What a file that somebody names is, by where it is.
+    #[must_use]
+    pub fn kind_of(&self, path: &Path) -> LayerKind {
+        let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = real(path);
+        if path == real(&self.system) {
+            LayerKind::System
+        } else if path
+            .file_name()
+            .is_some_and(|name| name == ".stockade.toml")
+        {
+            LayerKind::Workspace
+        } else if path
+            .parent()
+            .is_some_and(|parent| parent == real(&self.projects()))
+        {
+            LayerKind::Project
+        } else {
+            LayerKind::User
+        }
+    }
+}

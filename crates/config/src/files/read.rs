@@ -1,0 +1,266 @@
+//! Reading files that decide about the sandbox.
+//!
+//! # Theory of operation
+//! Whoever can write such a file decides what the command inside may do. So a file counts
+//! only if nobody but the user and root can write it, or put another in its place: the
+//! file, and every directory on the way to it, both as it is named and as links resolve.
+//! A sticky directory that all can write (`/tmp`) is no danger: what is in it and belongs
+//! to the user cannot be replaced by others.
+//!
+//! The command itself runs as the user, and can write the workspace: a file that lies
+//! there, under whatever name, does not count either. `.stockade.toml` is the exception,
+//! which counts by its hash; it is read here too, without following links.
+//!
+//! What is checked is what is read: the file is opened first, then looked at and read by
+//! the same descriptor.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::Places;
+use crate::{diagnostic::Diagnostic, source::Source, text::shown};
+
+/// Room for some hundred thousand rules.
+const MOST_BYTES: u64 = 16 << 20;
+/// The workspace's own file is shown to a person before it counts.
+const MOST_BYTES_IN_WORKSPACE: u64 = 256 << 10;
+
+/// Who may not be able to write a file.
+#[derive(Debug)]
+pub(crate) struct Guard<'a> {
+    places: &'a Places,
+    owners: Owners,
+    /// Directories that were looked at, so that a hundred files in one are one question.
+    sound: RefCell<BTreeSet<PathBuf>>,
+}
+
+/// Who may own a file that counts.
+#[derive(Debug)]
+struct Owners {
+    user: u32,
+    /// The number that stands for root. In a user namespace without root, the kernel
+    /// shows root's files, as all whose owner has no number there, as the overflow user's.
+    root: u32,
+}
+
+impl<'a> Guard<'a> {
+    pub(crate) fn new(places: &'a Places) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        let root = if root_is_mapped() { 0 } else { overflow_user() };
+        Self {
+            places,
+            owners: Owners { user, root },
+            sound: RefCell::default(),
+        }
+    }
+
+    /// Whether the command inside could write this.
+    pub(crate) fn check_outside(&self, real: &Path) -> Result<(), Diagnostic> {
+        let workspace = &self.places.workspace;
+        // A workspace that holds the home is refused by the wall, which says it better.
+        if !real.starts_with(workspace) || resolved(&self.places.home).starts_with(workspace) {
+            return Ok(());
+        }
+        let name = shown(&real.to_string_lossy());
+        let title = format!("{name} lies in the workspace, which the command inside can write");
+        Err(Diagnostic::new(title).help("keep it somewhere else"))
+    }
+
+    /// Whether somebody else could change this file or directory.
+    fn check(&self, path: &Path, metadata: &Metadata) -> Result<(), Diagnostic> {
+        let name = shown(&path.to_string_lossy());
+        let word = if metadata.is_dir() {
+            "directory"
+        } else {
+            "file"
+        };
+        if ![self.owners.user, self.owners.root].contains(&metadata.uid()) {
+            let title = format!(
+                "the {word} {name} belongs to another user, with number {}",
+                metadata.uid()
+            );
+            let user = self.owners.user;
+            return Err(Diagnostic::new(title).help(format!(
+                "look at what is in it, then: chown {user} {}",
+                word_of_shell(path)
+            )));
+        }
+        let sticky = metadata.is_dir() && metadata.mode() & 0o1000 != 0;
+        if metadata.mode() & 0o022 != 0 && !sticky {
+            let title = format!(
+                "others can write the {word} {name} (mode {:04o}), and so decide what the sandbox is",
+                metadata.mode() & 0o7777
+            );
+            return Err(Diagnostic::new(title).help(format!(
+                "look at what is in it, then: chmod go-w {}",
+                word_of_shell(path)
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_directories(&self, path: &Path) -> Result<(), Diagnostic> {
+        // The root comes first, so that a message is about the widest hole.
+        let directories = path.ancestors().skip(1).filter(|path| path.is_absolute());
+        for directory in directories.collect::<Vec<_>>().into_iter().rev() {
+            if self.sound.borrow().contains(directory) {
+                continue;
+            }
+            let metadata =
+                fs::metadata(directory).map_err(|error| unreadable(directory, &error))?;
+            self.check(directory, &metadata)?;
+            self.sound.borrow_mut().insert(directory.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The text of a file of the user's or the administrator's; none if it does not exist.
+pub(crate) fn own_file(path: &Path, guard: &Guard<'_>) -> Result<Option<Arc<Source>>, Diagnostic> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(path, &error)),
+        Ok(_) => {}
+    }
+    let real = fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
+    guard.check_outside(&real)?;
+    let file = open(&real).map_err(|error| unreadable(path, &error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+    if !metadata.is_file() {
+        return Err(not_a_file(path));
+    }
+    guard.check(&real, &metadata)?;
+    guard.check_directories(path)?;
+    guard.check_directories(&real)?;
+    let bytes = read(path, file, MOST_BYTES)?;
+    text(path, bytes).map(|text| Some(Source::file(path, text)))
+}
+
+/// The workspace's own file, which anybody may have written.
+#[derive(Debug)]
+pub(crate) struct WorkspaceText {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl WorkspaceText {
+    /// # Errors
+    /// If it is not UTF-8.
+    pub(crate) fn source(&self, path: &Path) -> Result<Arc<Source>, Diagnostic> {
+        text(path, self.bytes.clone()).map(|text| Source::file(path, text))
+    }
+}
+
+pub(crate) fn workspace_file(path: &Path) -> Result<Option<WorkspaceText>, Diagnostic> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            let title = format!("{} is a link", shown(&path.to_string_lossy()));
+            return Err(Diagnostic::new(title).help("in a workspace, only a file itself counts"));
+        }
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+    if !metadata.is_file() {
+        return Err(not_a_file(path));
+    }
+    let bytes = read(path, file, MOST_BYTES_IN_WORKSPACE)?;
+    Ok(Some(WorkspaceText { bytes }))
+}
+
+/// Opens without waiting (for the other end of a pipe) and without following a last link.
+fn open(path: &Path) -> io::Result<File> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+fn read(path: &Path, file: File, most: u64) -> Result<Vec<u8>, Diagnostic> {
+    let mut bytes = Vec::new();
+    let outcome = file.take(most + 1).read_to_end(&mut bytes);
+    outcome.map_err(|error| unreadable(path, &error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
+        let name = shown(&path.to_string_lossy());
+        let title = format!("{name} is larger than {} KiB", most >> 10);
+        return Err(Diagnostic::new(title));
+    }
+    Ok(bytes)
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let before = error.as_bytes().get(..good).unwrap_or_default();
+        let line = 1 + before
+            .split(|byte| *byte == b'\n')
+            .count()
+            .saturating_sub(1);
+        let byte = error.as_bytes().get(good).copied().unwrap_or_default();
+        let name = shown(&path.to_string_lossy());
+        Diagnostic::new(format!(
+            "{name}:{line} is not UTF-8: there is a byte 0x{byte:02x}"
+        ))
+        .help("save the file as UTF-8")
+    })
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
+    let name = shown(&path.to_string_lossy());
+    Diagnostic::new(format!("cannot read {name}: {error}"))
+        .help("a file of the configuration is read or not there: mend it, or take it away")
+}
+
+fn not_a_file(path: &Path) -> Diagnostic {
+    Diagnostic::new(format!(
+        "{} is not a regular file",
+        shown(&path.to_string_lossy())
+    ))
+}
+
+/// A path for the command line that a message proposes.
+fn word_of_shell(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", shown(&text).replace('\'', "'\\''"))
+    }
+}
+
+fn root_is_mapped() -> bool {
+    // `inside outside count`; without the file, this is the kernel's first namespace.
+    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else {
+        return true;
+    };
+    map.lines()
+        .any(|line| line.split_whitespace().next() == Some("0"))
+}
+
+fn overflow_user() -> u32 {
+    let text = fs::read_to_string("/proc/sys/kernel/overflowuid");
+    text.ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65534)
+}
+
+/// The path without links, as far as there is anything.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
+    match path.ancestors().find_map(exists) {
+        Some((real, above)) => match path.strip_prefix(above) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            _ => real,
+        },
+        None => path.to_owned(),
+    }
+}

@@ -1,0 +1,59 @@
+//! The configuration: what the files, the environment and the command line say, made one.
+//!
+//! # Theory of operation
+//! ```text
+//! files/     a path          → a text, if nobody else can have written it
+//! parse/     a text          → a layer: changes, each with its place; or all mistakes
+//! flags, environment         → layers of the same kind
+//! merge      layers          → Effective: every setting, each value with its origin
+//! load       all of this, for this user, workspace and moment
+//! ```
+//!
+//! [`Effective`] is what the rest of the program is made from: the gate's policy, the
+//! wall's plan, the log. Everything between a text and it is pure; `files`, `load` and
+//! `trust` alone touch the disk.
+//!
+//! Nothing is ever open because something is missing: an empty file, section or list says
+//! nothing, and where nobody says anything [`Effective::default`] holds. What is not
+//! understood, or could have been written by somebody else, refuses the launch.
+
+#![forbid(unsafe_code)]
+
+mod compare;
+mod diagnostic;
+mod effective;
+mod environment;
+mod files;
+mod flags;
+mod key;
+mod layer;
+mod load;
+mod merge;
+mod parse;
+mod proposal;
+mod render;
+mod schema;
+mod source;
+mod starter;
+mod text;
+mod trust;
+mod value;
+
+pub use compare::{Difference, differences, wider};
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use effective::{Agent, Effective, Env, Files, Forge, Limits, Network, Shown, literal};
+pub use environment::layer as environment_layer;
+pub use files::Places;
+pub use flags::Flags;
+pub use key::{Item, Key, Kind, SECTIONS, Spec};
+pub use layer::{Layer, LayerKind};
+pub use load::{Loaded, Loader, WorkspaceFile, check_file};
+pub use merge::{Choice, merge};
+pub use parse::parse;
+pub use proposal::{Effect, Proposal};
+pub use schema::schema;
+pub use source::{Origin, Place, Source, SourceKind, Sourced};
+pub use starter::starter;
+pub use text::shown;
+pub use trust::{Record, Trust};
+pub use value::{Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName};

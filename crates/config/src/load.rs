@@ -1,0 +1,380 @@
+//! Files, environment and flags of this moment → the configuration.
+//!
+//! A [`Loader`] holds all that is asked for and can be asked again, for a session that
+//! is told to reload. It changes nothing.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    compare::wider,
+    diagnostic::{Diagnostic, Diagnostics},
+    effective::Effective,
+    environment,
+    files::{Guard, Places, WorkspaceText, own_file, resolved, workspace_file},
+    flags::Flags,
+    layer::{Layer, LayerKind},
+    merge::{Choice, merge},
+    parse::{parse, workspace_of},
+    source::{Origin, Source},
+    text::shown,
+    trust::{Record, Trust, hash},
+};
+
+/// What a configuration is made from.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    pub places: Places,
+    /// The caller's environment.
+    pub environment: BTreeMap<OsString, OsString>,
+    pub flags: Flags,
+    pub choice: Choice,
+    /// Files that come with the program: a name and a text each.
+    pub built_in: Vec<(&'static str, &'static str)>,
+}
+
+/// A configuration, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub effective: Effective,
+    /// The files that count, in the order in which they are heard.
+    pub files: Vec<(LayerKind, PathBuf)>,
+    pub workspace_file: WorkspaceFile,
+}
+
+/// What became of `.stockade.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkspaceFile {
+    /// There is none.
+    Absent,
+    /// It counts.
+    Trusted,
+    /// It does not count: nobody ever agreed to it.
+    Untrusted,
+    /// It does not count: it is not what somebody agreed to.
+    Changed,
+    /// It does not count: somebody agreed to one, and there is none.
+    Gone,
+    /// It does not count: it cannot even be read.
+    Unusable(String),
+}
+
+impl WorkspaceFile {
+    /// What the user has to know of it, in a line.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let look = "`stockade trust` shows what it would change";
+        match self {
+            Self::Absent | Self::Trusted => None,
+            Self::Untrusted => Some(format!(
+                ".stockade.toml does not count, it is not trusted: {look}"
+            )),
+            Self::Changed => Some(format!(
+                ".stockade.toml does not count, it has changed since it was trusted: {look}"
+            )),
+            Self::Gone => Some(
+                ".stockade.toml was trusted and is gone: `stockade trust --revoke` forgets it"
+                    .to_owned(),
+            ),
+            Self::Unusable(why) => Some(format!(".stockade.toml does not count: {why}")),
+        }
+    }
+}
+
+impl Loader {
+    #[must_use]
+    pub fn new(places: Places) -> Self {
+        Self {
+            places,
+            environment: BTreeMap::new(),
+            flags: Flags::default(),
+            choice: Choice::None,
+            built_in: Vec::new(),
+        }
+    }
+
+    /// Reads everything, now.
+    ///
+    /// # Errors
+    /// With all that is wrong in any of the files, flags and variables.
+    pub fn load(&self) -> Result<Loaded, Diagnostics> {
+        let Read {
+            mut layers,
+            files,
+            mut wrong,
+        } = self.read_files();
+        let roots = self.places.roots();
+        let variable = |name: &str| self.environment.get(OsStr::new(name)).cloned();
+        let typed = environment::layer(variable, &roots);
+        for layer in [typed, self.flags.layer(&roots)] {
+            match layer {
+                Ok(layer) => layers.push(layer),
+                Err(problems) => wrong.extend(problems),
+            }
+        }
+        let workspace = self.workspace_layer()?;
+        wrong.or(())?;
+        let (workspace_file, record) = match workspace {
+            Workspace::Counts(layer) => {
+                layers.push(*layer);
+                (WorkspaceFile::Trusted, None)
+            }
+            Workspace::DoesNot(why, record) => (why, record),
+        };
+        let effective = merge(&layers, &self.choice)?;
+        if let Some(record) = record {
+            self.check_loss(&record, &workspace_file, layers, &effective)?;
+        }
+        self.check_writable(&effective)?;
+        let mut files = files;
+        if workspace_file == WorkspaceFile::Trusted {
+            files.push((LayerKind::Workspace, self.places.workspace_file()));
+            files.sort();
+        }
+        Ok(Loaded {
+            effective,
+            files,
+            workspace_file,
+        })
+    }
+
+    /// The layers of all files but the workspace's own.
+    pub(crate) fn read_files(&self) -> Read {
+        let mut read = Read::default();
+        let roots = self.places.roots();
+        for (name, text) in &self.built_in {
+            let source = Source::file(format!("<built in>/{name}"), *text);
+            read.take(parse(LayerKind::BuiltIn, &source, &roots));
+        }
+        let guard = Guard::new(&self.places);
+        // Also where there are no files yet: the command could make some.
+        for directory in [&self.places.user, &self.places.trust] {
+            if let Err(problem) = guard.check_outside(&resolved(directory)) {
+                read.wrong.push(problem);
+            }
+        }
+        for (kind, path) in [
+            (LayerKind::System, self.places.system.clone()),
+            (LayerKind::User, self.places.user_file()),
+        ] {
+            match own_file(&path, &guard) {
+                Ok(Some(source)) => {
+                    read.take(parse(kind, &source, &roots));
+                    read.files.push((kind, path));
+                }
+                Ok(None) => {}
+                Err(problem) => read.wrong.push(problem),
+            }
+        }
+        self.read_project(&guard, &mut read);
+        read
+    }
+
+    /// The user's file about this workspace, among those about all.
+    fn read_project(&self, guard: &Guard<'_>, read: &mut Read) {
+        let paths = match self.places.project_files() {
+            Ok(paths) => paths,
+            Err(error) => {
+                let name = shown(&self.places.projects().to_string_lossy());
+                read.wrong
+                    .push(Diagnostic::new(format!("cannot read {name}: {error}")));
+                return;
+            }
+        };
+        let mut found: Option<PathBuf> = None;
+        for path in paths {
+            let source = match own_file(&path, guard) {
+                Ok(Some(source)) => source,
+                Ok(None) => continue,
+                Err(problem) => {
+                    read.wrong.push(problem);
+                    continue;
+                }
+            };
+            // A file that does not say what it is about may be about this.
+            let about = workspace_of(&source, &self.places.roots());
+            if about.is_some_and(|about| resolved(&about) != self.places.workspace) {
+                continue;
+            }
+            if let Some(other) = &found {
+                read.wrong.push(two_files(other, &path));
+                continue;
+            }
+            read.take(parse(LayerKind::Project, &source, &self.places.roots()));
+            read.files.push((LayerKind::Project, path.clone()));
+            found = Some(path);
+        }
+    }
+
+    /// The user's file about this workspace, if there is one.
+    ///
+    /// # Errors
+    /// If a file that may be the one cannot be used.
+    pub fn project_file(&self) -> Result<Option<PathBuf>, Diagnostics> {
+        let mut read = Read::default();
+        self.read_project(&Guard::new(&self.places), &mut read);
+        let file = read.files.pop().map(|(_, path)| path);
+        // One that is there is there, whatever is in it.
+        if file.is_some() {
+            Ok(file)
+        } else {
+            read.wrong.or(None)
+        }
+    }
+
+    fn workspace_layer(&self) -> Result<Workspace, Diagnostics> {
+        let record = Trust::new(&self.places).recorded()?;
+        let text = match workspace_file(&self.places.workspace_file()) {
+            Ok(Some(text)) => text,
+            Ok(None) => {
+                let why = if record.is_some() {
+                    WorkspaceFile::Gone
+                } else {
+                    WorkspaceFile::Absent
+                };
+                return Ok(Workspace::DoesNot(why, record));
+            }
+            Err(problem) => {
+                let why = WorkspaceFile::Unusable(problem.title);
+                return Ok(Workspace::DoesNot(why, record));
+            }
+        };
+        match &record {
+            Some(record) if record.hash == hash(&text.bytes) => {
+                let layer = self.parse_workspace(&text)?;
+                Ok(Workspace::Counts(Box::new(layer)))
+            }
+            Some(_) => Ok(Workspace::DoesNot(WorkspaceFile::Changed, record)),
+            None => Ok(Workspace::DoesNot(WorkspaceFile::Untrusted, None)),
+        }
+    }
+
+    pub(crate) fn parse_workspace(&self, text: &WorkspaceText) -> Result<Layer, Diagnostics> {
+        let source = text.source(&self.places.workspace_file())?;
+        parse(LayerKind::Workspace, &source, &self.places.roots())
+    }
+
+    /// Refuses if the sandbox is wider without the file that was trusted: the command
+    /// inside may have changed it for just that.
+    fn check_loss(
+        &self,
+        record: &Record,
+        state: &WorkspaceFile,
+        mut layers: Vec<Layer>,
+        without: &Effective,
+    ) -> Result<(), Diagnostics> {
+        let source = Source::file(self.places.workspace_file(), record.text.as_str());
+        let trusted = parse(LayerKind::Workspace, &source, &self.places.roots());
+        let with = trusted.and_then(|layer| {
+            layers.push(layer);
+            merge(&layers, &self.choice)
+        });
+        let lost = match with {
+            Ok(with) => wider(&with, without),
+            // This version would not have taken it, so it narrows nothing.
+            Err(_) => return Ok(()),
+        };
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let state = match state {
+            WorkspaceFile::Gone => "is gone".to_owned(),
+            WorkspaceFile::Unusable(why) => format!("cannot be used ({why})"),
+            _ => "has changed".to_owned(),
+        };
+        let title = format!(
+            ".stockade.toml {state} since it was trusted, and narrowed {}, which would be lost",
+            keys.join(", ")
+        );
+        let problem = Diagnostic::new(title)
+            .help("`stockade trust` shows and accepts what it says now")
+            .help("`stockade trust --revoke` does without it");
+        Err(problem.into())
+    }
+
+    /// Refuses a place to write in which the command could change this configuration.
+    fn check_writable(&self, effective: &Effective) -> Result<(), Diagnostics> {
+        let mut wrong = Diagnostics::default();
+        let system = self.places.system.parent().unwrap_or(&self.places.system);
+        let own = [
+            system,
+            self.places.user.as_path(),
+            self.places.trust.as_path(),
+        ];
+        for entry in &effective.files.write {
+            let path = resolved(&entry.value);
+            let meets = |own: &&Path| {
+                let own = resolved(own);
+                own.starts_with(&path) || path.starts_with(&own)
+            };
+            if let Some(own) = own.iter().find(|own| meets(own)) {
+                let title = format!(
+                    "the command could change its own sandbox: {} holds Stockade's configuration",
+                    shown(&own.to_string_lossy())
+                );
+                wrong.push(match &entry.origin {
+                    Origin::Written(place) => Diagnostic::at(title, place.clone()),
+                    Origin::BuiltIn => Diagnostic::new(title),
+                });
+            }
+        }
+        wrong.or(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) files: Vec<(LayerKind, PathBuf)>,
+    pub(crate) wrong: Diagnostics,
+}
+
+impl Read {
+    fn take(&mut self, layer: Result<Layer, Diagnostics>) {
+        match layer {
+            Ok(layer) => self.layers.push(layer),
+            Err(problems) => self.wrong.extend(problems),
+        }
+    }
+}
+
+enum Workspace {
+    Counts(Box<Layer>),
+    DoesNot(WorkspaceFile, Option<Record>),
+}
+
+fn two_files(one: &Path, other: &Path) -> Diagnostic {
+    let title = format!(
+        "two files are about this workspace: {} and {}",
+        shown(&one.to_string_lossy()),
+        shown(&other.to_string_lossy())
+    );
+    Diagnostic::new(title).help("put them together")
+}
+
+/// Checks one file, as what it is by its place.
+///
+/// # Errors
+/// With all that is wrong with it.
+pub fn check_file(path: &Path, places: &Places) -> Result<(), Diagnostics> {
+    let kind = places.kind_of(path);
+    let source: Option<Arc<Source>> = match kind {
+        LayerKind::Workspace => match workspace_file(path)? {
+            Some(text) => Some(text.source(path)?),
+            None => None,
+        },
+        _ => own_file(path, &Guard::new(places))?,
+    };
+    let Some(source) = source else {
+        let name = shown(&path.to_string_lossy());
+        return Err(Diagnostic::new(format!("{name} does not exist")).into());
+    };
+    let layer = parse(kind, &source, &places.roots())?;
+    // Alone: what it asks for must be possible.
+    merge(&[layer], &Choice::None).map(|_| ())
+}

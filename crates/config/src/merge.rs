@@ -1,0 +1,157 @@
+//! Layers → what is in force. Pure.
+//!
+//! # Theory of operation
+//! The later layer overrules the earlier: a scalar has the value that was said last, a
+//! list has the entries of all. Within the files, what is said for every command comes
+//! before what is said in the profile, so that the user's profile overrules the user's
+//! own base; the environment and the command line come last, and overrule profiles.
+//!
+//! ```text
+//! built in, /etc, user, workspace, project      their bases
+//! built in, /etc, user, workspace, project      their tables of the chosen profile
+//! environment, flags
+//! ```
+//!
+//! What the administrator locked can be said in the administrator's file alone. A list
+//! that is locked cannot be added to: an entry widens, and widening is what is locked.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics},
+    effective::Effective,
+    layer::{Layer, LayerKind, Lock, Written},
+    source::{Origin, Place, Sourced},
+    text::{meant, shown},
+    value::Published,
+};
+
+/// Which profile is wanted.
+#[derive(Debug, Clone, Default)]
+pub enum Choice {
+    #[default]
+    None,
+    /// The one of this command's name, if there is one.
+    Command(String),
+    /// This one. The place is the flag's.
+    Named(String, Place),
+}
+
+/// Makes one configuration of all layers. Their order is that of their kinds.
+///
+/// # Errors
+/// If a layer says what is locked, the profile does not exist, or the layers together
+/// ask for what cannot be.
+pub fn merge(layers: &[Layer], choice: &Choice) -> Result<Effective, Diagnostics> {
+    let mut wrong = Diagnostics::default();
+    let mut layers: Vec<&Layer> = layers.iter().collect();
+    layers.sort_by_key(|layer| layer.kind);
+    check_locks(&layers, &mut wrong);
+    let profile = match chosen(&layers, choice) {
+        Ok(profile) => profile,
+        Err(problem) => {
+            wrong.push(problem);
+            None
+        }
+    };
+    let mut effective = Effective {
+        profile: profile.map(str::to_owned),
+        ..Effective::default()
+    };
+    for written in in_order(&layers, profile) {
+        effective.apply(&written.change, Origin::Written(written.place.clone()));
+    }
+    check_ports(&effective, &mut wrong);
+    wrong.or(effective)
+}
+
+fn in_order<'l>(layers: &[&'l Layer], profile: Option<&str>) -> Vec<&'l Written> {
+    let (files, typed): (Vec<&Layer>, Vec<&Layer>) =
+        layers.iter().partition(|layer| layer.kind.is_file());
+    let bases = files.iter().flat_map(|layer| &layer.changes);
+    let profiles = files.iter().flat_map(|layer| &layer.profiles);
+    let profiles = profiles.filter(|candidate| Some(candidate.name.as_str()) == profile);
+    bases
+        .chain(profiles.flat_map(|profile| &profile.changes))
+        .chain(typed.iter().flat_map(|layer| &layer.changes))
+        .collect()
+}
+
+fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, Diagnostic> {
+    let names: BTreeSet<&str> = layers.iter().flat_map(|layer| layer.profiles()).collect();
+    match choice {
+        Choice::None => Ok(None),
+        Choice::Command(name) => Ok(names.contains(name.as_str()).then_some(name)),
+        Choice::Named(name, _) if names.contains(name.as_str()) => Ok(Some(name)),
+        Choice::Named(name, place) => {
+            let title = format!("there is no profile `{}`", shown(name));
+            let problem = Diagnostic::at(title, place.clone());
+            let all: Vec<String> = names
+                .iter()
+                .map(|name| format!("`{}`", shown(name)))
+                .collect();
+            Err(match meant(name, names.iter().copied()) {
+                Some(near) => problem.help(format!("did you mean `{}`?", shown(near))),
+                None if all.is_empty() => problem.help("no file has a [profiles] table"),
+                None => problem.help(format!("there are {}", all.join(", "))),
+            })
+        }
+    }
+}
+
+fn check_locks(layers: &[&Layer], wrong: &mut Diagnostics) {
+    let locks: Vec<&Lock> = layers.iter().flat_map(|layer| &layer.locks).collect();
+    let bound = layers.iter().filter(|layer| layer.kind > LayerKind::System);
+    for written in bound.flat_map(|layer| layer.all_changes()) {
+        let key = written.change.key();
+        if let Some(lock) = locks.iter().find(|lock| lock.covers(key)) {
+            let title = format!("{key} is locked by the administrator of this machine");
+            let problem = Diagnostic::at(title, written.place.clone()).label("set here");
+            let problem = problem.beside(&lock.place, "locked here");
+            wrong.push(problem.help(match written.place.source().kind() {
+                crate::SourceKind::File(_) => "take it out of this file",
+                crate::SourceKind::Flag(_) => "leave the flag out",
+                crate::SourceKind::Environment(_) => "unset the variable",
+            }));
+        }
+    }
+}
+
+/// A port has one meaning on each side.
+fn check_ports(effective: &Effective, wrong: &mut Diagnostics) {
+    let publish = &effective.network.publish;
+    for (index, published) in publish.iter().enumerate() {
+        let Published { outside, inside } = published.value;
+        let taken = |other: &&Sourced<Published>| {
+            other.value.outside == outside && other.value.inside != inside
+        };
+        if let Some(other) = publish.iter().take(index).find(taken) {
+            let title = format!(
+                "port {outside} of this machine is published twice, for {} and for {inside}",
+                other.value.inside
+            );
+            wrong.push(two_places(title, &published.origin, &other.origin));
+        }
+        let both = effective
+            .network
+            .host_ports
+            .iter()
+            .find(|port| port.value == inside);
+        if let Some(port) = both {
+            let title = format!("port {inside} cannot be published and be the host's at once");
+            wrong.push(
+                two_places(title, &published.origin, &port.origin).help("leave out one of them"),
+            );
+        }
+    }
+}
+
+fn two_places(title: String, at: &Origin, beside: &Origin) -> Diagnostic {
+    match (at, beside) {
+        (Origin::Written(at), Origin::Written(beside)) => Diagnostic::at(title, at.clone())
+            .label("here")
+            .beside(beside, "and here"),
+        (Origin::Written(at), Origin::BuiltIn) => Diagnostic::at(title, at.clone()),
+        (Origin::BuiltIn, _) => Diagnostic::new(title),
+    }
+}

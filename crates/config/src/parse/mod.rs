@@ -1,0 +1,415 @@
+//! The text of a file → a [`Layer`], or everything that is wrong with it.
+//!
+//! The document is walked as a tree with places, not deserialized into structs: so every
+//! mistake in it is found, not only the first, and each message knows the key it is about.
+//! A key that is not in the table of [`Key`]s is an error.
+
+mod string;
+mod syntax;
+
+use std::{ops::Range, path::PathBuf, sync::Arc};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics},
+    key::{Key, Kind, SECTIONS},
+    layer::{Layer, LayerKind, Lock, Profile, Written},
+    source::{Place, Source},
+    text::{masked, meant, shown},
+    value::{self, Fault, Given, Roots, VariableName},
+};
+
+/// What a file says.
+///
+/// # Errors
+/// With all that is wrong with it.
+pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Layer, Diagnostics> {
+    let table = syntax::table(source)?;
+    let relative = roots.workspace.clone().filter(|_| kind.has_workspace());
+    let roots = Roots {
+        home: roots.home.clone(),
+        workspace: relative,
+    };
+    let mut reader = Reader {
+        source,
+        kind,
+        roots,
+        wrong: Diagnostics::default(),
+    };
+    let mut layer = reader.document(table.get_ref());
+    // The tree is in the order of the alphabet; people read files from the top.
+    let of_profiles = layer
+        .profiles
+        .iter_mut()
+        .map(|profile| &mut profile.changes);
+    for changes in of_profiles.chain([&mut layer.changes]) {
+        changes.sort_by_key(|written| written.place.span().start);
+    }
+    let mut wrong = reader.wrong;
+    wrong.sort();
+    wrong.or(layer)
+}
+
+/// Which workspace a file about one is for, if it says so; whatever else is in it.
+pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBuf> {
+    let (table, _) = DeTable::parse_recoverable(source.text());
+    let entry = table
+        .get_ref()
+        .iter()
+        .find(|(name, _)| name.get_ref() == "workspace");
+    let text = entry?.1.get_ref().as_str()?;
+    let roots = Roots {
+        home: roots.home.clone(),
+        workspace: None,
+    };
+    value::path(text, &roots).ok()
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    kind: LayerKind,
+    roots: Roots,
+    wrong: Diagnostics,
+}
+
+/// Keys that stand at the top of documents, and have no meaning elsewhere.
+const OF_DOCUMENTS: [&str; 3] = ["profiles", "lock", "workspace"];
+
+type Node<'i> = Spanned<DeValue<'i>>;
+type Name<'i> = Spanned<std::borrow::Cow<'i, str>>;
+
+impl Reader<'_> {
+    fn document(&mut self, table: &DeTable<'_>) -> Layer {
+        let mut layer = Layer::new(self.kind);
+        for (name, node) in table {
+            match name.get_ref().as_ref() {
+                "profiles" => layer.profiles = self.profiles(node),
+                "lock" if self.kind == LayerKind::System => layer.locks = self.locks(node),
+                "lock" => self.report(self.at(name).title(
+                    "only the administrator's file, /etc/stockade/config.toml, can lock keys",
+                )),
+                "workspace" if self.kind == LayerKind::Project => {
+                    layer.workspace = self.workspace(node);
+                }
+                "workspace" => self.report(self.at(name).title(
+                    "only a file in ~/.config/stockade/projects says which workspace it is for",
+                )),
+                section => match known_section(section) {
+                    Some(section) => self.section(section, node, &mut layer.changes),
+                    None => self.unknown_at_top(name, node),
+                },
+            }
+        }
+        if self.kind == LayerKind::Project
+            && table.iter().all(|(name, _)| name.get_ref() != "workspace")
+        {
+            let start = self
+                .at_span(0..0)
+                .title("the file does not say which workspace it is for");
+            self.report(start.help("start it with: workspace = \"/path/of/the/project\""));
+        }
+        layer
+    }
+
+    fn profiles(&mut self, node: &Node<'_>) -> Vec<Profile> {
+        let Some(table) = node.get_ref().as_table() else {
+            let title = format!("`profiles` is a table of profiles, not {}", given(node));
+            self.report(
+                self.at(node)
+                    .title(title)
+                    .help("write [profiles.NAME.network], for example"),
+            );
+            return Vec::new();
+        };
+        table
+            .iter()
+            .map(|(name, node)| self.profile(name, node))
+            .collect()
+    }
+
+    fn profile(&mut self, name: &Name<'_>, node: &Node<'_>) -> Profile {
+        let mut changes = Vec::new();
+        if name.get_ref().is_empty() {
+            self.report(self.at(name).title("a profile needs a name"));
+        }
+        let shown_name = shown(name.get_ref());
+        let Some(table) = node.get_ref().as_table() else {
+            let title = format!(
+                "profile `{shown_name}` is a table of sections, not {}",
+                given(node)
+            );
+            self.report(self.at(node).title(title));
+            return Profile {
+                name: name.get_ref().to_string(),
+                changes,
+            };
+        };
+        for (section, node) in table {
+            match known_section(section.get_ref()) {
+                Some(section) => self.section(section, node, &mut changes),
+                None => {
+                    let title = format!(
+                        "unknown section `{}` in profile `{shown_name}`",
+                        shown(section.get_ref())
+                    );
+                    self.unknown(section, title, &section_names());
+                }
+            }
+        }
+        Profile {
+            name: name.get_ref().to_string(),
+            changes,
+        }
+    }
+
+    fn section(&mut self, section: &'static str, node: &Node<'_>, changes: &mut Vec<Written>) {
+        let Some(table) = node.get_ref().as_table() else {
+            let title = format!("`{section}` is a section, not {}", given(node));
+            self.report(
+                self.at(node)
+                    .title(title)
+                    .help(format!("write [{section}]")),
+            );
+            return;
+        };
+        for (name, node) in table {
+            match Key::find(section, name.get_ref()) {
+                Some(key) => self.value(key, node, changes),
+                None => {
+                    let title = format!("unknown key `{}` in [{section}]", shown(name.get_ref()));
+                    self.unknown(
+                        name,
+                        title,
+                        &Key::in_section(section).map(Key::name).collect::<Vec<_>>(),
+                    );
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, key: Key, node: &Node<'_>, changes: &mut Vec<Written>) {
+        match (key.spec().kind, node.get_ref()) {
+            (Kind::List(_), DeValue::Array(entries)) => {
+                for entry in entries {
+                    let change = value::change(key, given(entry), &self.roots);
+                    self.take(change, entry, changes);
+                }
+            }
+            (kind @ Kind::List(_), _) => {
+                let title = format!("{key} is {}, not {}", value::expected(kind), given(node));
+                let written = self.source.text().get(node.span()).unwrap_or_default();
+                let problem = self.at(node).title(title);
+                let fits = value::change(key, given(node), &self.roots).is_ok();
+                self.report(if fits {
+                    problem.help(format!("write [{}]", masked(written)))
+                } else {
+                    problem
+                });
+            }
+            (Kind::Variables, DeValue::Table(table)) => {
+                for (name, node) in table {
+                    match VariableName::parse(name.get_ref()) {
+                        Ok(variable) => {
+                            self.take(value::variable(variable, given(node)), node, changes);
+                        }
+                        Err(fault) => {
+                            self.report(Diagnostic::at(fault.message, self.place(name.span())));
+                        }
+                    }
+                }
+            }
+            (_, _) => {
+                let change = value::change(key, given(node), &self.roots);
+                self.take(change, node, changes);
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        change: Result<value::Change, Fault>,
+        node: &Node<'_>,
+        changes: &mut Vec<Written>,
+    ) {
+        let place = self.place(node.span());
+        match change {
+            Ok(change) => changes.push(Written { change, place }),
+            Err(fault) => self.fault(fault, node),
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, node: &Node<'_>) {
+        let span = match (&fault.span, node.get_ref().as_str()) {
+            (Some(part), Some(text)) => string::locate(self.source.text(), node.span(), text, part),
+            _ => node.span(),
+        };
+        self.report(Diagnostic::fault(fault, self.place(span)));
+    }
+
+    fn locks(&mut self, node: &Node<'_>) -> Vec<Lock> {
+        let Some(entries) = node.get_ref().as_array() else {
+            let title = format!("`lock` is a list of keys, not {}", given(node));
+            self.report(
+                self.at(node)
+                    .title(title)
+                    .help("write lock = [\"network.mode\"], for example"),
+            );
+            return Vec::new();
+        };
+        entries
+            .iter()
+            .filter_map(|entry| self.lock(entry))
+            .collect()
+    }
+
+    fn lock(&mut self, entry: &Node<'_>) -> Option<Lock> {
+        let Some(text) = entry.get_ref().as_str() else {
+            let title = format!(
+                "an entry of `lock` is a key in quotes, not {}",
+                given(entry)
+            );
+            self.report(self.at(entry).title(title));
+            return None;
+        };
+        let place = self.place(entry.span());
+        if let Some(section) = known_section(text) {
+            return Some(Lock {
+                section,
+                key: None,
+                place,
+            });
+        }
+        if let Some(key) = Key::ALL.into_iter().find(|key| key.to_string() == text) {
+            return Some(Lock {
+                section: key.section(),
+                key: Some(key),
+                place,
+            });
+        }
+        let keys: Vec<String> = Key::ALL.iter().map(ToString::to_string).collect();
+        let problem = self
+            .at(entry)
+            .title(format!("`{}` is no key or section", shown(text)));
+        let names = keys
+            .iter()
+            .map(String::as_str)
+            .chain(SECTIONS.iter().map(|(name, _)| *name));
+        let problem = match meant(text, names) {
+            Some(name) => problem.label(format!("did you mean `{name}`?")),
+            None => {
+                problem.help("a lock is a section, as \"network\", or a key, as \"network.mode\"")
+            }
+        };
+        self.report(problem);
+        None
+    }
+
+    fn workspace(&mut self, node: &Node<'_>) -> Option<PathBuf> {
+        let Some(text) = node.get_ref().as_str() else {
+            let title = format!("`workspace` is a path in quotes, not {}", given(node));
+            self.report(self.at(node).title(title));
+            return None;
+        };
+        let roots = Roots {
+            home: self.roots.home.clone(),
+            workspace: None,
+        };
+        match value::path(text, &roots) {
+            Ok(path) => Some(path),
+            Err(_) if !text.starts_with(['/', '~', '$']) => {
+                let title = "the path of the workspace starts with `/` or `~/`";
+                self.report(self.at(node).title(title));
+                None
+            }
+            Err(fault) => {
+                self.fault(fault, node);
+                None
+            }
+        }
+    }
+
+    fn unknown_at_top(&mut self, name: &Name<'_>, node: &Node<'_>) {
+        let is_table = node.get_ref().is_table();
+        let what = if is_table { "section" } else { "key" };
+        let title = format!("unknown {what} `{}`", shown(name.get_ref()));
+        let mut names = section_names();
+        names.push("profiles");
+        match self.kind {
+            LayerKind::System => names.push("lock"),
+            LayerKind::Project => names.push("workspace"),
+            _ => {}
+        }
+        self.unknown(name, title, &names);
+    }
+
+    /// A key that does not exist; `names` do, where it stands.
+    fn unknown(&mut self, name: &Name<'_>, title: String, names: &[&str]) {
+        let problem = self.at(name).title(title);
+        let elsewhere = Key::ALL
+            .into_iter()
+            .find(|key| key.name() == name.get_ref());
+        self.report(if let Some(key) = elsewhere {
+            problem.label(format!("`{}` belongs in [{}]", key.name(), key.section()))
+        } else if !OF_DOCUMENTS.contains(&name.get_ref().as_ref())
+            && let Some(name) = meant(name.get_ref(), names.iter().copied())
+        {
+            problem.label(format!("did you mean `{name}`?"))
+        } else {
+            problem.help(format!("there are {}", names.join(", ")))
+        });
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.wrong.push(diagnostic);
+    }
+
+    fn place(&self, span: Range<usize>) -> Place {
+        Place::new(self.source, span)
+    }
+
+    fn at<T>(&self, node: &Spanned<T>) -> At {
+        self.at_span(node.span())
+    }
+
+    fn at_span(&self, span: Range<usize>) -> At {
+        At(self.place(span))
+    }
+}
+
+/// A place that is going to be complained about.
+struct At(Place);
+
+impl At {
+    fn title(self, title: impl Into<String>) -> Diagnostic {
+        Diagnostic::at(title, self.0)
+    }
+}
+
+fn section_names() -> Vec<&'static str> {
+    SECTIONS.iter().map(|(name, _)| *name).collect()
+}
+
+fn known_section(name: &str) -> Option<&'static str> {
+    SECTIONS
+        .iter()
+        .map(|(section, _)| *section)
+        .find(|section| *section == name)
+}
+
+fn given<'n>(node: &'n Node<'_>) -> Given<'n> {
+    match node.get_ref() {
+        DeValue::String(text) => Given::Text(text),
+        DeValue::Integer(number) => {
+            Given::Integer(i64::from_str_radix(number.as_str(), number.radix()).ok())
+        }
+        DeValue::Boolean(boolean) => Given::Boolean(*boolean),
+        DeValue::Float(_) => Given::Other("a number with a point"),
+        DeValue::Datetime(_) => Given::Other("a date or time"),
+        DeValue::Array(_) => Given::Other("a list"),
+        DeValue::Table(_) => Given::Other("a table"),
+    }
+}

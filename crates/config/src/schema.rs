@@ -1,0 +1,109 @@
+//! The schema for editors: JSON Schema (draft 2020-12), made from the table of keys.
+//!
+//! It describes every kind of file at once, so `lock` and `workspace` are in it, which
+//! only some may have. It knows the form of values, not their meaning: `config check` does.
+
+use serde_json::{Map, Value, json};
+
+use crate::key::{Item, Key, Kind, SECTIONS};
+
+#[must_use]
+pub fn schema() -> Value {
+    let mut properties = sections();
+    let profile = table(
+        &sections(),
+        "What holds for one command on top of the rest.",
+    );
+    properties.insert(
+        "profiles".to_owned(),
+        json!({
+            "type": "object",
+            "description": "Settings for the command of that name, or for --profile NAME.",
+            "propertyNames": { "minLength": 1 },
+            "additionalProperties": profile,
+        }),
+    );
+    let sections = SECTIONS.iter().map(|(name, _)| (*name).to_owned());
+    let lockable: Vec<String> = sections
+        .chain(Key::ALL.iter().map(ToString::to_string))
+        .collect();
+    properties.insert(
+        "lock".to_owned(),
+        json!({
+            "type": "array",
+            "description": "Keys and sections that only /etc/stockade/config.toml may set. Only there.",
+            "items": { "type": "string", "enum": lockable },
+        }),
+    );
+    properties.insert(
+        "workspace".to_owned(),
+        json!({
+            "type": "string",
+            "description": "The project that the file is about. Only in ~/.config/stockade/projects.",
+            "minLength": 1,
+        }),
+    );
+    let mut schema = table(&properties, "Configuration of Stockade.");
+    if let Value::Object(schema) = &mut schema {
+        schema.insert(
+            "$schema".to_owned(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
+        schema.insert("title".to_owned(), json!("Stockade"));
+    }
+    schema
+}
+
+fn sections() -> Map<String, Value> {
+    let section = |(name, about): &(&str, &str)| {
+        let keys = Key::in_section(name).map(|key| (key.name().to_owned(), of_key(key)));
+        ((*name).to_owned(), table(&keys.collect(), about))
+    };
+    SECTIONS.iter().map(section).collect()
+}
+
+/// A table with these keys and no others.
+fn table(properties: &Map<String, Value>, about: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": about,
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+fn of_key(key: Key) -> Value {
+    let mut value = match key.spec().kind {
+        Kind::Choice(words) => json!({ "type": "string", "enum": words }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Count => json!({ "type": "integer", "minimum": 1 }),
+        Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+[BKMGT]$" }),
+        Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
+        Kind::List(item) => json!({ "type": "array", "items": of_item(item) }),
+        Kind::Variables => json!({
+            "type": "object",
+            "propertyNames": { "pattern": VARIABLE },
+            "additionalProperties": { "type": "string" },
+        }),
+    };
+    if let Value::Object(value) = &mut value {
+        value.insert("description".to_owned(), key.spec().about.into());
+    }
+    value
+}
+
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+fn of_item(item: Item) -> Value {
+    match item {
+        Item::Rule | Item::Path | Item::Host => json!({ "type": "string", "minLength": 1 }),
+        Item::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
+        Item::Published => json!({
+            "type": ["string", "integer"],
+            "pattern": "^[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?$",
+            "minimum": 1,
+            "maximum": 65535,
+        }),
+        Item::Variable => json!({ "type": "string", "pattern": VARIABLE }),
+    }
+}

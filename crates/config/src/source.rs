@@ -1,0 +1,196 @@
+//! Where a value was written: in which text, and where in it.
+
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::text::shown;
+
+/// A text that settings are read from.
+#[derive(Debug)]
+pub struct Source {
+    kind: SourceKind,
+    text: String,
+    /// Where each line starts.
+    lines: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceKind {
+    File(PathBuf),
+    /// A flag, with its dashes. The text is its value.
+    Flag(String),
+    /// An environment variable. The text is its value.
+    Environment(&'static str),
+}
+
+impl Source {
+    #[must_use]
+    pub fn new(kind: SourceKind, text: impl Into<String>) -> Arc<Self> {
+        let text = text.into();
+        let after_newlines = text.match_indices('\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(after_newlines).collect();
+        Arc::new(Self { kind, text, lines })
+    }
+
+    #[must_use]
+    pub fn file(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Self> {
+        Self::new(SourceKind::File(path.into()), text)
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> &SourceKind {
+        &self.kind
+    }
+
+    /// The path, flag or variable, fit for a terminal.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.kind {
+            SourceKind::File(path) => shown(&path.to_string_lossy()),
+            SourceKind::Flag(flag) => flag.clone(),
+            SourceKind::Environment(variable) => (*variable).to_owned(),
+        }
+    }
+
+    /// The number of the line that has this byte, from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.lines.partition_point(|start| *start <= offset).max(1)
+    }
+}
+
+/// A part of a source.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub(crate) source: Arc<Source>,
+    pub(crate) span: Range<usize>,
+}
+
+impl Place {
+    #[must_use]
+    pub fn new(source: &Arc<Source>, span: Range<usize>) -> Self {
+        let source = Arc::clone(source);
+        Self { source, span }
+    }
+
+    /// All of the source.
+    #[must_use]
+    pub fn whole(source: &Arc<Source>) -> Self {
+        Self::new(source, 0..source.text.len())
+    }
+
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    #[must_use]
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.source.line(self.span.start)
+    }
+
+    /// It is in a file: not in a flag or a variable.
+    #[must_use]
+    pub fn is_in_file(&self) -> bool {
+        matches!(self.source.kind, SourceKind::File(_))
+    }
+
+    /// The same part is meant. (Sources are told apart by identity.)
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.source, &other.source) && self.span == other.span
+    }
+}
+
+/// `path:line`, or the name of the flag or variable.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source.kind {
+            SourceKind::File(_) => write!(f, "{}:{}", self.source.name(), self.line()),
+            SourceKind::Flag(_) | SourceKind::Environment(_) => f.write_str(&self.source.name()),
+        }
+    }
+}
+
+/// Where a value in force comes from.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// Nobody set it.
+    BuiltIn,
+    Written(Place),
+}
+
+impl Origin {
+    /// The file and line, if it is one.
+    #[must_use]
+    pub fn file_line(&self) -> Option<(&Path, usize)> {
+        let Self::Written(place) = self else {
+            return None;
+        };
+        match &place.source.kind {
+            SourceKind::File(path) => Some((path, place.line())),
+            SourceKind::Flag(_) | SourceKind::Environment(_) => None,
+        }
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::BuiltIn, Self::BuiltIn) => true,
+            (Self::Written(a), Self::Written(b)) => a.is(b),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::Written(place) => place.fmt(f),
+        }
+    }
+}
+
+/// A value with its origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub origin: Origin,
+}
+
+impl<T> Sourced<T> {
+    pub(crate) fn built_in(value: T) -> Self {
+        Self {
+            value,
+            origin: Origin::BuiltIn,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_from_one_up_to_the_end_of_the_file() {
+        let source = Source::file("/f", "a\nbc\r\n\nd");
+        let line = |offset| Place::new(&source, offset..offset).line();
+        assert_eq!([0, 1, 2, 5, 6, 7, 8].map(line), [1, 1, 2, 2, 3, 4, 4]);
+        assert_eq!(Place::new(&source, 7..8).to_string(), "/f:4");
+        assert_eq!(Place::whole(&Source::file("/empty", "")).line(), 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! Text for the terminal: what others wrote, made harmless; and words that were meant.
+
+/// A text in which nothing can confuse a terminal or its reader: control characters and
+/// characters that are invisible or turn the direction of writing are escaped.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_deceptive(c) {
+            shown.extend(c.escape_unicode());
+        } else if c.is_control() {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// A text in quotes, as TOML has it, as harmless as [`shown`].
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() || is_deceptive(c) => {
+                let code = u32::from(c);
+                if code <= 0xffff {
+                    quoted.push_str(&format!("\\u{code:04X}"));
+                } else {
+                    quoted.push_str(&format!("\\U{code:08X}"));
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The same for a text whose byte offsets are still needed: each such character is
+/// replaced by one of the same length.
+pub(crate) fn masked(text: &str) -> String {
+    let mask = |c: char| match c {
+        '\n' | '\t' => c,
+        _ if !c.is_control() && !is_deceptive(c) => c,
+        _ => match c.len_utf8() {
+            1 => '?',
+            2 => '\u{bf}',
+            3 => '\u{fffd}',
+            _ => '\u{1f7e5}',
+        },
+    };
+    // A line may end as on Windows.
+    let lines = text
+        .split_inclusive('\n')
+        .flat_map(|line| match line.strip_suffix("\r\n") {
+            Some(line) => [line, "\r\n"],
+            None => [line, ""],
+        });
+    let mut masked = String::with_capacity(text.len());
+    for part in lines {
+        if part == "\r\n" {
+            masked.push_str(part);
+        } else {
+            masked.extend(part.chars().map(mask));
+        }
+    }
+    masked
+}
+
+/// Not control characters by Unicode's count, but not to be seen, or to be seen elsewhere
+/// than they are.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Which of the words was probably meant.
+pub(crate) fn meant<'w>(
+    written: &str,
+    words: impl IntoIterator<Item = &'w str>,
+) -> Option<&'w str> {
+    let written: Vec<char> = written.to_lowercase().replace('-', "_").chars().collect();
+    if written.len() > 64 {
+        return None;
+    }
+    let near = |word: &'w str| {
+        let of_word: Vec<char> = word.chars().collect();
+        let distance = distance(&written, &of_word);
+        let longer = written.len().max(of_word.len());
+        (distance <= longer.div_ceil(3).min(3)).then_some((distance, word))
+    };
+    let nearest = words.into_iter().filter_map(near).min();
+    nearest.map(|(_, word)| word)
+}
+
+/// How many letters are to be put in, left out, changed or swapped with their neighbour.
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let changed = last[j] + usize::from(a != b);
+            let mut best = changed.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from[i - 1] == *b && to[j - 1] == *a {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_confuse_a_terminal_is_escaped() {
+        assert_eq!(shown("plain text, ä, 名前"), "plain text, ä, 名前");
+        assert_eq!(shown("a\x1b[31mb\r\n\0"), "a\\u{1b}[31mb\\r\\n\\0");
+        assert_eq!(
+            shown("\u{9b}x\u{202e}y\u{200b}"),
+            "\\u{9b}x\\u{202e}y\\u{200b}"
+        );
+    }
+
+    #[test]
+    fn masking_keeps_every_offset() {
+        let text = "a\x1b\u{9b}\u{202e}\u{e0041}\r\nb\rc\td\n";
+        let masked = masked(text);
+        assert_eq!(masked.len(), text.len());
+        assert_eq!(masked, "a?\u{bf}\u{fffd}\u{1f7e5}\r\nb?c\td\n");
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_another_word_is_not() {
+        let words = ["allow", "mode", "host_ports", "internet"];
+        for (written, word) in [
+            ("alow", Some("allow")),
+            ("alolw", Some("allow")),
+            ("host-ports", Some("host_ports")),
+            ("Mode", Some("mode")),
+            ("intrenet", Some("internet")),
+            ("deny", None),
+            ("", None),
+        ] {
+            assert_eq!(meant(written, words), word, "{written}");
+        }
+    }
+}

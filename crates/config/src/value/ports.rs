@@ -1,0 +1,110 @@
+//! Ports of the two loopbacks.
+
+use std::{fmt, num::NonZeroU16};
+
+use super::{Fault, Given};
+use crate::text::shown;
+
+/// A TCP port.
+pub type Port = NonZeroU16;
+
+/// A port inside, and where it is seen outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    pub outside: Port,
+    pub inside: Port,
+}
+
+/// The port that was given.
+pub(super) fn port(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Port, Fault> {
+    match given {
+        Given::Integer(number) => from_integer(number),
+        Given::Bare(text) => parse(text, text),
+        Given::Text(text) if parse(text, text).is_ok() => Err(wrong().instead_bare(text)),
+        _ => Err(wrong()),
+    }
+}
+
+impl Published {
+    pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {
+        match given {
+            Given::Integer(number) => {
+                let port = from_integer(number)?;
+                Ok(Self {
+                    outside: port,
+                    inside: port,
+                })
+            }
+            Given::Text(text) | Given::Bare(text) => {
+                let (outside, inside) = text.split_once(':').unwrap_or((text, text));
+                Ok(Self {
+                    outside: parse(text, outside)?,
+                    inside: parse(text, inside)?,
+                })
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.outside)?;
+        if self.inside != self.outside {
+            write!(f, ":{}", self.inside)?;
+        }
+        Ok(())
+    }
+}
+
+fn from_integer(number: Option<i64>) -> Result<Port, Fault> {
+    number
+        .and_then(|number| u16::try_from(number).ok())
+        .and_then(Port::new)
+        .ok_or_else(|| Fault::new("this is no port from 1 to 65535"))
+}
+
+/// The port that a part of the text is.
+fn parse(whole: &str, part: &str) -> Result<Port, Fault> {
+    let decimal = !part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());
+    let port = part.parse().ok().filter(|_| decimal);
+    port.ok_or_else(|| {
+        let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
+        Fault::new(format!("`{}` is no port from 1 to 65535", shown(part)))
+            .at(start..start + part.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(text: &str) -> Result<String, Fault> {
+        let published = Published::given(Given::Text(text), || Fault::new("wrong"))?;
+        Ok(published.to_string())
+    }
+
+    #[test]
+    fn a_port_alone_is_the_same_on_both_sides() {
+        assert_eq!(published("3000").as_deref(), Ok("3000"));
+        assert_eq!(published("3000:80").as_deref(), Ok("3000:80"));
+        assert_eq!(published("80:80").as_deref(), Ok("80"));
+    }
+
+    #[test]
+    fn what_is_no_port_is_pointed_at() {
+        for (text, span) in [
+            ("", 0..0),
+            ("0", 0..1),
+            ("65536", 0..5),
+            ("+80", 0..3),
+            ("080", 0..3),
+            ("3000:", 5..5),
+            ("3000:http", 5..9),
+            ("1:2:3", 2..5),
+            ("127.0.0.1:80", 0..9),
+        ] {
+            assert_eq!(published(text).expect_err(text).span, Some(span), "{text}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! `.stockade.toml` counts while it is what the user agreed to, and its loss widens nothing.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    process::Command,
+};
+
+use stockade_config::{Trust, WorkspaceFile};
+
+mod support;
+
+use support::{NO_INTERNET, User, mode};
+
+const WIDE: &str = "[network]\nallow = [\"10.0.0.1\"]\n";
+
+/// Agrees to the file as it is.
+fn agree(user: &User) {
+    let loader = user.loader();
+    let proposal = loader.proposal().expect("a proposal").expect("a file");
+    Trust::new(&loader.places)
+        .record(&proposal.record)
+        .expect("recorded");
+}
+
+fn rules(user: &User) -> usize {
+    user.load().effective.network.allow.len()
+}
+
+fn state(user: &User) -> WorkspaceFile {
+    user.load().workspace_file
+}
+
+#[test]
+fn a_file_counts_once_it_is_trusted_and_until_it_changes() {
+    let user = User::new();
+    assert_eq!(state(&user), WorkspaceFile::Absent);
+    assert_eq!(state(&user).notice(), None);
+
+    user.write(user.workspace_file(), WIDE);
+    assert_eq!((state(&user), rules(&user)), (WorkspaceFile::Untrusted, 0));
+    let notice = state(&user).notice().expect("a notice");
+    assert!(
+        notice.contains("not trusted") && notice.contains("`stockade trust`"),
+        "{notice}"
+    );
+
+    agree(&user);
+    assert_eq!((state(&user), rules(&user)), (WorkspaceFile::Trusted, 1));
+    assert_eq!(state(&user).notice(), None);
+
+    // A single blank is a change.
+    user.write(user.workspace_file(), format!("{WIDE} "));
+    assert_eq!((state(&user), rules(&user)), (WorkspaceFile::Changed, 0));
+    assert!(
+        state(&user)
+            .notice()
+            .expect("a notice")
+            .contains("has changed")
+    );
+
+    user.write(user.workspace_file(), WIDE);
+    assert_eq!(rules(&user), 1);
+    assert!(Trust::new(&user.loader().places).revoke().expect("revoked"));
+    assert_eq!((state(&user), rules(&user)), (WorkspaceFile::Untrusted, 0));
+    assert!(
+        !Trust::new(&user.loader().places)
+            .revoke()
+            .expect("nothing to revoke")
+    );
+}
+
+#[test]
+fn an_untrusted_file_is_not_even_parsed() {
+    let user = User::new();
+    for text in ["what is this", "lock = []", "[network]\nmode = \"x\"\n"] {
+        user.write(user.workspace_file(), text);
+        assert_eq!(state(&user), WorkspaceFile::Untrusted);
+        user.loader()
+            .proposal()
+            .expect_err("it cannot be trusted either");
+    }
+}
+
+#[test]
+fn an_older_version_that_was_trusted_once_does_not_count_again() {
+    let user = User::new();
+    user.write(user.workspace_file(), WIDE);
+    agree(&user);
+    user.write(user.workspace_file(), "# nothing any more\n");
+    agree(&user);
+    assert_eq!(state(&user), WorkspaceFile::Trusted);
+    user.write(user.workspace_file(), WIDE);
+    assert_eq!((state(&user), rules(&user)), (WorkspaceFile::Changed, 0));
+}
+
+#[test]
+fn trust_is_for_one_workspace() {
+    let user = User::new();
+    user.write(user.workspace_file(), WIDE);
+    agree(&user);
+    user.write(user.path("home/other/.stockade.toml"), WIDE);
+    let mut loader = user.loader();
+    loader.places.workspace = user.path("home/other");
+    assert_eq!(
+        loader.load().expect("loaded").workspace_file,
+        WorkspaceFile::Untrusted
+    );
+}
+
+#[test]
+fn a_trusted_file_that_narrowed_cannot_be_got_rid_of_from_inside() {
+    for narrowing in [
+        NO_INTERNET,
+        "[network]\nmode = \"none\"\n",
+        "[files]\nhide = [\"secrets\"]\n",
+        "[agent]\nhardening = \"strict\"\n",
+        "[limits]\nmemory = \"1G\"\n",
+    ] {
+        let user = User::new();
+        user.write(user.workspace_file(), narrowing);
+        agree(&user);
+        assert_eq!(state(&user), WorkspaceFile::Trusted);
+
+        user.write(user.workspace_file(), WIDE);
+        let refusal = user.refused();
+        assert!(
+            refusal.contains("has changed since it was trusted, and narrowed"),
+            "{refusal}"
+        );
+        assert!(refusal.contains("`stockade trust --revoke`"), "{refusal}");
+        fs::remove_file(user.workspace_file()).expect("remove");
+        assert!(user.refused().contains("is gone since it was trusted"));
+        symlink("/dev/null", user.workspace_file()).expect("a link");
+        assert!(user.refused().contains("cannot be used"));
+
+        // Each way out that is named.
+        fs::remove_file(user.workspace_file()).expect("remove");
+        Trust::new(&user.loader().places).revoke().expect("revoked");
+        user.load();
+    }
+    let user = User::new();
+    user.write(user.workspace_file(), NO_INTERNET);
+    agree(&user);
+    user.write(user.workspace_file(), WIDE);
+    agree(&user);
+    assert_eq!(state(&user), WorkspaceFile::Trusted);
+}
+
+#[test]
+fn what_others_narrow_as_well_is_not_lost() {
+    let user = User::new();
+    user.write(user.config(), NO_INTERNET);
+    user.write(user.workspace_file(), NO_INTERNET);
+    agree(&user);
+    fs::remove_file(user.workspace_file()).expect("remove");
+    let loaded = user.load();
+    assert_eq!(loaded.workspace_file, WorkspaceFile::Gone);
+    assert!(loaded.workspace_file.notice().is_some());
+    assert!(!loaded.effective.network.internet.value);
+}
+
+#[test]
+fn what_is_no_file_does_not_count_and_does_not_wait() {
+    let user = User::new();
+    symlink(
+        user.path("home/.config/stockade/config.toml"),
+        user.workspace_file(),
+    )
+    .expect("a link");
+    assert!(matches!(state(&user), WorkspaceFile::Unusable(_)));
+    fs::remove_file(user.workspace_file()).expect("remove");
+    let status = Command::new("mkfifo")
+        .arg(user.workspace_file())
+        .status()
+        .expect("mkfifo");
+    assert!(status.success());
+    assert!(matches!(state(&user), WorkspaceFile::Unusable(_)));
+    fs::remove_file(user.workspace_file()).expect("remove");
+    user.write(user.workspace_file(), vec![b'\n'; 1 << 20]);
+    let state = state(&user);
+    assert!(
+        state.notice().expect("a notice").contains("larger than"),
+        "{state:?}"
+    );
+    user.loader().proposal().expect_err("too large");
+}
+
+#[test]
+fn the_record_is_the_users_own_and_a_strange_one_is_refused() {
+    let user = User::new();
+    user.write(user.workspace_file(), WIDE);
+    agree(&user);
+    let trust = Trust::new(&user.loader().places);
+    let bits =
+        |path: &std::path::Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    assert_eq!(bits(&trust.file()), 0o600);
+    assert_eq!(bits(trust.file().parent().expect("a directory")), 0o700);
+    let left: Vec<_> = fs::read_dir(trust.file().parent().expect("a directory"))
+        .expect("a list")
+        .collect();
+    assert_eq!(left.len(), 1);
+
+    mode(trust.file(), 0o666);
+    assert!(user.refused().contains("others can write"));
+    mode(trust.file(), 0o600);
+    assert_eq!(rules(&user), 1);
+    let text = fs::read_to_string(trust.file()).expect("a record");
+    for damaged in ["", "{}", "[]", &text.replace("10.0.0.1", "10.0.0.2")] {
+        fs::write(trust.file(), damaged).expect("write");
+        assert!(user.refused().contains("is damaged"), "{damaged}");
+    }
+}
+
+#[test]
+fn a_record_that_the_command_inside_could_write_is_neither_made_nor_believed() {
+    let user = User::new();
+    user.write(user.workspace_file(), WIDE);
+    let mut loader = user.loader();
+    loader.places.trust = user.path("home/project/state/trust");
+    loader.proposal().expect_err("nothing to be recorded");
+    let proposal = user.loader().proposal().expect("a proposal");
+    let record = proposal.expect("a file").record;
+    Trust::new(&loader.places)
+        .record(&record)
+        .expect_err("in the workspace");
+    assert!(!loader.places.trust.exists());
+    // Somebody inside writes it.
+    fs::create_dir_all(&loader.places.trust).expect("directories");
+    agree(&user);
+    let made = Trust::new(&user.loader().places).file();
+    let planted = Trust::new(&loader.places).file();
+    fs::copy(made, &planted).expect("copy");
+    mode(&planted, 0o600);
+    let refusal = loader.load().expect_err("a refusal").to_string();
+    assert!(refusal.contains("lies in the workspace"), "{refusal}");
+}
+
+#[test]
+fn a_proposal_tells_all_effects_for_every_command_and_profile() {
+    let user = User::new();
+    user.write(user.config(), "[network]\ninternet = false\nallow = [\"10.0.0.1\"]\n[profiles.npm.network]\npublish = [1]\n");
+    user.write(
+        user.path("home/.config/stockade/projects/p.toml"),
+        "workspace = \"~/project\"\nagent.hardening = \"strict\"\n",
+    );
+    user.write(
+        user.workspace_file(),
+        "[network]\ninternet = true\nallow = [\"10.0.0.1\", \"10.0.0.2\"]\n\
+         [agent]\nhardening = \"default\"\n\
+         [profiles.claude.network]\nmode = \"host\"\n",
+    );
+    let proposal = user
+        .loader()
+        .proposal()
+        .expect("a proposal")
+        .expect("a file");
+    assert!(!proposal.trusted);
+    let told: Vec<_> = proposal
+        .effects
+        .iter()
+        .map(|effect| {
+            let keys = effect
+                .differences
+                .iter()
+                .map(|difference| difference.key.to_string());
+            (
+                effect.profile.clone(),
+                keys.collect::<Vec<_>>().join(" "),
+                effect.idle.join(" | "),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                None,
+                "network.internet network.allow".to_owned(),
+                "network.allow \"10.0.0.1\" (line 3) | agent.hardening \"default\" (line 5)"
+                    .to_owned(),
+            ),
+            (
+                Some("claude".to_owned()),
+                "network.mode network.internet network.allow".to_owned(),
+                String::new(),
+            ),
+        ]
+    );
+    agree(&user);
+    assert!(
+        user.loader()
+            .proposal()
+            .expect("a proposal")
+            .expect("a file")
+            .trusted
+    );
+}

@@ -1,0 +1,174 @@
+//! DNS for the jail: queries to any server are answered by the host's own resolvers.
+//!
+//! The agent's query is checked, sent upstream under a fresh identifier from a fresh
+//! port, and the answer is checked against the question before it goes back: neither a
+//! stray packet outside nor a program inside can put an answer to somebody else's query.
+
+mod ask;
+mod names;
+mod tunnel;
+mod upstream;
+
+use std::{io, rc::Rc, time::Duration};
+
+use stockade_sys::{
+    transparent::{AnyAddressUdp, Arrival},
+    watch,
+};
+use stockade_wire::dns::{self, Query};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
+    net::TcpStream,
+    sync::Semaphore,
+    task::spawn_local,
+    time::timeout,
+};
+
+pub(crate) use names::Names;
+
+use crate::{awake, turns::Turns};
+
+pub(crate) const PORT: u16 = 53;
+
+/// Queries under way at a time; more are dropped, and the client asks again.
+const IN_FLIGHT: usize = 512;
+/// Connections for queries at a time.
+const STREAMS: usize = 256;
+const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
+const LARGEST: usize = 65_535;
+/// A question is a name and some options; no client needs as much.
+const LARGEST_QUERY: usize = 4096;
+
+/// The answering side of all UDP queries of the jail.
+#[derive(Debug)]
+pub(crate) struct Service {
+    socket: Rc<AsyncFd<AnyAddressUdp>>,
+    resolution: Rc<Resolution>,
+}
+
+/// All that answers, with a bound on how much is asked at a time.
+#[derive(Debug)]
+pub(crate) struct Resolution {
+    names: Names,
+    permits: Semaphore,
+    streams: Semaphore,
+}
+
+impl Resolution {
+    pub(crate) fn new(names: Names) -> Self {
+        Self {
+            names,
+            permits: Semaphore::new(IN_FLIGHT),
+            streams: Semaphore::new(STREAMS),
+        }
+    }
+}
+
+impl Service {
+    pub(crate) fn new(socket: AnyAddressUdp, resolution: Rc<Resolution>) -> io::Result<Self> {
+        Ok(Self {
+            socket: Rc::new(watch::watch(socket)?),
+            resolution,
+        })
+    }
+
+    pub(crate) async fn serve(self) {
+        let mut buffer = vec![0; LARGEST];
+        let mut turns = Turns::default();
+        loop {
+            turns.next().await;
+            let Ok(mut ready) = self.socket.readable().await else {
+                return;
+            };
+            let received = ready.try_io(|socket| socket.get_ref().receive(&mut buffer));
+            // A datagram that cannot be received or answered is lost, as on any network.
+            if let Ok(Ok(Some(arrival))) = received {
+                let bytes = buffer.get(..arrival.length).unwrap_or_default();
+                awake::stir();
+                self.answer(bytes, arrival);
+            }
+        }
+    }
+
+    fn answer(&self, bytes: &[u8], arrival: Arrival) {
+        let socket = Rc::clone(&self.socket);
+        let Ok(query) = Query::parse(bytes) else {
+            if let Some(complaint) = dns::formerr(bytes) {
+                reply(&socket, &complaint, arrival);
+            }
+            return;
+        };
+        let resolution = Rc::clone(&self.resolution);
+        spawn_local(async move {
+            let Ok(_permit) = resolution.permits.try_acquire() else {
+                return;
+            };
+            let response = resolution.names.resolve(&query).await;
+            reply(&socket, &query.fit(response, query.udp_limit()), arrival);
+        });
+    }
+}
+
+/// A full socket buffer loses the answer; the client asks again.
+fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
+    let _ = socket
+        .get_ref()
+        .send(response, arrival.client, arrival.destination.ip());
+}
+
+/// Answers the queries of one DNS connection (RFC 7766), one after the other.
+pub(crate) async fn serve_stream(mut stream: TcpStream, resolution: &Resolution) {
+    // One too many is closed; the client comes again.
+    let Ok(_permit) = resolution.streams.try_acquire() else {
+        return;
+    };
+    loop {
+        let Ok(Ok(bytes)) =
+            timeout(STREAM_IDLE_LIMIT, read_framed(&mut stream, LARGEST_QUERY)).await
+        else {
+            return;
+        };
+        let response = match Query::parse(&bytes) {
+            Ok(query) => {
+                let Ok(_permit) = resolution.permits.acquire().await else {
+                    return;
+                };
+                resolution.names.resolve(&query).await
+            }
+            Err(_) => match dns::formerr(&bytes) {
+                Some(complaint) => complaint,
+                None => return,
+            },
+        };
+        let written = timeout(STREAM_IDLE_LIMIT, write_framed(&mut stream, &response)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// Reads a message of at most `limit` bytes. Memory is taken as the bytes come, not as the
+/// sender announces them.
+async fn read_framed(stream: &mut TcpStream, limit: usize) -> io::Result<Vec<u8>> {
+    let length = usize::from(stream.read_u16().await?);
+    if length > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "DNS message too long",
+        ));
+    }
+    let mut bytes = Vec::new();
+    stream.take(length as u64).read_to_end(&mut bytes).await?;
+    if bytes.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+async fn write_framed(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
+    let length = u16::try_from(message.len())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "DNS message too long"))?;
+    let mut framed = length.to_be_bytes().to_vec();
+    framed.extend_from_slice(message);
+    stream.write_all(&framed).await
+}

@@ -1,0 +1,377 @@
+//! The names that a connection shows.
+//!
+//! A connection that was admitted because its address was given out for an allowed name may
+//! show a name itself: in the hello of TLS, in each request of plain HTTP. Many names share
+//! one address, so what shows is judged. The client's bytes wait until they are; the
+//! server's flow at once, so a protocol in which the server speaks first never stalls.
+//!
+//! What is neither TLS nor HTTP shows no name and passes, as far as its address may. What
+//! claims to be one of them and is not well formed does not: two readers could understand it
+//! differently.
+//!
+//! A client may send the start of what could become a request, and then wait for an answer to
+//! just that. So what has been held for a moment is sent, and read on all the same: no server
+//! acts on a part of a hello or of a head, and the last byte of either leaves only when the
+//! name in it may show.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    net::IpAddr,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use stockade_policy::Hostname;
+use stockade_wire::{
+    http::{self, Authority, Head, Kind, Requests, Step},
+    tls::{self, Handshake, Hello, Inspection, Next},
+};
+use tokio::{io::Interest, net::TcpStream, time::timeout};
+
+use crate::{
+    denials::{Ruling, Subject, shown},
+    flows::Standing,
+    judge::Judge,
+};
+
+const READ: usize = 16 * 1024;
+/// Of all connections together. A program inside could have thousands of them wait.
+const HELD_LIMIT: usize = 16 << 20;
+/// How long what a client sent is held while it sends nothing more.
+const HESITATION: Duration = Duration::from_millis(100);
+/// How long a client may take to read why it was refused.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Watches over one connection.
+#[derive(Debug)]
+pub(crate) struct Inspector {
+    judge: Rc<Judge>,
+    standing: Arc<Standing>,
+    requests: RefCell<Requests>,
+    /// The client asked for a WebSocket; the server has not answered yet.
+    may_switch: Cell<bool>,
+}
+
+/// How a connection goes on.
+pub(crate) enum Vetted {
+    /// Nothing more is looked at.
+    Opaque,
+    /// The client has ended.
+    Ended,
+}
+
+/// Why a connection does not.
+pub(crate) enum Refused {
+    Failed,
+    /// The client is told so.
+    Denied(Vec<u8>),
+}
+
+impl From<io::Error> for Refused {
+    fn from(_: io::Error) -> Self {
+        Self::Failed
+    }
+}
+
+/// What is known of the client's protocol.
+enum Protocol {
+    Unknown,
+    Tls(Handshake),
+    Http,
+}
+
+/// What to do next.
+enum Todo {
+    Read,
+    Send(usize),
+    /// All that is held, and all that follows.
+    LetGo,
+}
+
+impl Inspector {
+    pub(crate) fn new(judge: Rc<Judge>, standing: Arc<Standing>) -> Self {
+        Self {
+            judge,
+            standing,
+            requests: RefCell::default(),
+            may_switch: Cell::new(false),
+        }
+    }
+
+    /// Passes on what the client sends, as long as it has to be looked at.
+    pub(crate) async fn vet(&self, near: &TcpStream, far: &TcpStream) -> Result<Vetted, Refused> {
+        let mut held = Held::default();
+        let mut protocol = Protocol::Unknown;
+        loop {
+            match self.next(&mut protocol, &held.bytes)? {
+                Todo::Send(count) => {
+                    held.send(far, count).await?;
+                    held.drop_front(count);
+                }
+                Todo::LetGo => {
+                    held.send(far, held.bytes.len()).await?;
+                    return Ok(Vetted::Opaque);
+                }
+                Todo::Read => {
+                    let read = match timeout(HESITATION, held.read(near)).await {
+                        Ok(read) => read?,
+                        Err(_hesitates) => {
+                            held.send(far, held.bytes.len()).await?;
+                            held.read(near).await?
+                        }
+                    };
+                    // What is left is not a whole of anything: nobody may act on it.
+                    match (read, held.bytes.is_empty()) {
+                        (0, true) => return Ok(Vetted::Ended),
+                        (0, false) => return Err(Refused::Failed),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, Refused> {
+        match protocol {
+            Protocol::Unknown => match tls::inspect(held) {
+                Inspection::NeedMore => Ok(Todo::Read),
+                Inspection::NotTls => {
+                    *protocol = Protocol::Http;
+                    self.http(held)
+                }
+                Inspection::Hello(hello) => {
+                    self.judge_hello(&hello)?;
+                    *protocol = Protocol::Tls(Handshake::after(&hello));
+                    Ok(Todo::Send(hello.length))
+                }
+                Inspection::Broken(why) => Err(self.deny_tls(&why.to_string())),
+            },
+            Protocol::Tls(handshake) => match handshake.next(held) {
+                Next::NeedMore => Ok(Todo::Read),
+                Next::Release(count) => Ok(Todo::Send(count)),
+                Next::Opaque => Ok(Todo::LetGo),
+                Next::Broken(why) => Err(self.deny_tls(&why.to_string())),
+            },
+            Protocol::Http => self.http(held),
+        }
+    }
+
+    fn http(&self, held: &[u8]) -> Result<Todo, Refused> {
+        let step = self.requests.borrow_mut().step(held);
+        match step {
+            Step::NeedMore => Ok(Todo::Read),
+            Step::Release(count) => Ok(Todo::Send(count)),
+            Step::Head(head) => {
+                self.judge_head(&head)?;
+                self.may_switch.set(head.kind == Kind::WebSocket);
+                Ok(Todo::Send(head.length))
+            }
+            Step::Opaque | Step::NotHttp => Ok(Todo::LetGo),
+            Step::Broken(why) => {
+                self.record("a request", &why.to_string());
+                Err(Refused::Denied(forbidden(400, &why.to_string())))
+            }
+        }
+    }
+
+    /// A hello without a name shows none.
+    fn judge_hello(&self, hello: &Hello) -> Result<(), Refused> {
+        let Some(text) = &hello.server_name else {
+            return Ok(());
+        };
+        match self.judge_name(text) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Refused::Denied(ACCESS_DENIED.to_vec())),
+        }
+    }
+
+    fn judge_head(&self, head: &Head) -> Result<(), Refused> {
+        let refused = |why: String| Refused::Denied(forbidden(403, &why));
+        if head.kind == Kind::Connect {
+            let why = "a tunnel through a server that is allowed by name could lead anywhere; \
+                       allow the proxy by its address";
+            self.record("CONNECT", why);
+            return Err(refused(why.to_owned()));
+        }
+        // HTTP/1.0 without a Host shows no name.
+        match head.authority.as_ref().map(Authority::host) {
+            None => Ok(()),
+            Some(host) => self.judge_name(host).map_err(|ruling| {
+                let fix = ruling.fix().map(|rule| format!("; to allow it: {rule}"));
+                refused(format!("{ruling}{}", fix.unwrap_or_default()))
+            }),
+        }
+    }
+
+    fn judge_name(&self, text: &str) -> Result<(), Ruling> {
+        let Some(name) = Hostname::from_wire(text.as_bytes()) else {
+            let address = text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+            let why = if address {
+                "an address stands where a name of this server is expected"
+            } else {
+                "this is no host name"
+            };
+            self.record(&shown(text), why);
+            return Err(Ruling::Odd(why.to_owned()));
+        };
+        self.judge.judge_claim(&self.standing.flow, &name)?;
+        self.standing.claims(name);
+        Ok(())
+    }
+
+    fn deny_tls(&self, why: &str) -> Refused {
+        self.record("a TLS hello", why);
+        Refused::Denied(DECODE_ERROR.to_vec())
+    }
+
+    fn record(&self, what: &str, why: &str) {
+        let subject = Subject::Claim(self.standing.flow, what.to_owned());
+        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+    }
+
+    /// To be called before what the server sent is passed on: an agreement to a WebSocket
+    /// changes how the client is read.
+    pub(crate) async fn look_at_answer(&self, far: &TcpStream) -> io::Result<()> {
+        while self.may_switch.get() {
+            far.readable().await?;
+            let mut start = [0; 16];
+            let looked = far.try_io(Interest::READABLE, || {
+                let (length, _) = recv(far, &mut start, RecvFlags::PEEK)?;
+                let answer = start.get(..length).unwrap_or_default();
+                match http::is_switch(answer) {
+                    // The rest is on its way.
+                    None if length > 0 => Err(io::ErrorKind::WouldBlock.into()),
+                    switch => Ok(switch == Some(true)),
+                }
+            });
+            match looked {
+                Ok(switches) => {
+                    self.may_switch.set(false);
+                    if switches && !self.requests.borrow_mut().switched() {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that wait, counted.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// So many of them have left already.
+    sent: usize,
+    counted: usize,
+}
+
+impl Held {
+    /// Reads more. Nothing is the end.
+    async fn read(&mut self, from: &TcpStream) -> io::Result<usize> {
+        loop {
+            from.readable().await?;
+            self.bytes.reserve(READ);
+            match from.try_read_buf(&mut self.bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => {
+                    let read = read?;
+                    self.count()?;
+                    return Ok(read);
+                }
+            }
+        }
+    }
+
+    /// Sends the first `count`, as far as they have not left.
+    async fn send(&mut self, to: &TcpStream, count: usize) -> io::Result<()> {
+        if let Some(unsent) = self.bytes.get(self.sent..count) {
+            send(to, unsent).await?;
+            self.sent = count;
+        }
+        Ok(())
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.bytes.drain(..count.min(self.bytes.len()));
+        self.sent = self.sent.saturating_sub(count);
+    }
+
+    fn count(&mut self) -> io::Result<()> {
+        let others = HELD.get().saturating_sub(self.counted);
+        self.counted = self.bytes.capacity();
+        HELD.set(others + self.counted);
+        if HELD.get() > HELD_LIMIT {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // At the end of the thread the counter may be gone before the flows.
+        let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.counted)));
+    }
+}
+
+async fn send(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        to.writable().await?;
+        match to.try_write(bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Tells a client why its connection ends. To close at once would take the message back, if
+/// something of the client's is still unread.
+pub(crate) async fn farewell(near: TcpStream, message: &[u8]) {
+    let told = async {
+        send(&near, message).await?;
+        shutdown(&near, Shutdown::Write)?;
+        let mut rest = [0; 4096];
+        loop {
+            near.readable().await?;
+            match near.try_read(&mut rest) {
+                Ok(0) => return Ok::<_, io::Error>(()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+    };
+    // A client that does not listen is not told.
+    let _ = timeout(FAREWELL_LIMIT, told).await;
+}
+
+/// Fatal alerts of TLS: access_denied and decode_error.
+const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
+
+/// An answer of the gate's own to a plain HTTP request.
+fn forbidden(status: u16, why: &str) -> Vec<u8> {
+    let reason = if status == 403 {
+        "Forbidden"
+    } else {
+        "Bad Request"
+    };
+    let body = format!("Stockade: denied: {why}\n");
+    format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

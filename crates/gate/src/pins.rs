@@ -1,0 +1,182 @@
+//! Which names an address was given out under.
+//!
+//! A rule may name a host, but a connection goes to an address. What ties the two together is
+//! the answer that the gate itself gave: an address is *pinned* to the name that was asked for
+//! before the answer leaves, for as long as the answer holds and a little longer, because
+//! programs are slow, and for as long as a flow uses it. An address that was never given out
+//! has no name, so no rule for a name lets anybody reach it.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use stockade_policy::Hostname;
+
+/// How much longer than the answer a pin holds: a program may take its time between asking
+/// and connecting, and may try again.
+const GRACE: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const ADDRESSES: usize = 8192;
+const NAMES_EACH: usize = 32;
+/// How many addresses are looked at to find one that makes room for another.
+const EVICTION_SAMPLE: usize = 16;
+
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    entries: RefCell<HashMap<IpAddr, Entry>>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// The latest last.
+    names: Vec<Pin>,
+    /// Shared with the flows that use the address.
+    used: Arc<()>,
+}
+
+#[derive(Debug)]
+struct Pin {
+    name: Hostname,
+    until: Instant,
+}
+
+/// Keeps the names of an address as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Use(#[expect(dead_code, reason = "only counted")] Arc<()>);
+
+impl Entry {
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.used) > 1
+    }
+
+    fn until(&self) -> Option<Instant> {
+        self.names.iter().map(|pin| pin.until).max()
+    }
+}
+
+impl Pins {
+    /// Notes that `address` is about to be given out for `name`.
+    pub(crate) fn pin(&self, address: IpAddr, name: &Hostname, ttl: u32, now: Instant) {
+        let lifetime = Duration::from_secs(ttl.into()).min(LONGEST);
+        let until = now + lifetime + GRACE;
+        let mut entries = self.entries.borrow_mut();
+        make_room(&mut entries, address);
+        let entry = entries.entry(address).or_default();
+        let used = entry.is_used();
+        let known = entry.names.iter().position(|pin| pin.name == *name);
+        let until = known
+            .map(|known| entry.names.remove(known).until)
+            .map_or(until, |before| before.max(until));
+        entry.names.retain(|pin| used || pin.until > now);
+        if entry.names.len() >= NAMES_EACH {
+            entry.names.remove(0);
+        }
+        entry.names.push(Pin {
+            name: name.clone(),
+            until,
+        });
+    }
+
+    /// The names of an address, the latest first.
+    pub(crate) fn names(&self, address: IpAddr, now: Instant) -> Vec<Hostname> {
+        let entries = self.entries.borrow();
+        let Some(entry) = entries.get(&address) else {
+            return Vec::new();
+        };
+        let used = entry.is_used();
+        let holding = entry.names.iter().filter(|pin| used || pin.until > now);
+        holding.rev().map(|pin| pin.name.clone()).collect()
+    }
+
+    pub(crate) fn is_pinned(&self, address: IpAddr, name: &Hostname, now: Instant) -> bool {
+        self.names(address, now).contains(name)
+    }
+
+    /// Keeps the address's names while a flow uses them.
+    pub(crate) fn hold(&self, address: IpAddr) -> Option<Use> {
+        let entries = self.entries.borrow();
+        Some(Use(Arc::clone(&entries.get(&address)?.used)))
+    }
+}
+
+/// A program may ask for very many names. Then those go first that end first, of a sample, so
+/// that a flood costs the same per name however many there are; one that is in use never does.
+fn make_room(entries: &mut HashMap<IpAddr, Entry>, address: IpAddr) {
+    if entries.len() < ADDRESSES || entries.contains_key(&address) {
+        return;
+    }
+    let idle = entries.iter().filter(|(_, entry)| !entry.is_used());
+    let victim = idle
+        .take(EVICTION_SAMPLE)
+        .min_by_key(|(_, entry)| entry.until())
+        .map(|(&address, _)| address);
+    if let Some(victim) = victim {
+        entries.remove(&victim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn name(text: &str) -> Hostname {
+        text.parse().expect("a host name")
+    }
+
+    const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+    #[test]
+    fn a_pin_holds_for_the_answers_time_and_a_grace() {
+        let (pins, start) = (Pins::default(), Instant::now());
+        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        let at = |seconds| pins.names(ADDRESS, start + Duration::from_secs(seconds));
+        assert_eq!(at(69), [name("a.example")]);
+        assert_eq!(at(71), []);
+        assert_eq!(pins.names(Ipv4Addr::LOCALHOST.into(), start), []);
+    }
+
+    #[test]
+    fn a_pin_holds_while_a_flow_uses_it() {
+        let (pins, start) = (Pins::default(), Instant::now());
+        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        let flow = pins.hold(ADDRESS).expect("pinned");
+        let late = start + Duration::from_secs(1000);
+        assert!(pins.is_pinned(ADDRESS, &name("a.example"), late));
+        drop(flow);
+        assert!(!pins.is_pinned(ADDRESS, &name("a.example"), late));
+    }
+
+    #[test]
+    fn a_shorter_answer_does_not_shorten_a_pin_and_the_latest_name_comes_first() {
+        let (pins, start) = (Pins::default(), Instant::now());
+        pins.pin(ADDRESS, &name("a.example"), 1000, start);
+        pins.pin(ADDRESS, &name("b.example"), 1000, start);
+        pins.pin(ADDRESS, &name("a.example"), 0, start);
+        let late = start + Duration::from_secs(1000);
+        let names = pins.names(ADDRESS, late);
+        assert_eq!(names, [name("a.example"), name("b.example")]);
+    }
+
+    #[test]
+    fn very_many_addresses_and_names_are_bounded_and_those_in_use_stay() {
+        let (pins, now) = (Pins::default(), Instant::now());
+        pins.pin(ADDRESS, &name("mine.example"), 0, now);
+        let _flow = pins.hold(ADDRESS).expect("pinned");
+        for number in 0..2 * u32::try_from(ADDRESSES).expect("small") {
+            let other = Ipv4Addr::from_bits(0x0a00_0000 + number);
+            pins.pin(other.into(), &name("other.example"), 1000, now);
+        }
+        assert!(pins.entries.borrow().len() <= ADDRESSES);
+        assert!(pins.is_pinned(ADDRESS, &name("mine.example"), now));
+        for number in 0..2 * NAMES_EACH {
+            pins.pin(ADDRESS, &name(&format!("n{number}.example")), 0, now);
+        }
+        assert!(pins.names(ADDRESS, now).len() <= NAMES_EACH);
+    }
+}

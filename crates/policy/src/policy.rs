@@ -1,0 +1,57 @@
+//! What the user wants, as a whole.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::rule::Rule;
+use crate::rules::RuleSet;
+
+/// What the user wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether the internet is open. If not, only the rules are.
+    pub internet: bool,
+    pub rules: RuleSet,
+}
+
+impl Policy {
+    /// Rules that change no decision as the policy stands: each with its number
+    /// and the reason. To be warned of, as their author believes otherwise.
+    pub fn idle_rules(&self) -> impl Iterator<Item = (usize, &Rule, Idle)> {
+        let mut seen = HashMap::new();
+        self.rules
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, rule)| {
+                let first = *seen.entry(rule).or_insert(index);
+                if first != index {
+                    Some((index, rule, Idle::Repeated { first }))
+                } else if self.internet && rule.name().is_some() {
+                    Some((index, rule, Idle::InternetOpen))
+                } else {
+                    None
+                }
+            })
+    }
+}
+
+/// Why a rule changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// The rule of this number says the same.
+    Repeated { first: usize },
+    /// Rules for names open the internet only, and that is open.
+    InternetOpen,
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Idle::Repeated { .. } => "an earlier rule says the same",
+            Idle::InternetOpen => {
+                "a rule for a name opens the internet only, which is open as a whole; \
+                 set `internet = false` to have only the rules"
+            }
+        })
+    }
+}

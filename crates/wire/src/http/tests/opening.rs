@@ -1,0 +1,156 @@
+//! What is HTTP and what is not.
+
+use super::*;
+
+fn first(sent: &[u8]) -> Step {
+    let seen = seen(sent);
+    assert_eq!(seen.released, 0);
+    seen.end
+}
+
+#[test]
+fn other_protocols_are_known_for_what_they_are() {
+    for other in [
+        &b"\x16\x03\x01"[..],          // TLS
+        b"\0\0\0\x08\x04\xd2\x16\x2f", // PostgreSQL
+        b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
+        b"SSH-2.0-libssh\n",
+        b"*1\r\n$4\r\nPING\r\n", // Redis
+        b"PING\r\n",
+        b"GET key\r\n",
+        b"get /key\r\n", // memcached
+        b"AMQP\0",
+        b"CONNECT\naccept-version:1.2\n", // STOMP
+        b"EHLO example.org\r\n",
+        b"CAP LS 302\r\n", // IRC
+        b"RFB 003.008\n",  // VNC
+        b"<?xml",
+        b"\x10\x0c\0\x04MQTT",
+        b"0032git-upload-pack /project.git\0",
+        b"0032git-upload-pack /http/project.git\0",
+        b"OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
+        b"INVITE sip:a@example.org SIP/2.0\r\n",
+        b"\x13BitTorrent protocol",
+    ] {
+        assert_eq!(first(other), Step::NotHttp, "{other:?}");
+    }
+}
+
+#[test]
+fn most_bytes_decide_at_once() {
+    for byte in 0..=u8::MAX {
+        let step = Requests::new().step(&[byte]);
+        let expected = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => Step::Broken(Broken::LeadingSpace),
+            _ if lines::is_token(byte) => Step::NeedMore,
+            _ => Step::NotHttp,
+        };
+        assert_eq!(step, expected, "{byte}");
+    }
+}
+
+/// Each of these is served by some server.
+#[test]
+fn a_sloppy_request_is_refused_not_overlooked() {
+    let rest = "\r\nHost: a.example\r\n\r\n";
+    for line in [
+        "\r\nGET / HTTP/1.1",
+        " GET / HTTP/1.1",
+        "GET  / HTTP/1.1",
+        "GET\t/\tHTTP/1.1",
+        "GET\x0b/\x0cHTTP/1.1",
+        "GET\r/ HTTP/1.1",
+        "GET / HTTP/1.1 ",
+        "GET / HTTP/1.1\n",
+        "get / http/1.1",
+        "GET / HTTP/1.10",
+        "GET / HTTP/01.1",
+        "GET / HTTP/2.0",
+        "GET / HTTP/0.9",
+        "GET / FOO/1.1",
+        "GET / ",
+        "GET /",
+        "GET /a b HTTP/1.1",
+        "GET /\x01 HTTP/1.1",
+        "GET http://b.example/",
+        "GET \\ HTTP/1.1",
+        "GET a.example HTTP/1.1",
+        "GET /\0 HTTP/1.1",
+        "PRI * HTTP/2.0",
+        "Get / HTTP/1.1\r\0",
+    ] {
+        let sent = format!("{line}{rest}");
+        assert!(
+            matches!(first(sent.as_bytes()), Step::Broken(_)),
+            "{line:?}"
+        );
+    }
+    assert_eq!(hosts(&format!("GET / HTTP/1.1{rest}")), ["a.example"]);
+    assert_eq!(hosts(&format!("x-Y / HTTP/1.0{rest}")), ["a.example"]);
+}
+
+#[test]
+fn versions_are_refused_by_the_first_line() {
+    assert_eq!(first(b"GET /\r\n"), Step::Broken(Broken::Version));
+    assert_eq!(first(b"PRI * HTTP/2.0\r\n"), Step::Broken(Broken::Http2));
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    assert_eq!(first(preface), Step::Broken(Broken::Http2));
+}
+
+#[test]
+fn a_first_line_without_end_is_given_up() {
+    for start in [&b""[..], b"GET /"] {
+        let endless = [start, &vec![b'a'; MAX_HEAD]].concat();
+        assert_eq!(
+            arrive(&endless, [usize::MAX]).end,
+            Step::Broken(Broken::HeadTooLong)
+        );
+        assert_eq!(
+            arrive(&endless[..MAX_HEAD - 1], [MAX_HEAD]).end,
+            Step::NeedMore
+        );
+    }
+}
+
+#[test]
+fn what_a_client_ends_with_is_passed_on_unless_it_is_part_of_a_request() {
+    let may_end = |sent: &str| {
+        let mut requests = Requests::new();
+        assert_eq!(requests.step(sent.as_bytes()), Step::NeedMore);
+        requests.may_end(sent.as_bytes())
+    };
+    for other in [
+        "",
+        "hello",
+        "hello world",
+        "JDWP-Handshake",
+        "PING\r",
+        "GET",
+        "GET key",
+    ] {
+        assert!(may_end(other), "{other:?}");
+    }
+    for part in [
+        "GET /",
+        "x / HTTP/1",
+        "GET http:",
+        "GET / HTTP/1.1\r\nHost: a.example\r\n",
+    ] {
+        assert!(!may_end(part), "{part:?}");
+    }
+    let mut requests = Requests::new();
+    assert!(matches!(requests.step(with("").as_bytes()), Step::Head(_)));
+    assert!(requests.may_end(b"") && !requests.may_end(b"hello"));
+}
+
+#[test]
+fn the_answer_that_switches_is_known_by_its_first_bytes() {
+    let switch = b"HTTP/1.1 101 Switching Protocols\r\n";
+    for end in 0..=12 {
+        assert_eq!(is_switch(&switch[..end]), None);
+    }
+    assert_eq!(is_switch(switch), Some(true));
+    for other in [&b"HTTP/1.1 200 OK"[..], b"HTTP/1.0", b"HTTP/1.1 1011", b"x"] {
+        assert_eq!(is_switch(other), Some(false));
+    }
+}

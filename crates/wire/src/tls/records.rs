@@ -1,0 +1,169 @@
+//! Records, and the one message that is put together from them.
+
+use super::{Broken, Hello, Inspection, MAX_HELLO, hello};
+use crate::cursor::{Cursor, Short};
+
+pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
+pub(super) const ALERT: u8 = 21;
+pub(super) const HANDSHAKE: u8 = 22;
+pub(super) const APPLICATION_DATA: u8 = 23;
+const HEARTBEAT: u8 = 24;
+
+pub(super) const CLIENT_HELLO: u8 = 1;
+const SSL2_CLIENT_HELLO: u8 = 1;
+/// Version, lengths of ciphers, session and challenge, and the message's type.
+const SSL2_SHORTEST: u16 = 9;
+
+/// What one record holds at most before encryption, and with it (RFC 5246 §6.2).
+const MAX_PLAIN: u16 = 1 << 14;
+pub(super) const MAX_CIPHERTEXT: u16 = MAX_PLAIN + 2048;
+/// Enough for a post-quantum hello in records of a single byte. Bounds the
+/// work for a client that sends byte by byte.
+const MAX_RECORDS: usize = 4096;
+
+/// Looks at everything that a client has sent so far. An answer other than
+/// [`Inspection::NeedMore`] stays the same however much follows.
+pub fn inspect(sent: &[u8]) -> Inspection {
+    match claim(sent) {
+        Claim::Undecided => Inspection::NeedMore,
+        Claim::NotTls => Inspection::NotTls,
+        Claim::Broken(why) => Inspection::Broken(why),
+        Claim::Tls => match read(sent) {
+            Ok(Some(hello)) => Inspection::Hello(hello),
+            Ok(None) => Inspection::NeedMore,
+            Err(why) => Inspection::Broken(why),
+        },
+    }
+}
+
+enum Claim {
+    Undecided,
+    NotTls,
+    Tls,
+    Broken(Broken),
+}
+
+/// Whether a server would take the connection for TLS, by its first bytes.
+fn claim(sent: &[u8]) -> Claim {
+    match *sent {
+        [] | [HANDSHAKE] => Claim::Undecided,
+        [HANDSHAKE, 3, ..] => Claim::Tls,
+        // A server that skips such a record finds a hello behind it, where nobody
+        // looks any more.
+        [CHANGE_CIPHER_SPEC..=HEARTBEAT, ..] => other_record(sent),
+        // A length below 16 KiB, with the top bit set.
+        [0x80..=0xbf, ..] => ssl2(sent),
+        _ => Claim::NotTls,
+    }
+}
+
+fn other_record(sent: &[u8]) -> Claim {
+    match *sent {
+        [_] | [_, 3] | [_, 3, 0..=4] | [_, 3, 0..=4, _] => Claim::Undecided,
+        [kind, 3, 0..=4, high, low, ..] => match u16::from_be_bytes([high, low]) {
+            1..=MAX_CIPHERTEXT => Claim::Broken(Broken::NoHandshake(kind)),
+            _ => Claim::NotTls,
+        },
+        _ => Claim::NotTls,
+    }
+}
+
+fn ssl2(sent: &[u8]) -> Claim {
+    match *sent {
+        [high, low, ..] if u16::from_be_bytes([high & 0x7f, low]) < SSL2_SHORTEST => Claim::NotTls,
+        [_] | [_, _] | [_, _, SSL2_CLIENT_HELLO] | [_, _, SSL2_CLIENT_HELLO, 0] => Claim::Undecided,
+        [_, _, SSL2_CLIENT_HELLO, 0, 2, ..] | [_, _, SSL2_CLIENT_HELLO, 3, ..] => {
+            Claim::Broken(Broken::Ssl2)
+        }
+        _ => Claim::NotTls,
+    }
+}
+
+/// The hello, or nothing while a part of it is missing.
+pub(super) fn read(sent: &[u8]) -> Result<Option<Hello>, Broken> {
+    let mut cursor = Cursor::new(sent);
+    let mut message = Vec::new();
+    for _ in 0..MAX_RECORDS {
+        let Some(record) = Record::read(&mut cursor)? else {
+            return Ok(None);
+        };
+        let announced = message.len().saturating_add(record.length);
+        message.extend_from_slice(record.data);
+        if let Some(length) = announced_length(&message)? {
+            if announced > length {
+                return Err(Broken::Trailing);
+            }
+            if message.len() == length {
+                let body = message.get(HEADER..).unwrap_or_default();
+                return hello::parse(body, cursor.position()).map(Some);
+            }
+        }
+        if record.data.len() < record.length {
+            return Ok(None);
+        }
+    }
+    Err(Broken::Records)
+}
+
+/// Type and length of a handshake message.
+const HEADER: usize = 4;
+
+/// How long the message says it is, its header included.
+fn announced_length(message: &[u8]) -> Result<Option<usize>, Broken> {
+    let mut cursor = Cursor::new(message);
+    match cursor.u8() {
+        Ok(CLIENT_HELLO) => {}
+        Ok(other) => return Err(Broken::NoHello(other)),
+        Err(Short) => return Ok(None),
+    }
+    let Ok([high, middle, low]) = cursor.array() else {
+        return Ok(None);
+    };
+    let length = usize::try_from(u32::from_be_bytes([0, high, middle, low]));
+    match length {
+        Ok(length) if length <= MAX_HELLO => Ok(Some(length.saturating_add(HEADER))),
+        _ => Err(Broken::TooLong),
+    }
+}
+
+/// A handshake record in the clear.
+struct Record<'a> {
+    /// As its header has it.
+    length: usize,
+    /// As much of it as there is.
+    data: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Nothing while its header is not complete. What there is of it is checked.
+    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken> {
+        match cursor.u8() {
+            Ok(HANDSHAKE) => {}
+            Ok(other) => return Err(Broken::Interrupted(other)),
+            Err(Short) => return Ok(None),
+        }
+        let Ok(version) = cursor.u16() else {
+            return Ok(None);
+        };
+        if !is_version(version) {
+            return Err(Broken::RecordVersion(version));
+        }
+        let Ok(length) = cursor.u16() else {
+            return Ok(None);
+        };
+        match length {
+            0 => return Err(Broken::EmptyRecord),
+            1..=MAX_PLAIN => {}
+            _ => return Err(Broken::RecordLength(length)),
+        }
+        let length = usize::from(length);
+        let data = cursor.take(length.min(cursor.rest().len()));
+        Ok(data.ok().map(|data| Self { length, data }))
+    }
+}
+
+/// TLS 1.0 to 1.3. What stands in records and hellos is a relic and means little,
+/// but nobody writes anything else.
+pub(super) fn is_version(version: u16) -> bool {
+    (0x0301..=0x0304).contains(&version)
+}
