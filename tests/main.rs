@@ -7,6 +7,7 @@
 
 mod attack;
 mod ending;
+mod exposed;
 mod feature;
 mod local;
 mod support;
