@@ -1,5 +1,6 @@
 //! What works inside as it does outside.
 
+mod agents;
 mod bulk;
 mod daemon;
 mod dns;

@@ -41,6 +41,7 @@ pub struct Builder {
     pub(crate) hosts: Vec<HostSpec>,
     pub(crate) dead_ends: Vec<(String, DeadEnd)>,
     pub(crate) programs: Vec<(String, PathBuf)>,
+    pub(crate) directories: Vec<(PathBuf, PathBuf)>,
     pub(crate) limit: Duration,
 }
 
@@ -55,6 +56,7 @@ impl Default for Builder {
             hosts: Vec::new(),
             dead_ends: Vec::new(),
             programs: Vec::new(),
+            directories: Vec::new(),
             limit: Duration::from_secs(60),
         }
     }
@@ -113,6 +115,14 @@ impl Builder {
     pub fn program(mut self, name: &str, path: impl AsRef<Path>) -> Self {
         self.programs
             .push((name.to_owned(), path.as_ref().to_owned()));
+        self
+    }
+
+    /// Shows a directory of the machine at a place of the laptop, read-only: what is too
+    /// large to be written by a test, such as an installation.
+    pub fn directory(mut self, at: impl AsRef<Path>, source: impl AsRef<Path>) -> Self {
+        self.directories
+            .push((at.as_ref().to_owned(), source.as_ref().to_owned()));
         self
     }
 

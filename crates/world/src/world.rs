@@ -44,6 +44,7 @@ impl World {
         let pinging = builder.ping.then(|| rustix::process::getgid().as_raw());
         let mut network = Network::boot(closed, builder.ipv6, pinging)?;
         let laptop = Laptop::furnish(builder, network.laptop.clone())?;
+        world_fs::show_directories(builder)?;
 
         let dns_host = HostSpec::new("dns").at(DNS_ADDRESS).at(DNS_ADDRESS_V6);
         let specs: Vec<HostSpec> = std::iter::once(dns_host)

@@ -17,6 +17,7 @@ use rustix::process::{Pid, WaitOptions, setsid, wait};
 use super::{Inside, Login, OUTSIDE_NETNS, PROGRAMS, STAGE};
 use crate::builder::Builder;
 use crate::error::{Doing, Result};
+use crate::fs::shared;
 use crate::guard::NetnsId;
 use crate::tool;
 
@@ -140,6 +141,9 @@ fn try_drop_root(builder: &Builder) -> Result<Infallible> {
     for (name, path) in &builder.programs {
         bind_program(path, &bin.join(name))?;
     }
+    for (number, (_, source)) in builder.directories.iter().enumerate() {
+        bind_directory(source, &shared(number))?;
+    }
     share_tunnel_device()?;
 
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -180,6 +184,15 @@ pub(crate) fn bind_program(from: &Path, to: &Path) -> Result<()> {
     fs::write(to, "").doing(format_args!("make {}", to.display()))?;
     let from: PathBuf = fs::canonicalize(from).doing(format_args!("find {}", from.display()))?;
     mount_bind(&from, to).doing(format_args!("bind {} to {}", from.display(), to.display()))
+}
+
+fn bind_directory(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).doing(format_args!("make {}", to.display()))?;
+    for directory in to.ancestors().take(2) {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755))
+            .doing("open the shared directories for everybody")?;
+    }
+    mount_bind(from, to).doing(format_args!("bind {} to {}", from.display(), to.display()))
 }
 
 /// Stage "init", pid 1 of the world: starts the body and reaps whatever is

@@ -21,11 +21,13 @@ pub(crate) use over::{bind_over, replace_program};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::builder::Builder;
 use crate::error::{Doing, Result};
 use crate::shape::Shape;
+
+use mounts::set_read_only;
 
 /// Where the programs named by the builder appear.
 pub(crate) const BIN: &str = "/run/world/bin";
@@ -42,7 +44,11 @@ const EMPTIED: [(&str, u16); 8] = [
     ("/srv", 0o755),
 ];
 
-/// `staged`: where the programs are, if not where the builder says.
+/// Where the directories named by the builder wait for the laptop to be furnished.
+pub(crate) const SHARE: &str = "/run/world/share";
+
+/// `staged`: where the programs are, if not where the builder says; the directories are
+/// in [`SHARE`] then.
 pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
     // Held before anything is covered: a program may lie in any of the places
     // that are about to be emptied.
@@ -53,6 +59,15 @@ pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
             None => path.clone(),
         };
         programs.push((name, Detached::from(&path)?));
+    }
+
+    let mut directories = Vec::new();
+    for (number, (_, source)) in builder.directories.iter().enumerate() {
+        let source = match staged {
+            Some(_) => shared(number),
+            None => source.clone(),
+        };
+        directories.push(Detached::from(&source)?);
     }
 
     mounts::make_disk_read_only(&EMPTIED.map(|(path, _)| path))?;
@@ -69,7 +84,32 @@ pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
         fs::write(&target, "").doing(format_args!("make {}", target.display()))?;
         attach(&program, &target)?;
     }
+    for (number, directory) in directories.iter().enumerate() {
+        let target = shared(number);
+        fs::create_dir_all(&target).doing(format_args!("make {}", target.display()))?;
+        attach(directory, &target)?;
+    }
     // The directory that the test was started in is still open, and is none of
     // the world's business.
     env::set_current_dir("/").doing("go to the root directory")
+}
+
+/// Where the directory of this number waits.
+pub(crate) fn shared(number: usize) -> PathBuf {
+    Path::new(SHARE).join(number.to_string())
+}
+
+/// Puts the builder's directories where the laptop has them.
+pub(crate) fn show_directories(builder: &Builder) -> Result<()> {
+    for (number, (at, _)) in builder.directories.iter().enumerate() {
+        fs::create_dir_all(at).doing(format_args!("make {}", at.display()))?;
+        attach(&Detached::from(&shared(number))?, at)?;
+        for mount in mount_points()? {
+            if mount.path == *at {
+                set_read_only(&mount, true)
+                    .doing(format_args!("make {} read-only", at.display()))?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -181,3 +181,21 @@ fn programs_of_the_machine_can_be_replaced_and_removed() {
         assert!(laptop.command("/bin/false").run().is_err());
     });
 }
+
+#[test]
+fn a_directory_of_the_machine_appears_where_it_is_wanted_and_cannot_be_written_to() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let builder = Builder::new().directory("/home/dev/.tool/src", source);
+    test(&builder, |world| {
+        let laptop = world.laptop();
+        let seen = laptop.shell("cat ~/.tool/src/lib.rs").run().unwrap();
+        assert_eq!(seen.stdout(), include_str!("../../src/lib.rs"));
+        let written = laptop.shell("touch ~/.tool/src/new").run().unwrap();
+        assert!(written.stderr().contains("Read-only"), "{written:?}");
+        laptop
+            .shell("touch ~/.tool/new")
+            .run()
+            .unwrap()
+            .expect_success();
+    });
+}

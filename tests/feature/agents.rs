@@ -1,0 +1,164 @@
+//! Agents as their makers ship them: the packages of the npm registry, installed as a user
+//! does (`npm install --global` with a prefix in the home), run by their profiles.
+//!
+//! They are installed once, outside of all worlds, below cargo's target directory, where
+//! later runs find them. If the registry is out of reach, the tests say so and are skipped.
+//! The agents themselves run in a closed world: none of them reaches anybody.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use stockade_world::{Builder, Laptop, is_inside, test};
+
+use crate::support::standard;
+
+struct Agent {
+    name: &'static str,
+    package: &'static str,
+    /// What its help says.
+    help: &'static str,
+}
+
+const CLAUDE: Agent = Agent {
+    name: "claude",
+    package: "@anthropic-ai/claude-code",
+    help: "Usage: claude",
+};
+const CODEX: Agent = Agent {
+    name: "codex",
+    package: "@openai/codex",
+    help: "Usage: codex",
+};
+const GEMINI: Agent = Agent {
+    name: "gemini",
+    package: "@google/gemini-cli",
+    help: "Usage: gemini",
+};
+
+/// Where a user has npm put global packages who does not want to be root for that.
+const PREFIX: &str = "/home/dev/.npm-global";
+
+/// These are large programs, some of them scripts of many megabytes.
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[test]
+fn claude_code_from_the_registry_runs_inside() {
+    runs_inside(&CLAUDE);
+}
+
+#[test]
+fn codex_from_the_registry_runs_inside() {
+    runs_inside(&CODEX);
+}
+
+#[test]
+fn gemini_cli_from_the_registry_runs_inside() {
+    runs_inside(&GEMINI);
+}
+
+fn runs_inside(agent: &Agent) {
+    let prefix = prefix(agent);
+    if !is_inside()
+        && let Err(OutOfReach(why)) = install(agent, &prefix)
+    {
+        // Past libtest, which would keep it to itself.
+        let _ = writeln!(
+            io::stderr(),
+            "skipped: the npm registry is out of reach: {why}"
+        );
+        return;
+    }
+    test(&world(&prefix), |world| {
+        let laptop = world.laptop();
+        let version = installed_version(agent);
+        let said = stockade(laptop, agent, "--version");
+        assert!(said.contains(&version), "{version}: {said}");
+        assert_eq!(said, outside(laptop, agent, "--version"));
+        let help = stockade(laptop, agent, "--help");
+        assert!(help.contains(agent.help), "{help}");
+    });
+}
+
+fn world(prefix: &Path) -> Builder {
+    let world = standard().directory(PREFIX, prefix);
+    world.limit(4 * LIMIT)
+}
+
+/// The version by the package's own description.
+fn installed_version(agent: &Agent) -> String {
+    let file = format!("{PREFIX}/lib/node_modules/{}/package.json", agent.package);
+    let text = fs::read_to_string(&file).expect("the package's description");
+    let description: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let version = description.get("version").and_then(|it| it.as_str());
+    version.expect("a version").to_owned()
+}
+
+/// What the agent says in the sandbox, started by its name.
+fn stockade(laptop: &Laptop, agent: &Agent, argument: &str) -> String {
+    let command = laptop.stockade([agent.name, argument]);
+    said(command)
+}
+
+fn outside(laptop: &Laptop, agent: &Agent, argument: &str) -> String {
+    said(laptop.command("env").args([agent.name, argument]))
+}
+
+fn said(command: stockade_world::Command) -> String {
+    let path = format!("{PREFIX}/bin:/usr/local/bin:/usr/bin:/bin");
+    let output = command.env("PATH", path).limit(LIMIT).run();
+    output.expect("the agent ends").expect_success().stdout()
+}
+
+/// Each in a place of its own: one that fails to install leaves the others alone.
+fn prefix(agent: &Agent) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("agents")
+        .join(agent.name)
+}
+
+/// Why npm cannot get at its registry.
+struct OutOfReach(String);
+
+/// npm's names for failures of the network.
+const UNREACHABLE: [&str; 9] = [
+    "EAI_AGAIN",
+    "EAI_FAIL",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+    "ENOTFOUND",
+    "ERR_SOCKET_TIMEOUT",
+    "ETIMEDOUT",
+];
+
+/// Installs the agent, if that was not done before.
+fn install(agent: &Agent, prefix: &Path) -> Result<(), OutOfReach> {
+    // npm keeps one cache for all.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
+    if prefix.join("done").exists() {
+        return Ok(());
+    }
+    let output = Command::new("npm")
+        .args(["install", "--global", "--no-audit", "--no-fund"])
+        .args(["--fetch-retries=1", "--fetch-timeout=60000"])
+        .arg("--prefix")
+        .arg(prefix)
+        .arg(agent.package)
+        .output()
+        .expect("npm starts (test.sh installs it)");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let is_unreachable = |line: &&str| UNREACHABLE.iter().any(|code| line.contains(code));
+        let line = complaint.lines().find(is_unreachable);
+        let line = line.unwrap_or_else(|| panic!("npm does not install it: {complaint}"));
+        return Err(OutOfReach(line.to_owned()));
+    }
+    fs::write(prefix.join("done"), "").expect("a mark");
+    Ok(())
+}
