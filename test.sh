@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin
 missing=
 for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv:util-linux \
     curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git /usr/bin/python3:python3 \
-    node:nodejs npm:npm iperf3:iperf3 \
+    node:nodejs npm:npm gh:gh iperf3:iperf3 \
     ssh:openssh-client dropbear:dropbear-bin cc:gcc; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done

@@ -6,6 +6,7 @@ mod daemon;
 mod dns;
 mod errno;
 mod eyeballs;
+mod forge;
 mod git;
 mod hidden;
 mod place;

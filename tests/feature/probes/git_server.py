@@ -1,5 +1,7 @@
 """git over https, as the web servers of forges do it: passes each request on to
-`git http-backend`. Arguments: PORT DIRECTORY CERTIFICATE KEY."""
+`git http-backend`. Arguments: PORT DIRECTORY CERTIFICATE KEY [TOKEN]. With a token, everybody
+can fetch, and who pushes has to show it as a password."""
+import base64
 import http.server
 import os
 import ssl
@@ -7,14 +9,28 @@ import subprocess
 import sys
 import urllib.parse
 
-port, directory, certificate, key = sys.argv[1:]
+port, directory, certificate, key, *token = sys.argv[1:]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def may(self):
+        """Whether the request is allowed to whoever makes it."""
+        if not token or "git-receive-pack" not in self.path:
+            return True
+        kind, _, login = self.headers.get("Authorization", "").partition(" ")
+        _, _, password = base64.b64decode(login).decode().partition(":")
+        return kind == "Basic" and [password] == token
+
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
+        if not self.may():
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="forge"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         environment = {
             **os.environ,
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
