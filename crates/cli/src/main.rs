@@ -7,6 +7,7 @@ mod exit;
 mod explain;
 mod here;
 mod init;
+mod journal;
 mod plan;
 mod receipt;
 mod reload;
