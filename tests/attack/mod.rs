@@ -4,6 +4,7 @@
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod ask;
 mod calls;
 mod change;
 mod datagrams;
@@ -18,6 +19,7 @@ mod lateral;
 mod notation;
 mod pins;
 mod probe;
+mod questions;
 mod rebinding;
 mod resolver;
 mod say;
