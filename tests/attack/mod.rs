@@ -4,6 +4,7 @@
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod answers;
 mod ask;
 mod calls;
 mod change;
