@@ -10,6 +10,7 @@ mod hidden;
 mod place;
 mod receipt;
 mod refusals;
+mod reload;
 mod requests;
 mod resolvers;
 mod session;

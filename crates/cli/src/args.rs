@@ -24,8 +24,52 @@ pub(crate) enum Command {
     Run(Box<Run>),
     #[command(subcommand)]
     Config(Config),
+    Explain(Box<Explain>),
     Init(Init),
+    Reload(Reload),
     Trust(Trust),
+}
+
+/// Say whether the command could reach something, by which rule, and what would change it.
+///
+/// Nothing is sent to the target. A name that may be asked for is resolved, as any program
+/// here would.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct Explain {
+    /// An address, a name or a URL, with or without a protocol and a port
+    pub(crate) target: String,
+
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// With this profile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  stockade explain udp://172.23.1.3:5064
+  stockade explain api.example.com
+  stockade explain https://example.org/path --internet=false
+  stockade explain localhost:5432
+
+Exit code: 0 if it can be reached, 1 if not, 2 if that depends on what was left open.";
+
+/// Have running sessions take up the configuration as it is now.
+///
+/// New connections are judged by it, and those that it no longer allows are cut. What cannot
+/// change in a running session (files, environment, ports of loopback) stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct Reload {
+    /// The session; without it, all of yours
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
 }
 
 /// Run a command in the sandbox, in the current directory.

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use stockade_config::Diagnostics;
+use stockade_config::{Diagnostic, Diagnostics, Place};
 
 /// Stockade failed. The command was not run, or was ended.
 pub(crate) const FAILED: u8 = 125;
@@ -22,6 +22,15 @@ pub(crate) struct Refused {
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = error.downcast_ref::<Diagnostics>() {
         eprint!("{}", problems.render(colours()));
+        // What is wrong with flags is said in one line each, and needs no summary.
+        let in_files = |problem: &&Diagnostic| problem.place().is_none_or(Place::is_in_file);
+        match problems.iter().filter(in_files).count() {
+            0 => {}
+            1 => eprintln!("stockade: the configuration cannot be used, so nothing was done"),
+            count => {
+                eprintln!("stockade: the configuration has {count} errors, so nothing was done");
+            }
+        }
         return FAILED.into();
     }
     eprintln!("stockade: {error:#}");

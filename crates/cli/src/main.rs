@@ -2,13 +2,18 @@
 
 mod args;
 mod config;
+mod control;
 mod exit;
+mod explain;
 mod here;
 mod init;
+mod receipt;
+mod reload;
 mod run;
+mod session;
 mod settings;
 mod trust;
-mod unenforced;
+mod walling;
 
 use std::process::ExitCode;
 
@@ -29,7 +34,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Config(command) => config::config(&command),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
     };
     result.unwrap_or_else(|error| exit::failed(&error))

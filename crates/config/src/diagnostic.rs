@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     render,
-    source::{Place, SourceKind},
+    source::Place,
     text::{quoted, shown},
     value::{Fault, Instead},
 };
@@ -59,7 +59,7 @@ impl Diagnostic {
 
     /// A fault of the value that is written at `place`.
     pub(crate) fn fault(fault: Fault, place: Place) -> Self {
-        let in_file = matches!(place.source.kind(), SourceKind::File(_));
+        let in_file = place.is_in_file();
         let diagnostic = Self::at(fault.message, place);
         match fault.instead {
             Some(Instead::Text(text)) if in_file => {

@@ -151,6 +151,12 @@ impl Loader {
             read.take(parse(LayerKind::BuiltIn, &source, &roots));
         }
         let guard = Guard::new(&self.places);
+        // Also where there are no files yet: the command could make some.
+        for directory in [&self.places.user, &self.places.trust] {
+            if let Err(problem) = guard.check_outside(&resolved(directory)) {
+                read.wrong.push(problem);
+            }
+        }
         for (kind, path) in [
             (LayerKind::System, self.places.system.clone()),
             (LayerKind::User, self.places.user_file()),

@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{
     diagnostic::Diagnostic,
-    source::{Place, Source, SourceKind},
+    source::{Place, Source},
     text::{masked, shown},
 };
 
@@ -18,7 +18,7 @@ pub(crate) fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics.iter().take(MOST) {
         match &diagnostic.at {
-            Some((place, _)) if !is_file(place.source()) => {
+            Some((place, _)) if !place.is_in_file() => {
                 text.push_str(&brief(diagnostic, place));
             }
             _ => text.push_str(&full(diagnostic, colours)),
@@ -29,10 +29,6 @@ pub(crate) fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
         text.push_str(&format!("stockade: and {more} more errors\n"));
     }
     text
-}
-
-fn is_file(source: &Source) -> bool {
-    matches!(source.kind(), SourceKind::File(_))
 }
 
 type Mark<'d> = (AnnotationKind, &'d Place, &'d str);
@@ -49,7 +45,7 @@ fn full(diagnostic: &Diagnostic, colours: bool) -> String {
     let beside = beside.map(|(place, label)| (AnnotationKind::Context, place, label));
     for (kind, place, label) in at.chain(beside) {
         let source = place.source();
-        if !is_file(source) {
+        if !place.is_in_file() {
             notes.push(format!("{}: {label}", source.name()));
             continue;
         }

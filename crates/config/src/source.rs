@@ -102,6 +102,12 @@ impl Place {
         self.source.line(self.span.start)
     }
 
+    /// It is in a file: not in a flag or a variable.
+    #[must_use]
+    pub fn is_in_file(&self) -> bool {
+        matches!(self.source.kind, SourceKind::File(_))
+    }
+
     /// The same part is meant. (Sources are told apart by identity.)
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.source, &other.source) && self.span == other.span

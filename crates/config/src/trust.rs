@@ -100,13 +100,13 @@ impl Trust {
     /// If it cannot be written, or would lie where the command inside can write.
     pub fn record(&self, record: &Record) -> Result<(), Diagnostic> {
         let directory = &self.places.trust;
+        Guard::new(&self.places).check_outside(&resolved(directory))?;
         let failed = |error: io::Error| cannot("record it in", directory, &error);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
-        Guard::new(&self.places).check_outside(&resolved(directory))?;
         let value = json!({
             "version": 1,
             "workspace": self.places.workspace.to_string_lossy(),

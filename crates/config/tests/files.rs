@@ -221,6 +221,14 @@ fn a_configuration_in_the_workspace_is_refused_under_any_name() {
     let refusal = loader.load().expect_err("a refusal").to_string();
     assert!(refusal.contains("lies in the workspace"), "{refusal}");
 
+    // Also as long as nothing is there.
+    loader.places.user = user.path("home/project/nothing/stockade");
+    let refusal = loader.load().expect_err("a refusal").to_string();
+    assert!(
+        refusal.contains("nothing/stockade lies in the workspace"),
+        "{refusal}"
+    );
+
     symlink(&planted, user.config()).expect("a link");
     assert!(user.refused().contains("lies in the workspace"));
     // The control: the same file, when the work is somewhere else.

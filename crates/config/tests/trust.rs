@@ -218,15 +218,15 @@ fn a_record_that_the_command_inside_could_write_is_neither_made_nor_believed() {
     user.write(user.workspace_file(), WIDE);
     let mut loader = user.loader();
     loader.places.trust = user.path("home/project/state/trust");
-    let record = loader
-        .proposal()
-        .expect("a proposal")
-        .expect("a file")
-        .record;
+    loader.proposal().expect_err("nothing to be recorded");
+    let proposal = user.loader().proposal().expect("a proposal");
+    let record = proposal.expect("a file").record;
     Trust::new(&loader.places)
         .record(&record)
         .expect_err("in the workspace");
+    assert!(!loader.places.trust.exists());
     // Somebody inside writes it.
+    fs::create_dir_all(&loader.places.trust).expect("directories");
     agree(&user);
     let made = Trust::new(&user.loader().places).file();
     let planted = Trust::new(&loader.places).file();

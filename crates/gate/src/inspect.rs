@@ -8,6 +8,11 @@
 //! What is neither TLS nor HTTP shows no name and passes, as far as its address may. What
 //! claims to be one of them and is not well formed does not: two readers could understand it
 //! differently.
+//!
+//! A client may send the start of what could become a request, and then wait for an answer to
+//! just that. So what has been held for a moment is sent, and read on all the same: no server
+//! acts on a part of a hello or of a head, and the last byte of either leaves only when the
+//! name in it may show.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,6 +40,8 @@ use crate::{
 const READ: usize = 16 * 1024;
 /// Of all connections together. A program inside could have thousands of them wait.
 const HELD_LIMIT: usize = 16 << 20;
+/// How long what a client sent is held while it sends nothing more.
+const HESITATION: Duration = Duration::from_millis(100);
 /// How long a client may take to read why it was refused.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
@@ -105,22 +112,27 @@ impl Inspector {
         loop {
             match self.next(&mut protocol, &held.bytes)? {
                 Todo::Send(count) => {
-                    send(far, held.bytes.get(..count).unwrap_or_default()).await?;
+                    held.send(far, count).await?;
                     held.drop_front(count);
                 }
                 Todo::LetGo => {
-                    send(far, &held.bytes).await?;
+                    held.send(far, held.bytes.len()).await?;
                     return Ok(Vetted::Opaque);
                 }
-                Todo::Read if held.read(near).await? == 0 => {
-                    // What is left is not a whole of anything, and may not be sent in part.
-                    return if held.bytes.is_empty() {
-                        Ok(Vetted::Ended)
-                    } else {
-                        Err(Refused::Failed)
+                Todo::Read => {
+                    let read = match timeout(HESITATION, held.read(near)).await {
+                        Ok(read) => read?,
+                        Err(_hesitates) => {
+                            held.send(far, held.bytes.len()).await?;
+                            held.read(near).await?
+                        }
                     };
+                    if read == 0 {
+                        self.may_end(&protocol, &held.bytes)?;
+                        held.send(far, held.bytes.len()).await?;
+                        return Ok(Vetted::Ended);
+                    }
                 }
-                Todo::Read => {}
             }
         }
     }
@@ -148,6 +160,16 @@ impl Inspector {
             },
             Protocol::Http => self.http(held),
         }
+    }
+
+    /// Whether what is left at the end may go: not a part of a hello or of a request, on which
+    /// some server might act.
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), Refused> {
+        let may = match protocol {
+            Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
+            Protocol::Http => self.requests.borrow().may_end(held),
+        };
+        if may { Ok(()) } else { Err(Refused::Failed) }
     }
 
     fn http(&self, held: &[u8]) -> Result<Todo, Refused> {
@@ -257,6 +279,8 @@ impl Inspector {
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
+    /// So many of them have left already.
+    sent: usize,
     counted: usize,
 }
 
@@ -277,8 +301,18 @@ impl Held {
         }
     }
 
+    /// Sends the first `count`, as far as they have not left.
+    async fn send(&mut self, to: &TcpStream, count: usize) -> io::Result<()> {
+        if let Some(unsent) = self.bytes.get(self.sent..count) {
+            send(to, unsent).await?;
+            self.sent = count;
+        }
+        Ok(())
+    }
+
     fn drop_front(&mut self, count: usize) {
         self.bytes.drain(..count.min(self.bytes.len()));
+        self.sent = self.sent.saturating_sub(count);
     }
 
     fn count(&mut self) -> io::Result<()> {

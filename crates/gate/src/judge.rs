@@ -140,12 +140,23 @@ impl Judge {
     /// What the host's kernel knows of the destination, and of the addresses that it
     /// carries inside.
     fn evidence(&self, flow: &Flow) -> Evidence<'static> {
-        let mut routing = self.routing.borrow_mut();
-        let direct = look_up(&mut routing, flow.destination());
-        flow.embedded()
-            .map(|embedded| look_up(&mut routing, embedded))
-            .fold(direct, Evidence::also)
+        evidence(&mut self.routing.borrow_mut(), flow)
     }
+}
+
+fn evidence(routing: &mut Routing, flow: &Flow) -> Evidence<'static> {
+    let direct = look_up(routing, flow.destination());
+    flow.embedded()
+        .map(|embedded| look_up(routing, embedded))
+        .fold(direct, Evidence::also)
+}
+
+/// What the host's kernel knows of an address, as the gate would ask it. Without names.
+///
+/// # Errors
+/// If the kernel cannot be asked.
+pub fn host_evidence(address: IpAddr) -> io::Result<Evidence<'static>> {
+    Ok(evidence(&mut Routing::open()?, &Flow::echo(address)))
 }
 
 /// Whether the host has a default route for IPv6, so that offering it inside is no lie.

@@ -60,7 +60,7 @@ use carriers::Carriers;
 use judge::Judge;
 
 pub use denials::{Denial, Denials, Ruling, Subject};
-pub use judge::host_has_ipv6;
+pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
 
@@ -115,12 +115,10 @@ impl Gate {
         })
     }
 
-    /// Has new flows judged by another policy, and ends those that it does not allow.
-    ///
-    /// # Errors
-    /// If the gate died before.
-    pub fn change_policy(&self, policy: Policy) -> Result<(), Error> {
-        self.policies.send(policy).map_err(|_| Error::Died)
+    /// What changes the gate's policy, for any thread.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        Policies(self.policies.clone())
     }
 
     /// Stops serving and tells what was denied.
@@ -131,6 +129,20 @@ impl Gate {
         // The receiver is gone only if the thread is, which the next line finds out.
         let _ = self.stop.send(());
         self.ended.recv_timeout(END_LIMIT).map_err(|_| Error::Died)
+    }
+}
+
+/// See [`Gate::policies`].
+#[derive(Debug, Clone)]
+pub struct Policies(UnboundedSender<Policy>);
+
+impl Policies {
+    /// Has new flows judged by another policy, and ends those that it does not allow.
+    ///
+    /// # Errors
+    /// If the gate died before.
+    pub fn change(&self, policy: Policy) -> Result<(), Error> {
+        self.0.send(policy).map_err(|_| Error::Died)
     }
 }
 

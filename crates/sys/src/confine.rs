@@ -3,11 +3,14 @@
 //! All three stages bind the calling thread only, and cannot be taken back. The order is
 //! that of the functions here: capabilities, files, system calls.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use landlock::{
-    ABI, Access as _, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetStatus,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set};
 
@@ -32,6 +35,16 @@ pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     };
     thread::set_capabilities(None, sets)?;
     Ok(())
+}
+
+/// The version of Landlock's interface that this kernel has; 0 if it has none.
+#[must_use]
+pub fn landlock_version() -> u32 {
+    const VERSION: libc::c_long = 1;
+    // SAFETY: with this flag the call takes no attributes, reads no memory and makes nothing:
+    // it answers with a number, or -1.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, VERSION) };
+    u32::try_from(version).unwrap_or(0)
 }
 
 /// What the kernel could do about files.
@@ -67,6 +80,62 @@ pub fn hide_files<'a>(readable: impl IntoIterator<Item = &'a Path>) -> io::Resul
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Files::Hidden,
     })
 }
+
+/// Confines what the calling thread will become, for good: with `scopes`, signals and abstract
+/// sockets reach nobody outside of it and its descendants; with `writable`, files can be
+/// written at or below those paths only, and nothing can be mounted.
+///
+/// # Errors
+/// If the kernel refuses, or has no Landlock of that version.
+pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
+    if !scopes && (writable.is_none() || landlock_version() == 0) {
+        return Ok(());
+    }
+    let mut ruleset = Ruleset::default();
+    if scopes {
+        ruleset = ruleset
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::from_all(ABI::V6))
+            .map_err(io::Error::other)?
+            .set_compatibility(CompatLevel::BestEffort);
+    }
+    if writable.is_some() {
+        ruleset = ruleset
+            .handle_access(AccessFs::from_all(FILES))
+            .map_err(io::Error::other)?;
+    }
+    let mut ruleset = ruleset.create().map_err(io::Error::other)?;
+    if let Some(writable) = writable {
+        let everywhere = AccessFs::from_read(FILES);
+        let to_devices = everywhere | AccessFs::WriteFile | AccessFs::IoctlDev;
+        let fixed = [
+            (Path::new("/"), everywhere),
+            (Path::new("/dev"), to_devices),
+            // A process writes to its own files there.
+            (Path::new("/proc"), everywhere | AccessFs::WriteFile),
+        ];
+        let given = writable
+            .iter()
+            .map(|path| (path.as_path(), AccessFs::from_all(FILES)));
+        for (path, access) in fixed.into_iter().chain(given) {
+            let place = PathFd::new(path).map_err(io::Error::other)?;
+            // What is no directory cannot be granted what is for directories.
+            let access = if path.is_dir() {
+                access
+            } else {
+                access & AccessFs::from_file(FILES)
+            };
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(place, access))
+                .map_err(io::Error::other)?;
+        }
+    }
+    ruleset.restrict_self().map_err(io::Error::other)?;
+    Ok(())
+}
+
+/// The version of Landlock whose rights for files are handled, as far as the kernel has them.
+const FILES: ABI = ABI::V5;
 
 #[cfg(test)]
 mod tests {

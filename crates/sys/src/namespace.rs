@@ -1,6 +1,6 @@
-//! User and network namespaces.
+//! User, network and mount namespaces.
 //!
-//! Both functions move the caller for good: an unprivileged process that left a
+//! The functions move the caller for good: an unprivileged process that left a
 //! namespace has no authority to come back.
 
 use std::{fs, io};
@@ -67,6 +67,24 @@ pub fn enter_user_namespace(identity: Identity) -> Result<(), UserNamespaceError
 /// If the kernel refuses, e.g. because the limit of network namespaces is reached.
 pub fn enter_network_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)
+}
+
+/// Moves the calling thread, and it alone, into a copy of its mount namespace. What is
+/// mounted from now on is seen by this thread and by what it starts.
+///
+/// # Errors
+/// If the thread has no authority over the namespaces that it leaves.
+pub fn enter_mount_namespace() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNS)
+}
+
+/// Moves the calling thread, and it alone, into a cgroup namespace, whose root is the control
+/// group that it is in.
+///
+/// # Errors
+/// If the thread has no authority over the namespace that it leaves.
+pub fn enter_cgroup_namespace() -> io::Result<()> {
+    unshare(UnshareFlags::NEWCGROUP)
 }
 
 /// Makes the process unreadable through `/proc` and ptrace for others of its user,

@@ -13,6 +13,7 @@ use std::{
     },
     process::Command,
     ptr,
+    sync::{Arc, OnceLock},
 };
 
 use rustix::{io::FdFlags, process::Pid};
@@ -29,6 +30,9 @@ pub struct Descent {
     pub keep: Vec<OwnedFd>,
     /// The signals that the program starts with blocked.
     pub mask: SignalSet,
+    /// The list of processes of the control group that it joins, open for writing, once
+    /// there is one. It is looked for after [`Descent::prepare`].
+    pub group: Arc<OnceLock<OwnedFd>>,
 }
 
 impl Descent {
@@ -41,6 +45,10 @@ impl Descent {
     }
 
     fn descend(&self) -> io::Result<()> {
+        if let Some(group) = self.group.get() {
+            // The kernel's word for whoever writes it.
+            rustix::io::write(group, b"0")?;
+        }
         rustix::process::setpgid(None, None)?;
 
         close_others_on_exec()?;
@@ -179,18 +187,23 @@ pub fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Becomes the program `arguments[0]`, looked up in `PATH` if its name has no slash. The
-/// environment stays. Returns only if that fails.
+/// Becomes the program `arguments[0]`, looked up in this process's `PATH` if its name has no
+/// slash, with this environment. Returns only if that fails.
 #[must_use]
-pub fn exec(arguments: &[CString]) -> io::Error {
+pub fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
     let Some(program) = arguments.first() else {
         return rustix::io::Errno::INVAL.into();
     };
-    let mut pointers: Vec<_> = arguments.iter().map(|a| a.as_ptr()).collect();
-    pointers.push(ptr::null());
-    // SAFETY: `program` and each element of `pointers` but the last point to strings
-    // that end in NUL and outlive the call; the last one is null, as execvp(3) wants.
-    unsafe { libc::execvp(program.as_ptr(), pointers.as_ptr()) };
+    let pointers = |strings: &[CString]| -> Vec<_> {
+        let pointers = strings.iter().map(|string| string.as_ptr());
+        pointers.chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: `program` and each element of both lists but the last point to strings that
+    // end in NUL and outlive the call; the last ones are null, as execvpe(3) wants.
+    unsafe {
+        libc::execvpe(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+    }
     io::Error::last_os_error()
 }
 

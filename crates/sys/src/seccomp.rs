@@ -21,26 +21,83 @@ pub const IOCTL: i64 = libc::SYS_ioctl;
 pub const SOCKET: i64 = libc::SYS_socket;
 /// The number of io_uring_setup(2).
 pub const IO_URING_SETUP: i64 = libc::SYS_io_uring_setup;
+/// The number of bpf(2).
+pub const BPF: i64 = libc::SYS_bpf;
+/// The number of perf_event_open(2).
+pub const PERF_EVENT_OPEN: i64 = libc::SYS_perf_event_open;
+/// The number of userfaultfd(2).
+pub const USERFAULTFD: i64 = libc::SYS_userfaultfd;
+/// The number of clone(2).
+pub const CLONE: i64 = libc::SYS_clone;
+/// The number of clone3(2).
+pub const CLONE3: i64 = libc::SYS_clone3;
+/// The number of unshare(2).
+pub const UNSHARE: i64 = libc::SYS_unshare;
 /// The numbers of the calls for the kernel's key store.
 pub const KEYS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key];
 
-/// One system call that is refused with EPERM.
+/// One system call that is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     pub call: i64,
     /// Only then; always, if there is no condition.
     pub when: Option<Argument>,
+    pub answer: Answer,
     pub reason: &'static str,
+}
+
+/// The error that a refused call gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// EPERM.
+    NotPermitted,
+    /// ENOSYS, upon which programs try an older call.
+    NoSuchCall,
+}
+
+impl Answer {
+    const ALL: [Self; 2] = [Self::NotPermitted, Self::NoSuchCall];
+
+    fn errno(self) -> u32 {
+        match self {
+            Self::NotPermitted => libc::EPERM.unsigned_abs(),
+            Self::NoSuchCall => libc::ENOSYS.unsigned_abs(),
+        }
+    }
 }
 
 /// An argument that has a given value.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
     /// Which, from 0.
-    pub index: u8,
-    /// The value of its low 32 bits. The high ones are not compared: the kernel does not
-    /// look at them either where it takes an `unsigned int`, and a program could set them.
-    pub value: u32,
+    index: u8,
+    /// Those of its bits that are compared, and their value. The high 32 are never: the
+    /// kernel does not look at them either where it takes an `unsigned int`, and a program
+    /// could set them.
+    mask: u32,
+    value: u32,
+}
+
+impl Argument {
+    /// The low 32 bits of an argument have this value.
+    #[must_use]
+    pub const fn is(index: u8, value: u32) -> Self {
+        Self {
+            index,
+            mask: u32::MAX,
+            value,
+        }
+    }
+
+    /// An argument has these bits set, all of them low.
+    #[must_use]
+    pub const fn has(index: u8, bits: u32) -> Self {
+        Self {
+            index,
+            mask: bits,
+            value: bits,
+        }
+    }
 }
 
 /// One system call that is allowed by [`Filter::allow_only`].
@@ -73,37 +130,43 @@ impl From<Error> for io::Error {
     }
 }
 
-/// A compiled filter.
-pub struct Filter(BpfProgram);
+/// A compiled filter: one program for each kind of answer.
+pub struct Filter(Vec<BpfProgram>);
 
 impl Filter {
     /// Compiles a filter.
     ///
     /// # Errors
-    /// If this machine's architecture is not known, or the list is empty.
+    /// If this machine's architecture is not known.
     pub fn new(refusals: &[Refusal]) -> Result<Self, Error> {
         let architecture = TargetArch::try_from(ARCH).map_err(|_| Error::Architecture)?;
-        let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
-        for refusal in refusals {
-            let conditions = rules.entry(refusal.call).or_default();
-            if let Some(Argument { index, value }) = refusal.when {
-                conditions.push(equals(index, value)?);
+        let mut programs = Vec::new();
+        for answer in Answer::ALL {
+            let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
+            for refusal in refusals.iter().filter(|refusal| refusal.answer == answer) {
+                let conditions = rules.entry(refusal.call).or_default();
+                if let Some(argument) = refusal.when {
+                    conditions.push(condition(argument)?);
+                }
             }
+            if rules.is_empty() {
+                continue;
+            }
+            let refused: BpfProgram = SeccompFilter::new(
+                rules,
+                SeccompAction::Allow,
+                SeccompAction::Errno(answer.errno()),
+                architecture,
+            )?
+            .try_into()?;
+            let mut program = BpfProgram::new();
+            if cfg!(target_arch = "x86_64") {
+                program.extend(x32_guard());
+            }
+            program.extend(refused);
+            programs.push(program);
         }
-        let refused: BpfProgram = SeccompFilter::new(
-            rules,
-            SeccompAction::Allow,
-            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
-            architecture,
-        )?
-        .try_into()?;
-
-        let mut program = BpfProgram::new();
-        if cfg!(target_arch = "x86_64") {
-            program.extend(x32_guard());
-        }
-        program.extend(refused);
-        Ok(Self(program))
+        Ok(Self(programs))
     }
 
     /// Compiles a filter of the other kind: what is not named is refused with EPERM.
@@ -117,7 +180,7 @@ impl Filter {
             let conditions = rules.entry(allowed.call).or_default();
             let (index, values) = allowed.argument;
             for value in values {
-                conditions.push(equals(index, *value)?);
+                conditions.push(condition(Argument::is(index, *value))?);
             }
         }
         let program = SeccompFilter::new(
@@ -126,7 +189,7 @@ impl Filter {
             SeccompAction::Allow,
             architecture,
         )?;
-        Ok(Self(program.try_into()?))
+        Ok(Self(vec![program.try_into()?]))
     }
 
     /// Binds the calling thread, and all it will start, to this filter, for good. Also
@@ -135,13 +198,18 @@ impl Filter {
     /// # Errors
     /// If the kernel has no system call filters.
     pub fn install(&self) -> Result<(), Error> {
-        Ok(seccompiler::apply_filter(&self.0)?)
+        for program in &self.0 {
+            seccompiler::apply_filter(program)?;
+        }
+        Ok(())
     }
 }
 
-fn equals(argument: u8, value: u32) -> Result<SeccompRule, seccompiler::BackendError> {
+fn condition(argument: Argument) -> Result<SeccompRule, seccompiler::BackendError> {
+    let Argument { index, mask, value } = argument;
     let width = SeccompCmpArgLen::Dword;
-    let condition = SeccompCondition::new(argument, width, SeccompCmpOp::Eq, value.into())?;
+    let comparison = SeccompCmpOp::MaskedEq(mask.into());
+    let condition = SeccompCondition::new(index, width, comparison, value.into())?;
     SeccompRule::new(vec![condition])
 }
 
@@ -177,10 +245,8 @@ mod tests {
     fn filter() -> Filter {
         Filter::new(&[Refusal {
             call: IOCTL,
-            when: Some(Argument {
-                index: 1,
-                value: REQUEST,
-            }),
+            when: Some(Argument::is(1, REQUEST)),
+            answer: Answer::NotPermitted,
             reason: "a test",
         }])
         .unwrap()

@@ -10,7 +10,10 @@ use std::{
     os::{fd::RawFd, unix::ffi::OsStrExt},
 };
 
-use crate::plan::{Isolation, Operation, Plan};
+use crate::{
+    plan::{Isolation, Operation, Plan},
+    staging,
+};
 
 /// Bubblewrap's options for `plan`. For each file that the plan brings along, `provide`
 /// makes a descriptor from which bubblewrap will read the contents.
@@ -25,11 +28,14 @@ pub(crate) fn arguments(
     for (isolation, _) in &plan.isolation {
         writer.options(isolation_options(*isolation));
     }
-    for step in &plan.files {
-        writer.operation(&step.operation)?;
+    for (number, step) in plan.files.iter().enumerate() {
+        let staged = staging::path(number, &step.operation).unwrap_or_default();
+        writer.operation(&step.operation, &staged)?;
     }
+    // The inner stage is told the environment by other means: a hook of the loader's that
+    // the user passes on is for the command. This one is where programs are looked for.
     writer.option("--clearenv");
-    for variable in &plan.environment {
+    for variable in plan.environment.iter().filter(|it| it.name == "PATH") {
         writer.option("--setenv");
         writer.raw(&variable.name);
         writer.raw(&variable.value);
@@ -49,6 +55,7 @@ fn isolation_options(isolation: Isolation) -> &'static [&'static str] {
         Isolation::Ipc => &["--unshare-ipc"],
         Isolation::HostName => &["--unshare-uts"],
         Isolation::Cgroups => &["--unshare-cgroup-try"],
+        Isolation::Network => &["--unshare-net"],
         Isolation::Capabilities => &["--cap-drop", "ALL"],
     }
 }
@@ -78,44 +85,35 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
         self.options(&["--perms", &format!("{mode:04o}")]);
     }
 
-    fn operation(&mut self, operation: &Operation) -> io::Result<()> {
+    fn operation(&mut self, operation: &Operation, staged: &str) -> io::Result<()> {
         match operation {
-            Operation::ReadOnly { source, at } => {
-                self.option("--ro-bind");
-                self.raw(source);
+            Operation::ReadOnly { at, .. }
+            | Operation::HiddenFile { at }
+            | Operation::HiddenDirectory { at } => {
+                self.options(&["--ro-bind", staged]);
                 self.raw(at);
             }
-            Operation::Writable { source, at } => {
-                self.option("--bind");
-                self.raw(source);
+            Operation::Writable { at, .. }
+            | Operation::Scratch { at, .. }
+            | Operation::Empty { at, .. } => {
+                self.options(&["--bind", staged]);
                 self.raw(at);
             }
+            Operation::Device { at, .. } => {
+                self.options(&["--dev-bind", staged]);
+                self.raw(at);
+            }
+            // It is on the stage already, as a part of what it protects.
+            Operation::Guard { .. } => {}
             Operation::Link { text, at } => {
                 self.option("--symlink");
                 self.raw(text);
-                self.raw(at);
-            }
-            Operation::Empty { at, mode } => {
-                self.permissions(*mode);
-                self.option("--tmpfs");
                 self.raw(at);
             }
             Operation::Text { at, text } => {
                 let fd = (self.provide)(text)?;
                 self.permissions(0o444);
                 self.options(&["--ro-bind-data", &fd.to_string()]);
-                self.raw(at);
-            }
-            // A device that is bound without leave to use devices cannot be opened.
-            Operation::HiddenFile { at } => {
-                self.options(&["--ro-bind", "/dev/null"]);
-                self.raw(at);
-            }
-            Operation::HiddenDirectory { at } => {
-                self.permissions(0o000);
-                self.option("--tmpfs");
-                self.raw(at);
-                self.option("--remount-ro");
                 self.raw(at);
             }
             Operation::Devices { at } => {
@@ -138,7 +136,10 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, facts::tests::facts};
+    use crate::{
+        config::{Config, Names, Network},
+        facts::tests::facts,
+    };
 
     fn split(bytes: &[u8]) -> Vec<String> {
         let (last, rest) = bytes.split_last().unwrap();
@@ -149,24 +150,50 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_values_pass_byte_by_byte() {
+    fn paths_pass_byte_by_byte() {
         let mut facts = facts();
         facts.workspace = "/home/ada/a\nb --bind / /".into();
         facts.current_directory = facts.workspace.clone();
-        facts.environment = vec![("LANG".into(), "".into())];
         let plan = Plan::build(&Config::default(), &facts).unwrap();
         let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
         let has = |wanted: &[&str]| arguments.windows(wanted.len()).any(|w| w == wanted);
         let workspace = "/home/ada/a\nb --bind / /";
-        assert!(has(&["--bind", workspace, workspace]), "{arguments:?}");
+        let number = plan
+            .files
+            .iter()
+            .position(|step| step.operation.at() == facts.workspace);
+        let staged = format!("/tmp/{}", number.unwrap());
+        assert!(has(&["--bind", &staged, workspace]), "{arguments:?}");
         assert!(has(&["--chdir", workspace]));
-        assert!(has(&["--setenv", "LANG", ""]));
+    }
+
+    #[test]
+    fn nothing_of_the_environment_but_the_search_path_is_for_the_inner_stage() {
+        let mut facts = facts();
+        facts.environment = [("LD_PRELOAD", "/x.so"), ("PATH", "/usr/bin"), ("LANG", "C")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec();
+        let config = Config {
+            pass: vec!["LD_PRELOAD".into()],
+            ..Config::default()
+        };
+        let plan = Plan::build(&config, &facts).unwrap();
+        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let set = arguments
+            .windows(2)
+            .filter(|window| window[0] == "--setenv")
+            .map(|window| window[1].as_str());
+        assert_eq!(set.collect::<Vec<_>>(), ["PATH"]);
     }
 
     #[test]
     fn files_are_handed_over_by_descriptor() {
         let config = Config {
-            resolv_conf: Some("nameserver 192.0.2.53\n".into()),
+            network: Network::Jail {
+                resolv_conf: "nameserver 192.0.2.53\n".into(),
+                names: Names::InHosts,
+            },
+            ..Config::default()
         };
         let plan = Plan::build(&config, &facts()).unwrap();
         let mut provided = Vec::new();
@@ -175,7 +202,7 @@ mod tests {
             Ok(9)
         });
         let arguments = split(&bytes.unwrap());
-        assert_eq!(provided, ["nameserver 192.0.2.53\n"]);
+        assert!(provided.contains(&"nameserver 192.0.2.53\n".to_owned()));
         let wanted = ["--perms", "0444", "--ro-bind-data", "9", "/etc/resolv.conf"];
         assert!(arguments.windows(5).any(|window| window == wanted));
     }

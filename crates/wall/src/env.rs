@@ -1,8 +1,10 @@
-//! The environment of the command: nothing but an allowlist.
+//! The environment of the command: nothing but an allowlist, and what is asked for.
 //!
 //! What is not named here does not pass, so a token in a variable nobody thought of stays
 //! outside, and so do the hooks of loaders and interpreters (`LD_PRELOAD`, `BASH_ENV`,
-//! `NODE_OPTIONS`, `PYTHONPATH`, `GIT_*` …).
+//! `NODE_OPTIONS`, `PYTHONPATH`, `GIT_*` …). Configuration passes variables one by one, by
+//! their whole names, hooks not excepted: `pass = ["LD_LIBRARY_PATH"]` is no accident. Only
+//! the command gets them; neither bubblewrap nor the inner stage does.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::facts::Facts;
+use crate::{config::Config, error::Error, facts::Facts, plan::GIT_CONFIG};
 
 /// A variable that the command gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,14 +22,34 @@ pub struct Variable {
     pub reason: &'static str,
 }
 
+/// Variables that name files with certificates. The files are shown, too.
+pub(crate) const CERTIFICATES: &[&str] = &[
+    "SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+];
+
 /// Variables that pass as they are, and why.
 const PASSED: &[(&[&str], &str)] = &[
     (&["USER", "LOGNAME", "SHELL"], "who the user is"),
-    (&["LANG", "LANGUAGE", "TZ"], "language and time zone"),
     (
-        &["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"],
+        &["LANG", "LANGUAGE", "LOCALE_ARCHIVE", "TZ"],
+        "language and time zone",
+    ),
+    (
+        &[
+            "TERM",
+            "COLORTERM",
+            "TERM_PROGRAM",
+            "TERM_PROGRAM_VERSION",
+            "NO_COLOR",
+            "FORCE_COLOR",
+        ],
         "what the terminal can do",
     ),
+    (&["EDITOR", "VISUAL", "PAGER"], "which tools the user likes"),
     (
         &[
             "http_proxy",
@@ -43,86 +65,114 @@ const PASSED: &[(&[&str], &str)] = &[
         ],
         "how this network reaches the internet",
     ),
-    (
-        &[
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "NODE_EXTRA_CA_CERTS",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "GIT_SSL_CAINFO",
-        ],
-        "which certificates this network trusts",
-    ),
+    (CERTIFICATES, "which certificates this network trusts"),
+    (&["SSL_CERT_DIR"], "which certificates this network trusts"),
 ];
 
 /// Locale categories (`LC_ALL`, `LC_CTYPE` …) pass by their prefix.
 const LOCALE_PREFIX: &[u8] = b"LC_";
 
 /// The search path where the caller has none.
-const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Variables that say where the sandbox's own things are.
+const OWN: &[&str] = &["HOME", "STOCKADE"];
 
 /// The command's environment, from the caller's.
-pub(crate) fn environment(facts: &Facts) -> Vec<Variable> {
-    let caller = |name: &str| {
-        facts
-            .environment
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_os_str())
-    };
-    let variable = |name: &OsStr, value: &OsStr, reason| Variable {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        reason,
-    };
-
-    let mut variables = vec![
-        variable(
-            "STOCKADE".as_ref(),
-            "1".as_ref(),
-            "so that programs can tell",
-        ),
-        variable("HOME".as_ref(), facts.home.named.as_os_str(), "private"),
-        variable(
-            "PATH".as_ref(),
-            &search_path(caller("PATH"), &facts.home.named, &facts.home.real),
-            "absolute directories only; ~/.local/bin last",
-        ),
-    ];
+pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable>, Error> {
+    let mut environment = Environment(Vec::new());
+    environment.put("STOCKADE", "1", "so that programs can tell");
+    environment.put("HOME", &facts.home.named, "private");
+    environment.put(
+        "PATH",
+        search_path(facts),
+        "absolute directories only; ~/.local/bin last",
+    );
     for (names, reason) in PASSED {
         for name in *names {
-            if let Some(value) = caller(name) {
-                variables.push(variable(name.as_ref(), value, reason));
+            if let Some(value) = facts.variable(name) {
+                environment.put(name, value, reason);
             }
         }
     }
     for (name, value) in &facts.environment {
         if name.as_bytes().starts_with(LOCALE_PREFIX) {
-            variables.push(variable(name, value, "language"));
+            environment.put(name, value, "language");
         }
     }
-    variables
+    let git = "git's settings are the sandbox's own";
+    environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);
+    environment.put("GIT_CONFIG_GLOBAL", GIT_CONFIG, git);
+
+    for name in &config.pass {
+        check(name, OsStr::new(""))?;
+        let value = facts.environment.iter().find(|(key, _)| key == name);
+        if let Some((_, value)) = value {
+            environment.put(name, value, "passed on, by configuration");
+        }
+    }
+    for (name, value) in &config.set {
+        check(name, value)?;
+        environment.put(name, value, "set, by configuration");
+    }
+    Ok(environment.0)
+}
+
+struct Environment(Vec<Variable>);
+
+impl Environment {
+    /// The last value wins.
+    fn put(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>, reason: &'static str) {
+        let name = name.as_ref();
+        self.0.retain(|variable| variable.name != name);
+        self.0.push(Variable {
+            name: name.to_owned(),
+            value: value.as_ref().to_owned(),
+            reason,
+        });
+    }
+}
+
+fn check(name: &OsStr, value: &OsStr) -> Result<(), Error> {
+    let refused = |why| {
+        let name = name.to_owned();
+        Err(Error::VariableRefused { name, why })
+    };
+    if name.is_empty() || name.as_bytes().contains(&b'=') {
+        return refused("that is no name");
+    }
+    if OWN.iter().any(|own| name == *own) {
+        return refused("the sandbox sets it itself");
+    }
+    if [name, value]
+        .iter()
+        .any(|text| text.as_bytes().contains(&0))
+    {
+        return refused("no variable can hold a NUL");
+    }
+    Ok(())
 }
 
 /// The caller's `PATH` without what would be looked up in the current directory, and
 /// with `~/.local/bin` last: what is written there inside must not shadow the system's
 /// programs.
-fn search_path(caller: Option<&OsStr>, home: &Path, real_home: &Path) -> OsString {
+fn search_path(facts: &Facts) -> OsString {
     let local = |home: &Path| home.join(".local/bin");
-    let last = local(home);
-    let mut directories: Vec<PathBuf> =
-        std::env::split_paths(caller.unwrap_or(USUAL_PATH.as_ref()))
-            .filter(|directory| directory.is_absolute())
-            .filter(|directory| *directory != last && *directory != local(real_home))
-            .collect();
-    // A directory whose name has a colon cannot be in a search path.
-    if !last.as_os_str().as_bytes().contains(&b':') {
-        directories.push(last);
+    let last = local(&facts.home.named);
+    let caller = facts.variable("PATH").unwrap_or(USUAL_PATH.as_ref());
+    let mut directories: Vec<PathBuf> = std::env::split_paths(caller)
+        .filter(|directory| directory.is_absolute())
+        .filter(|directory| *directory != last && *directory != local(&facts.home.real))
+        .collect();
+    if let Some(installation) = &facts.installation {
+        directories.extend(installation.search.iter().cloned());
     }
+    directories.push(last);
     let bytes = directories
         .iter()
         .map(|directory| directory.as_os_str().as_bytes())
+        // A directory whose name has a colon cannot be in a search path.
+        .filter(|directory| !directory.contains(&b':'))
         .collect::<Vec<_>>()
         .join(&b':');
     OsString::from_vec(bytes)
@@ -136,7 +186,8 @@ mod tests {
     fn value(name: &str, caller: &[(&str, &str)]) -> Option<OsString> {
         let mut facts = facts();
         facts.environment = caller.iter().map(|(k, v)| (k.into(), v.into())).collect();
-        environment(&facts)
+        environment(&Config::default(), &facts)
+            .unwrap()
             .into_iter()
             .find(|variable| variable.name == name)
             .map(|variable| variable.value)
@@ -198,5 +249,45 @@ mod tests {
     fn without_a_search_path_the_usual_one_is_taken() {
         let path = value("PATH", &[]).unwrap();
         assert!(path.as_bytes().starts_with(USUAL_PATH.as_bytes()));
+    }
+
+    #[test]
+    fn what_configuration_names_passes_and_what_it_sets_wins() {
+        let mut facts = facts();
+        facts.environment = [("LD_LIBRARY_PATH", "/opt/x"), ("TOKEN", "t"), ("LANG", "a")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec();
+        let config = Config {
+            pass: vec!["LD_LIBRARY_PATH".into(), "MISSING".into()],
+            set: vec![("LANG".into(), "b".into()), ("EMPTY".into(), "".into())],
+            ..Config::default()
+        };
+        let all = environment(&config, &facts).unwrap();
+        let value = |name: &str| {
+            let mut values = all.iter().filter(|variable| variable.name == name);
+            let value = values.next().map(|variable| variable.value.clone());
+            assert!(values.next().is_none(), "{name} twice");
+            value
+        };
+        assert_eq!(value("LD_LIBRARY_PATH"), Some("/opt/x".into()));
+        assert_eq!(value("MISSING"), None);
+        assert_eq!(value("TOKEN"), None);
+        assert_eq!(value("LANG"), Some("b".into()));
+        assert_eq!(value("EMPTY"), Some("".into()));
+    }
+
+    #[test]
+    fn what_is_no_variable_or_the_sandboxes_own_is_refused() {
+        for name in ["HOME", "STOCKADE", "", "A=B", "A\0"] {
+            let config = Config {
+                set: vec![(name.into(), "x".into())],
+                ..Config::default()
+            };
+            let result = environment(&config, &facts());
+            assert!(
+                matches!(result, Err(Error::VariableRefused { .. })),
+                "{name:?}"
+            );
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Why a launch was refused or a session was lost. Every message says what, why, and the
 //! smallest fix.
 
-use std::{io, path::PathBuf, process::ExitStatus};
+use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
 use crate::workspace::Refusal;
 
@@ -43,6 +43,34 @@ pub enum Error {
          change to the directory of one project"
     )]
     WorkspaceRefused { path: PathBuf, refusal: Refusal },
+    #[error("these paths of the configuration do not exist: {}: create them, or leave them out", list(.0))]
+    MissingPaths(Vec<PathBuf>),
+    #[error(
+        "{path:?} of the configuration cannot be given, because it {refusal}: \
+         name just what is needed"
+    )]
+    PathRefused { path: PathBuf, refusal: Refusal },
+    #[error("`{0}` is no name of a forge's host: write it as in `git.example.org`")]
+    ForgeHost(String),
+    #[error("the variable {name:?} cannot be set, because {why}: leave it out")]
+    VariableRefused { name: OsString, why: &'static str },
+    #[error(
+        "{0:?} was not found in PATH, outside of the workspace: install it, or name it by its path"
+    )]
+    AgentMissing(OsString),
+    #[error("{path:?} has changed while the sandbox was built ({error}): try again")]
+    Changed {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("building the sandbox: {what} {path:?}: {error}")]
+    Stage {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
     #[error(
         "there is no file {0:?} that the sandbox's own resolv.conf could be laid over: \
          create it, empty if need be"
@@ -101,4 +129,9 @@ pub enum Error {
     Nonsense,
     #[error("watching over the command: {0}")]
     Supervise(#[source] io::Error),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| format!("{path:?}")).collect();
+    paths.join(", ")
 }

@@ -54,6 +54,11 @@ impl Job {
         }
     }
 
+    /// Whether there was a terminal, and it has gone away.
+    pub(crate) fn is_hung_up(&self) -> bool {
+        self.terminal.as_ref().is_some_and(Terminal::is_hung_up)
+    }
+
     /// Whether the command's group is to be given the foreground as it starts or
     /// continues now. If so, it counts as lent.
     pub(crate) fn lend(&mut self) -> bool {

@@ -12,6 +12,8 @@ use rustix::{
 };
 use stockade_sys::signals::{self, Recipient, Signal};
 
+use crate::group::Group;
+
 /// Bubblewrap, while it runs. Dropping it ends everything inside.
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -23,11 +25,13 @@ pub(crate) struct Keeper {
     end: OwnedFd,
     /// Set when it has been waited for. From then on the group's number can be anybody's.
     status: Option<ExitStatus>,
+    /// Its control group, removed after all that is in it has ended.
+    _limits: Option<Group>,
 }
 
 impl Keeper {
     /// Takes charge of bubblewrap, which leads its own process group.
-    pub(crate) fn new(mut child: Child) -> io::Result<Self> {
+    pub(crate) fn new(mut child: Child, limits: Option<Group>) -> io::Result<Self> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let opened = pid
             .ok_or(Errno::SRCH)
@@ -38,6 +42,7 @@ impl Keeper {
                 group,
                 end,
                 status: None,
+                _limits: limits,
             }),
             Err(error) => {
                 child.kill()?;

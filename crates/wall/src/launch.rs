@@ -10,6 +10,8 @@ use std::{
     },
     path::PathBuf,
     process::Command,
+    sync::{Arc, OnceLock},
+    thread,
 };
 
 use rustix::fs::MemfdFlags;
@@ -20,9 +22,15 @@ use crate::{
     bubblewrap::Bubblewrap,
     control::{Control, Order, Start},
     error::Error,
+    group::Group,
+    inner::Settings,
     job::Job,
+    keeper::Keeper,
+    layers::{Layer, State},
+    limits::Resource,
     plan::{INNER_STAGE, Plan},
     signals::Signals,
+    staging::Staging,
     supervise::Running,
 };
 
@@ -37,6 +45,12 @@ pub struct CommandLine {
 #[derive(Debug)]
 pub struct Launch {
     bubblewrap: Command,
+    staging: Staging,
+    /// The limit for all processes together.
+    memory: Option<u64>,
+    /// What bubblewrap joins when it is started.
+    join: Arc<OnceLock<OwnedFd>>,
+    layers: Vec<Layer>,
     control: Control,
     signals: Signals,
     job: Job,
@@ -68,9 +82,19 @@ impl Plan {
             .map_err(failed("the first order"))?;
 
         let program = command.program.clone();
-        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, &signals)?;
+        let join = Arc::new(OnceLock::new());
+        let descent = Descent {
+            keep: Vec::new(),
+            mask: signals.mask_for_keepers(),
+            group: Arc::clone(&join),
+        };
+        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, descent)?;
         Ok(Launch {
             bubblewrap,
+            staging: Staging::of(self),
+            memory: self.limit(Resource::Data),
+            join,
+            layers: self.layers.clone(),
             control,
             signals,
             job,
@@ -78,23 +102,28 @@ impl Plan {
         })
     }
 
-    /// The call of bubblewrap: `bwrap --args FD -- INNER_STAGE FD PROGRAM ARGUMENT…`
+    /// The call of bubblewrap: `bwrap --args FD -- INNER_STAGE FD FD PROGRAM ARGUMENT…`
     fn command(
         &self,
         command: CommandLine,
         path: PathBuf,
         control: OwnedFd,
-        signals: &Signals,
+        mut descent: Descent,
     ) -> Result<Command, Error> {
-        let mut keep = Vec::new();
         let options = arguments(self, |text| {
             let file = in_memory(text.as_bytes())?;
             let number = file.as_raw_fd();
-            keep.push(file);
+            descent.keep.push(file);
             Ok(number)
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
+        let settings = Settings::of(self).encode();
+        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let program = match &self.program {
+            Some(path) => path.into(),
+            None => command.program,
+        };
 
         let mut bubblewrap = Command::new(path);
         bubblewrap
@@ -103,33 +132,106 @@ impl Plan {
             .arg(options.as_raw_fd().to_string())
             .args(["--", INNER_STAGE])
             .arg(control.as_raw_fd().to_string())
-            .arg(command.program)
+            .arg(settings.as_raw_fd().to_string())
+            .arg(program)
             .args(command.arguments)
             .env_clear();
-        keep.push(options);
-        keep.push(control);
-        Descent {
-            keep,
-            mask: signals.mask_for_keepers(),
-        }
-        .prepare(&mut bubblewrap);
+        descent.keep.extend([options, settings, control]);
+        descent.prepare(&mut bubblewrap);
         Ok(bubblewrap)
     }
 }
 
 impl Launch {
-    /// Starts the sandbox, in the network namespace of the calling thread.
+    /// Starts the sandbox, in the network namespace of the calling thread. The process has
+    /// to be in a user namespace of its own, over which it has authority.
     ///
     /// # Errors
-    /// If bubblewrap cannot be started.
+    /// If a place that the plan shows has changed, or bubblewrap cannot be started.
     pub fn spawn(self) -> Result<Running, Error> {
-        let mut bubblewrap = self.bubblewrap;
-        let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
-        // Its descriptors go with it: the sandbox's end of the socket must be open in
-        // the sandbox only, or its closing would say nothing.
-        drop(bubblewrap);
-        Running::new(child, self.control, self.signals, self.job, self.program)
+        let Self {
+            mut bubblewrap,
+            staging,
+            memory,
+            join,
+            mut layers,
+            control,
+            signals,
+            job,
+            program,
+        } = self;
+        // A thread of its own, since it moves into another mount namespace. It may end: none
+        // of those that it starts is bound to it.
+        let start = move || {
+            let surroundings = build(staging, memory)?;
+            layers.extend(surroundings.layers);
+            if let Some(group) = &surroundings.group {
+                let list = group.processes().map_err(failed("a control group"))?;
+                // Nobody else has set it.
+                let _ = join.set(list);
+            }
+            let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
+            // Its descriptors go with it: the sandbox's end of the socket must be open in
+            // the sandbox only, or its closing would say nothing.
+            drop(bubblewrap);
+            Ok((child, surroundings.group, layers))
+        };
+        let thread = thread::Builder::new()
+            .name("stage".to_owned())
+            .spawn(start)
+            .map_err(failed("a thread"))?;
+        let (child, group, layers) = thread
+            .join()
+            .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
+        let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
+        Ok(Running::new(keeper, control, signals, job, program, layers))
     }
+}
+
+/// What there is beyond the plan.
+struct Surroundings {
+    group: Option<Group>,
+    layers: Vec<Layer>,
+}
+
+/// Builds the stage and the control group, and says what came of what could not be known
+/// before.
+fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
+    let built = staging.build()?;
+    let mut layers = vec![Layer {
+        name: "changes to ~/.cache and ~/.local/share stay inside",
+        state: match built.scratch {
+            true => State::Active,
+            false => State::Absent(
+                "the kernel cannot lay a file system over them, so they are read-only",
+            ),
+        },
+    }];
+    let made = Group::make();
+    layers.push(Layer {
+        name: "the caller's control group is out of reach",
+        state: match &made {
+            Ok(_) => State::Active,
+            Err(_) => State::Absent("control groups cannot be mounted or made here"),
+        },
+    });
+    let group = made.unwrap_or_default();
+    if let Some(bytes) = memory {
+        let is_limited = group
+            .as_ref()
+            .is_some_and(|group| group.limit_memory(bytes));
+        layers.push(Layer {
+            name: "memory of all processes together",
+            state: match is_limited {
+                true => State::Active,
+                false => State::Absent(
+                    "no control group that counts memory can be had here, so each process is \
+                     limited on its own",
+                ),
+            },
+        });
+    }
+    Ok(Surroundings { group, layers })
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -7,7 +7,7 @@
 //! Facts::gather   reads the machine: the only input
 //! Plan::build     pure: facts + configuration -> steps, each with its reason, or a refusal
 //! Plan::prepare   opens what the plan needs: descriptors, the control socket
-//! Launch::spawn   starts bubblewrap, on the thread whose network the command shall have
+//! Launch::spawn   opens and lays out what the plan shows, and starts bubblewrap
 //! Running::supervise   waits, forwards signals, shares the terminal -> Outcome
 //! ```
 //!
@@ -34,33 +34,51 @@
 //! not its keeper. See [`supervise`](Running::supervise) for who has the terminal when.
 
 mod arguments;
+mod beneath;
 mod bubblewrap;
+mod config;
 mod control;
 mod env;
 mod error;
 mod facts;
+mod gitconfig;
+mod group;
+mod home;
 mod inner;
 mod job;
 mod keeper;
 mod launch;
+mod layers;
 mod limits;
 mod outcome;
 mod plan;
+mod profiles;
+mod protected;
 mod signals;
+mod staging;
+mod state;
 mod supervise;
 mod system;
 mod terminal;
+mod watch;
 mod workspace;
 
 pub use bubblewrap::Bubblewrap;
+pub use config::{Agent, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root};
 pub use env::Variable;
 pub use error::Error;
-pub use facts::{EtcSecret, Facts, Place, Procfs, ResolvConf, SystemForm, SystemPlace};
+pub use facts::{
+    EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation, Kind, Place, Procfs,
+    SystemForm, SystemPlace,
+};
 pub use inner::Inner;
 pub use launch::{CommandLine, Launch};
+pub use layers::{Layer, State};
 pub use limits::{Limit, Resource};
 pub use outcome::{FAILED, NotFound, Outcome};
-pub use plan::{Config, Isolation, Operation, Plan, Step};
+pub use plan::{Guard, Isolation, Operation, Plan, Step};
+pub use profiles::{GENERIC, PROFILES, Profile};
 pub use signals::Signals;
 pub use supervise::Running;
+pub use watch::{Change, Finding, Watch};
 pub use workspace::Refusal;

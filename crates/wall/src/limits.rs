@@ -9,15 +9,32 @@ pub enum Resource {
     Core,
     /// Open descriptors.
     OpenFiles,
+    /// Processes and threads, of all together: the kernel counts them by user and user
+    /// namespace (Linux 5.14), and the sandbox has one of its own.
+    Processes,
+    /// Bytes of private memory that can be written to, of each process. Reserved addresses
+    /// do not count, of which some language runtimes take terabytes.
+    Data,
+    /// Seconds of processor time, of each process.
+    ProcessorTime,
 }
 
 impl Resource {
-    const ALL: [Self; 2] = [Self::Core, Self::OpenFiles];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Core,
+        Self::OpenFiles,
+        Self::Processes,
+        Self::Data,
+        Self::ProcessorTime,
+    ];
 
     pub(crate) fn tag(self) -> u8 {
         match self {
             Self::Core => 0,
             Self::OpenFiles => 1,
+            Self::Processes => 2,
+            Self::Data => 3,
+            Self::ProcessorTime => 4,
         }
     }
 
@@ -29,6 +46,9 @@ impl Resource {
         match self {
             Self::Core => rustix::process::Resource::Core,
             Self::OpenFiles => rustix::process::Resource::Nofile,
+            Self::Processes => rustix::process::Resource::Nproc,
+            Self::Data => rustix::process::Resource::Data,
+            Self::ProcessorTime => rustix::process::Resource::Cpu,
         }
     }
 }
@@ -42,6 +62,16 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// At most so much, for good.
+    #[must_use]
+    pub fn new(resource: Resource, most: u64) -> Self {
+        Self {
+            resource,
+            soft: Some(most),
+            hard: Some(most),
+        }
+    }
+
     /// What this process is limited to now.
     #[must_use]
     pub fn current(resource: Resource) -> Self {
@@ -53,13 +83,19 @@ impl Limit {
         }
     }
 
-    /// Puts this process, and what it starts, under the limit.
+    /// Puts this process, and what it starts, under the limit, or under the one that it
+    /// is under already, where that is lower.
     pub(crate) fn apply(self) -> rustix::io::Result<()> {
+        let hard = Self::current(self.resource).hard;
+        let at_most = |limit: Option<u64>| match (limit, hard) {
+            (Some(limit), Some(hard)) => Some(limit.min(hard)),
+            (limit, hard) => limit.or(hard),
+        };
         rustix::process::setrlimit(
             self.resource.kernel(),
             Rlimit {
-                current: self.soft,
-                maximum: self.hard,
+                current: at_most(self.soft),
+                maximum: at_most(self.hard),
             },
         )
     }

@@ -4,12 +4,7 @@
 //! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
 //! what the terminal, the shell or another process wanted of it.
 
-use std::{
-    ffi::OsString,
-    io,
-    os::fd::AsFd,
-    process::{Child, ExitStatus},
-};
+use std::{ffi::OsString, fmt, io, os::fd::AsFd, process::ExitStatus};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -22,6 +17,7 @@ use crate::{
     error::Error,
     job::{AfterStop, Job},
     keeper::Keeper,
+    layers::Layer,
     outcome::{NotFound, Outcome},
     signals::{Signals, is_for_groups, is_request_to_end},
 };
@@ -34,11 +30,22 @@ pub struct Running {
     signals: Signals,
     job: Job,
     program: OsString,
+    layers: Vec<Layer>,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    reload: Option<Reload>,
+}
+
+/// What SIGHUP means to a program that has a configuration.
+struct Reload(Box<dyn FnMut() + Send>);
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
 }
 
 /// How far the command has come, as told by the inner stage.
@@ -54,26 +61,37 @@ enum State {
 
 impl Running {
     pub(crate) fn new(
-        bubblewrap: Child,
+        keeper: Keeper,
         control: Control,
         signals: Signals,
         job: Job,
         program: OsString,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::new(bubblewrap).map_err(|error| Error::Prepare {
-            what: "taking charge of bubblewrap",
-            error,
-        })?;
-        Ok(Self {
+        layers: Vec<Layer>,
+    ) -> Self {
+        Self {
             keeper,
             control,
             signals,
             job,
             program,
+            layers,
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
-        })
+            reload: None,
+        }
+    }
+
+    /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
+    /// terminal has gone away, the command gets the signal.
+    pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
+        self.reload = Some(Reload(Box::new(reload)));
+    }
+
+    /// Which protections are there: those of the plan, and what is known only now.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// Waits for the command to end, and passes on what happens in the meantime. When it
@@ -177,6 +195,7 @@ impl Running {
             }
             Failure::Fork => "making a process for it",
             Failure::Limits => "setting its limits",
+            Failure::Landlock => "confining it by Landlock",
             Failure::Filter => "installing the system call filter",
             Failure::Descriptors => "closing descriptors",
             Failure::Signals => "restoring its signals",
@@ -221,6 +240,11 @@ impl Running {
         match (&self.state, signal) {
             (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
+            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+                if let Some(Reload(reload)) = &mut self.reload {
+                    reload();
+                }
+            }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
             (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,

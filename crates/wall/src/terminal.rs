@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     process::{Pid, getpgrp},
     termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
@@ -27,6 +28,13 @@ impl Terminal {
     /// Whether our process group is the one that the terminal listens to.
     pub(crate) fn is_ours(&self) -> bool {
         tcgetpgrp(&self.fd) == Ok(getpgrp())
+    }
+
+    /// Whether the other end is gone: a window that was closed, a line that broke.
+    pub(crate) fn is_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.fd, PollFlags::empty())];
+        let now = Timespec::default();
+        poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
     }
 
     /// Makes our process group the one that the terminal listens to. SIGTTOU has to be

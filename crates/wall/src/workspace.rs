@@ -26,6 +26,14 @@ pub enum Refusal {
     Inside(&'static str),
     /// It is, or is inside, this place in the home directory.
     Credentials(&'static str),
+    /// It is a part of `/proc`.
+    Processes,
+    /// It is a device.
+    Device,
+    /// It holds, or is, Stockade's own configuration or log.
+    Own,
+    /// It holds the workspace or the system.
+    HidesAll,
 }
 
 impl fmt::Display for Refusal {
@@ -43,6 +51,10 @@ impl fmt::Display for Refusal {
                     "lies in your ~/{place}, which holds credentials or settings"
                 )
             }
+            Self::Processes => f.write_str("is a part of /proc, which shows other processes"),
+            Self::Device => f.write_str("is a device, and those are only to be had with `write`"),
+            Self::Own => f.write_str("would let the command write its own permissions"),
+            Self::HidesAll => f.write_str("holds the workspace or the system"),
         }
     }
 }
@@ -164,6 +176,22 @@ pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<Refusal> {
         .iter()
         .find(|place| in_home == Path::new(place))
         .map(|place| Refusal::Credentials(place))
+}
+
+/// Why a path cannot be shown, writable or not, if it cannot: with it, nothing would be
+/// hidden.
+pub(crate) fn undoes_the_wall(path: &Path, home: &Place) -> Option<Refusal> {
+    if path == Path::new("/") {
+        Some(Refusal::Root)
+    } else if path == home.real {
+        Some(Refusal::Home)
+    } else if home.real.starts_with(path) {
+        Some(Refusal::HoldsHome)
+    } else if path.starts_with("/proc") {
+        Some(Refusal::Processes)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

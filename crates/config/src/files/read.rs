@@ -15,6 +15,8 @@
 //! the same descriptor.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fs::{self, File, Metadata},
     io::{self, Read as _},
     os::unix::fs::MetadataExt,
@@ -37,6 +39,8 @@ const MOST_BYTES_IN_WORKSPACE: u64 = 256 << 10;
 pub(crate) struct Guard<'a> {
     places: &'a Places,
     owners: Owners,
+    /// Directories that were looked at, so that a hundred files in one are one question.
+    sound: RefCell<BTreeSet<PathBuf>>,
 }
 
 /// Who may own a file that counts.
@@ -55,6 +59,7 @@ impl<'a> Guard<'a> {
         Self {
             places,
             owners: Owners { user, root },
+            sound: RefCell::default(),
         }
     }
 
@@ -104,14 +109,16 @@ impl<'a> Guard<'a> {
     }
 
     fn check_directories(&self, path: &Path) -> Result<(), Diagnostic> {
-        for directory in path
-            .ancestors()
-            .skip(1)
-            .filter(|path| !path.as_os_str().is_empty())
-        {
+        // The root comes first, so that a message is about the widest hole.
+        let directories = path.ancestors().skip(1).filter(|path| path.is_absolute());
+        for directory in directories.collect::<Vec<_>>().into_iter().rev() {
+            if self.sound.borrow().contains(directory) {
+                continue;
+            }
             let metadata =
                 fs::metadata(directory).map_err(|error| unreadable(directory, &error))?;
             self.check(directory, &metadata)?;
+            self.sound.borrow_mut().insert(directory.to_owned());
         }
         Ok(())
     }
@@ -246,7 +253,14 @@ fn overflow_user() -> u32 {
         .unwrap_or(65534)
 }
 
-/// The path that a link leads to, or the path itself where nothing is there.
+/// The path without links, as far as there is anything.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
+    match path.ancestors().find_map(exists) {
+        Some((real, above)) => match path.strip_prefix(above) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            _ => real,
+        },
+        None => path.to_owned(),
+    }
 }

@@ -1,4 +1,4 @@
-//! `walled [--plan] [--workspace DIR] [--resolv-conf TEXT] -- PROGRAM [ARGUMENT]…`
+//! `walled [OPTION]… -- PROGRAM [ARGUMENT]…`
 //!
 //! Runs a program behind the wall alone, without a jail: the network stays the caller's.
 //! For the tests of this crate, and to try the wall by hand; it is not installed.
@@ -7,7 +7,8 @@ use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread};
 
 use stockade_sys::namespace::{Identity, enter_user_namespace};
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Inner, Outcome, Plan, Signals,
+    Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Hardening, Inner, Names, Network,
+    Outcome, PathRequest, Plan, Root, Signals, Watch,
 };
 
 struct Call {
@@ -22,9 +23,7 @@ fn main() -> ExitCode {
         inner.run();
     }
     let Some(call) = parse(env::args_os().skip(1)) else {
-        eprintln!(
-            "usage: walled [--plan] [--workspace DIR] [--resolv-conf TEXT] -- PROGRAM [ARGUMENT]…"
-        );
+        eprintln!("usage: walled [OPTION]… -- PROGRAM [ARGUMENT]…");
         return FAILED.into();
     };
     // As the owner of a jail does.
@@ -51,20 +50,53 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
     let mut workspace = None;
     let mut config = Config::default();
     loop {
-        match arguments.next()?.to_str()? {
+        let option = arguments.next()?;
+        let mut text = || arguments.next()?.into_string().ok();
+        let number = |text: String| text.parse::<u64>().ok();
+        match option.to_str()? {
             "--plan" => only_plan = true,
-            "--workspace" => workspace = Some(arguments.next()?.into()),
-            "--resolv-conf" => config.resolv_conf = Some(arguments.next()?.into_string().ok()?),
+            "--workspace" => workspace = Some(text()?.into()),
+            "--resolv-conf" => {
+                config.network = Network::Jail {
+                    resolv_conf: text()?,
+                    names: Names::AtServer,
+                };
+            }
+            "--no-network" => config.network = Network::None,
+            "--all" => config.root = Root::All,
+            "--read" => config.read.push(PathRequest::by_user(text()?)),
+            "--write" => config.write.push(PathRequest::by_user(text()?)),
+            "--hide" => config.hide.push(PathRequest::by_user(text()?)),
+            "--pass" => config.pass.push(text()?.into()),
+            "--set" => {
+                let (name, value) = text()?.split_once('=').map(|(n, v)| (n.into(), v.into()))?;
+                config.set.push((name, value));
+            }
+            "--github" => config.forge.github = true,
+            "--gitlab" => config.forge.gitlab = true,
+            "--forge-host" => config.forge.hosts.push(text()?),
+            "--agent" => config.agent.is_known = true,
+            "--state" => config.agent.state.push(PathRequest::by_profile(text()?)),
+            "--strict" => config.hardening = Hardening::Strict,
+            "--processes" => config.limits.processes = number(text()?),
+            "--memory" => config.limits.memory = number(text()?),
+            "--open-files" => config.limits.open_files = number(text()?),
+            "--tmpfs" => config.limits.tmpfs = number(text()?),
+            "--cpu-time" => config.limits.cpu_time = number(text()?),
             "--" => break,
             _ => return None,
         }
+    }
+    let program = arguments.next()?;
+    if config.agent.is_known {
+        config.agent.program = Some(program.clone());
     }
     Some(Call {
         only_plan,
         workspace,
         config,
         command: CommandLine {
-            program: arguments.next()?,
+            program,
             arguments: arguments.collect(),
         },
     })
@@ -73,15 +105,19 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
 fn run(call: Call) -> Result<Outcome, Error> {
     let bubblewrap = Bubblewrap::find()?;
     let signals = Signals::block()?;
-    let facts = Facts::gather(call.workspace.as_deref())?;
+    let facts = Facts::gather(&call.config, call.workspace.as_deref())?;
     let plan = Plan::build(&call.config, &facts)?;
     if call.only_plan {
         print!("{plan}");
         return Ok(Outcome::Exited(0));
     }
+    for note in &plan.notes {
+        eprintln!("walled: note: {note}");
+    }
+    let watch = Watch::begin(&call.config, &facts);
     let launch = plan.prepare(call.command, bubblewrap, signals)?;
     // As with the jail, the sandbox is started by a thread that outlives it.
-    thread::scope(|scope| {
+    let outcome = thread::scope(|scope| {
         let (started, wait) = std::sync::mpsc::channel();
         let (finish, finished) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
@@ -89,10 +125,21 @@ fn run(call: Call) -> Result<Outcome, Error> {
             let _ = finished.recv();
         });
         let outcome = match wait.recv() {
-            Ok(running) => running?.supervise(),
+            Ok(running) => running.and_then(|running| {
+                if env::var_os("WALLED_LAYERS").is_some() {
+                    for layer in running.layers() {
+                        eprintln!("walled: layer: {}: {}", layer.name, layer.state);
+                    }
+                }
+                running.supervise()
+            }),
             Err(_) => unreachable!("the thread sends before it ends"),
         };
         drop(finish);
         outcome
-    })
+    });
+    for finding in watch.findings() {
+        eprintln!("walled: found: {finding}");
+    }
+    outcome
 }

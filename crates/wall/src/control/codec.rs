@@ -129,7 +129,7 @@ fn take_limits(bytes: &mut &[u8]) -> Option<Vec<Limit>> {
 }
 
 impl Failure {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::NotFound,
         Self::NotExecutable,
         Self::Fork,
@@ -137,6 +137,7 @@ impl Failure {
         Self::Filter,
         Self::Descriptors,
         Self::Signals,
+        Self::Landlock,
     ];
 
     pub(crate) fn tag(self) -> u8 {
@@ -148,6 +149,7 @@ impl Failure {
             Self::Filter => 4,
             Self::Descriptors => 5,
             Self::Signals => 6,
+            Self::Landlock => 7,
         }
     }
 

@@ -76,6 +76,7 @@ pub(crate) enum Failure {
     NotExecutable,
     Fork,
     Limits,
+    Landlock,
     Filter,
     Descriptors,
     Signals,

@@ -1,33 +1,46 @@
 //! Facts about the machine and the caller: everything that the plan depends on, read
 //! once, so that the plan itself is a pure function.
 
+mod etc;
+mod git;
+mod guards;
+mod identity;
+mod installation;
+mod place;
 mod proc;
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     env,
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::MetadataExt,
+    ffi::{OsStr, OsString},
+    fs,
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{Access, AtFlags};
 
-pub use self::proc::Procfs;
-use crate::{
-    error::Error,
-    limits::{Limit, Resource},
-    system::{ETC_SECRETS, SSH_HOST_KEYS, SYSTEM},
+pub(crate) use self::place::absolute;
+pub use self::{
+    etc::{EtcFile, EtcSecret},
+    git::{Git, GitRefusal},
+    guards::Guarded,
+    installation::Installation,
+    place::{Found, Kind, Place},
+    proc::Procfs,
 };
-
-/// A directory under the name that the caller uses, and where that name leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub named: PathBuf,
-    /// The same, without links on the way.
-    pub real: PathBuf,
-}
+use self::{
+    installation::Search,
+    place::{directory, look},
+};
+use crate::{
+    config::Config,
+    env::{CERTIFICATES, USUAL_PATH},
+    error::Error,
+    home,
+    limits::{Limit, Resource},
+    plan::OWN_DIRECTORIES,
+    system::SYSTEM,
+};
 
 /// A place of [`SYSTEM`] that exists on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,20 +60,6 @@ pub enum SystemForm {
     },
 }
 
-/// A secret below `/etc` that this user can read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EtcSecret {
-    pub path: PathBuf,
-    pub is_directory: bool,
-}
-
-/// Where `/etc/resolv.conf` leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResolvConf {
-    pub real: PathBuf,
-    pub exists: bool,
-}
-
 /// Everything that a plan is made from, besides configuration.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -76,19 +75,36 @@ pub struct Facts {
     /// The kernel takes this user for the owner of its settings below `/proc`. So it does
     /// with root, also without any capability.
     pub owns_kernel_settings: bool,
-    pub resolv_conf: ResolvConf,
+    pub is_root: bool,
+    pub resolv_conf: EtcFile,
+    pub hosts: EtcFile,
+    pub nsswitch: EtcFile,
+    /// What exists of the paths that configuration and tables name.
+    pub found: BTreeMap<PathBuf, Found>,
+    pub git: Git,
+    /// What programs outside execute of the workspace.
+    pub guarded: Vec<Guarded>,
+    /// The same, but it cannot be protected, since it is a link.
+    pub unguarded: Vec<PathBuf>,
+    /// The user's settings of git that are taken over.
+    pub git_settings: Vec<(String, String)>,
+    /// How the command is installed, if it was found.
+    pub installation: Option<Installation>,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
+    /// The version of Landlock that the kernel has; 0 is none.
+    pub landlock: u32,
     /// The file of this program.
     pub executable: PathBuf,
 }
 
 impl Facts {
-    /// Reads the facts. The workspace is the current directory unless another is named.
+    /// Reads the facts that a plan for this configuration needs. The workspace is the current
+    /// directory unless another is named.
     ///
     /// # Errors
     /// If the home directory, the current directory or the workspace is not usable.
-    pub fn gather(workspace: Option<&Path>) -> Result<Self, Error> {
+    pub fn gather(config: &Config, workspace: Option<&Path>) -> Result<Self, Error> {
         let current_directory = fs::canonicalize(".").map_err(Error::CurrentDirectoryGone)?;
         let workspace = match workspace {
             Some(path) => directory(path).map_err(|error| Error::WorkspaceUnusable {
@@ -97,24 +113,86 @@ impl Facts {
             })?,
             None => current_directory.clone(),
         };
+        let home = home()?;
+        let environment: Vec<_> = env::vars_os().collect();
+        let git = Git::find(&workspace, &home);
+        let (guarded, unguarded) = guards::find(&workspace, &git);
+        let installation = config.agent.program.as_deref().and_then(|program| {
+            let search = Search {
+                path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
+                current_directory: &current_directory,
+                home: &home.real,
+                workspace: &workspace,
+            };
+            Installation::find(program, search, config.agent.is_known)
+        });
+        let found = paths(config, &home.real, &environment)
+            .filter_map(|path| Some((path.clone(), look(&path)?)))
+            .collect();
         Ok(Self {
-            home: home()?,
-            workspace,
-            current_directory,
-            environment: env::vars_os().collect(),
             system: SYSTEM
                 .iter()
                 .filter_map(|(path, reason)| system_place(Path::new(path), reason))
                 .collect(),
-            secrets: etc_secrets(),
+            secrets: etc::secrets(),
             procfs: Procfs::detect()?,
             owns_kernel_settings: owns_kernel_settings(),
-            resolv_conf: resolv_conf(),
+            is_root: rustix::process::geteuid().is_root(),
+            resolv_conf: EtcFile::find("/etc/resolv.conf"),
+            hosts: EtcFile::find("/etc/hosts"),
+            nsswitch: EtcFile::find("/etc/nsswitch.conf"),
+            found,
+            git,
+            guarded,
+            unguarded,
+            git_settings: identity::settings(&home.real, &workspace),
+            installation,
             open_files: Limit::current(Resource::OpenFiles),
+            landlock: stockade_sys::confine::landlock_version(),
             executable: fs::canonicalize("/proc/self/exe")
                 .map_err(|error| Error::OwnExecutable { error })?,
+            home,
+            workspace,
+            current_directory,
+            environment,
         })
     }
+
+    /// A variable of the caller's.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        variable(&self.environment, name)
+    }
+}
+
+fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    environment
+        .iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.as_os_str())
+}
+
+/// Every path that a plan may have to know about.
+fn paths(
+    config: &Config,
+    home: &Path,
+    environment: &[(OsString, OsString)],
+) -> impl Iterator<Item = PathBuf> {
+    let first = |(name, _): &(&'static str, &'static str)| *name;
+    let tables = (home::SCRATCH.iter().map(first))
+        .chain(home::READABLE.iter().map(first))
+        .chain(home::EMPTY.iter().map(first))
+        .chain(home::PROGRAMS.iter().copied())
+        .chain(home::SECRETS.iter().copied())
+        .chain([home::GITHUB, home::GITLAB])
+        .chain(OWN_DIRECTORIES.iter().copied())
+        .map(|name| home.join(name));
+    let certificates = CERTIFICATES
+        .iter()
+        .filter_map(|name| variable(environment, name))
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let asked_for = config.paths().map(Path::to_owned);
+    tables.chain(certificates).chain(asked_for)
 }
 
 fn home() -> Result<Place, Error> {
@@ -132,15 +210,6 @@ fn home() -> Result<Place, Error> {
         }),
         Err(error) => Err(Error::HomeUnusable { path: named, error }),
     }
-}
-
-/// The path of a directory, links resolved.
-fn directory(path: &Path) -> io::Result<PathBuf> {
-    let real = fs::canonicalize(path)?;
-    if !fs::metadata(&real)?.is_dir() {
-        return Err(rustix::io::Errno::NOTDIR.into());
-    }
-    Ok(real)
 }
 
 fn system_place(path: &Path, reason: &'static str) -> Option<SystemPlace> {
@@ -162,59 +231,6 @@ fn system_place(path: &Path, reason: &'static str) -> Option<SystemPlace> {
     })
 }
 
-fn etc_secrets() -> Vec<EtcSecret> {
-    let host_keys = fs::read_dir(SSH_HOST_KEYS)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let name = name.as_encoded_bytes();
-            name.starts_with(b"ssh_host_") && name.ends_with(b"_key")
-        })
-        .map(|entry| entry.path());
-    let mut closed = Vec::new();
-    if rustix::process::geteuid().is_root() {
-        closed_below(Path::new("/etc"), &mut closed);
-    }
-    let all: BTreeSet<PathBuf> = ETC_SECRETS
-        .iter()
-        .map(PathBuf::from)
-        .chain(host_keys)
-        .chain(closed)
-        .filter(|path| may(path, Access::READ_OK))
-        // A link is masked where it leads; masking the link itself is not possible.
-        .filter_map(|path| fs::canonicalize(path).ok())
-        .collect();
-    // What lies in a masked directory is masked with it.
-    let covered = |path: &Path| path.ancestors().skip(1).any(|above| all.contains(above));
-    all.iter()
-        .filter(|path| !covered(path))
-        .filter_map(|path| {
-            let is_directory = fs::metadata(path).ok()?.is_dir();
-            let path = path.clone();
-            Some(EtcSecret { path, is_directory })
-        })
-        .collect()
-}
-
-/// Collects what is not for everybody: root can read it all the same, and the modes are
-/// the administrator's word on what is a secret. Links lead to what is judged by itself.
-fn closed_below(directory: &Path, closed: &mut Vec<PathBuf>) {
-    const READ_BY_OTHERS: u32 = 0o004;
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let Ok(metadata) = entry.metadata() else {
-            continue;
-        };
-        let (path, kind) = (entry.path(), metadata.file_type());
-        if !kind.is_symlink() && metadata.mode() & READ_BY_OTHERS == 0 {
-            closed.push(path);
-        } else if kind.is_dir() {
-            closed_below(&path, closed);
-        }
-    }
-}
-
 fn owns_kernel_settings() -> bool {
     rustix::process::geteuid().is_root()
         || may(Path::new("/proc/sys/kernel/core_pattern"), Access::WRITE_OK)
@@ -225,55 +241,17 @@ fn may(path: &Path, access: Access) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
 }
 
-/// Follows `/etc/resolv.conf`, which is often a link, and often one whose target exists
-/// only while some service runs.
-fn resolv_conf() -> ResolvConf {
-    let mut path = PathBuf::from("/etc/resolv.conf");
-    if let Ok(real) = fs::canonicalize(&path) {
-        return ResolvConf { real, exists: true };
-    }
-    // As many links as the kernel would follow.
-    for _ in 0..40 {
-        let Ok(text) = fs::read_link(&path) else {
-            break;
-        };
-        path = absolute(&path.parent().unwrap_or(Path::new("/")).join(text));
-    }
-    ResolvConf {
-        real: canonical_as_far_as_it_exists(&path),
-        exists: false,
-    }
-}
-
-/// The path with the links of its existing part resolved.
-fn canonical_as_far_as_it_exists(path: &Path) -> PathBuf {
-    path.ancestors()
-        .find_map(|existing| {
-            let missing = path.strip_prefix(existing).ok()?;
-            Some(fs::canonicalize(existing).ok()?.join(missing))
-        })
-        .unwrap_or_else(|| path.to_owned())
-}
-
-/// The path without `.` and `..`, by its text alone.
-fn absolute(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut clean = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => clean.push(name),
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    clean
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    fn etc_file(path: &str) -> EtcFile {
+        EtcFile {
+            real: path.into(),
+            exists: true,
+            text: String::new(),
+        }
+    }
 
     /// Facts of an ordinary merged-/usr desktop.
     pub(crate) fn facts() -> Facts {
@@ -307,29 +285,37 @@ pub(crate) mod tests {
             secrets: Vec::new(),
             procfs: Procfs::Fresh,
             owns_kernel_settings: false,
-            resolv_conf: ResolvConf {
-                real: "/etc/resolv.conf".into(),
-                exists: true,
-            },
+            is_root: false,
+            resolv_conf: etc_file("/etc/resolv.conf"),
+            hosts: etc_file("/etc/hosts"),
+            nsswitch: etc_file("/etc/nsswitch.conf"),
+            found: BTreeMap::new(),
+            git: Git::default(),
+            guarded: Vec::new(),
+            unguarded: Vec::new(),
+            git_settings: Vec::new(),
+            installation: None,
             open_files: Limit {
                 resource: Resource::OpenFiles,
                 soft: Some(1024),
                 hard: Some(4096),
             },
+            landlock: 6,
             executable: "/usr/local/bin/stockade".into(),
         }
     }
 
-    #[test]
-    fn text_of_links_is_cleaned_without_asking_the_disk() {
-        let clean = |path: &str| absolute(Path::new(path));
-        assert_eq!(clean("/etc/../run/./x"), Path::new("/run/x"));
-        assert_eq!(clean("/../../x"), Path::new("/x"));
-    }
-
-    #[test]
-    fn a_file_is_no_directory() {
-        assert!(directory(Path::new("/etc/passwd")).is_err());
-        assert!(directory(Path::new("/etc")).is_ok());
+    /// As if these paths, each without links, existed.
+    pub(crate) fn with(mut facts: Facts, paths: &[(&str, Kind)]) -> Facts {
+        for (path, kind) in paths {
+            let path = PathBuf::from(path);
+            let found = Found {
+                at: path.clone(),
+                real: path.clone(),
+                kind: *kind,
+            };
+            facts.found.insert(path, found);
+        }
+        facts
     }
 }

@@ -4,7 +4,7 @@
 //! closes on exec, so its silent end is the news of success.
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::CStr,
     fs::File,
     io::{self, Read, Write},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -15,10 +15,11 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
     process::{Pid, getpid},
 };
-use stockade_sys::{process, signals};
+use stockade_sys::{confine, process, signals};
 
-use super::syscalls;
+use super::{Task, syscalls};
 use crate::{
+    config::Hardening,
     control::{Failure, Report, Start},
     outcome::FAILED,
     terminal::Terminal,
@@ -51,14 +52,14 @@ impl AsFd for News {
 }
 
 /// Starts the command, as the leader of a process group of its own.
-pub(super) fn start(command: &[CString], start: &Start) -> Result<(Pid, News), Report> {
+pub(super) fn start(task: &Task, start: &Start) -> Result<(Pid, News), Report> {
     let failed = |error: io::Error| Report::Failed {
         what: Failure::Fork,
         errno: error.raw_os_error().unwrap_or_default(),
     };
     let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let pid = process::fork(|| {
-        let Refused(what, error) = become_command(command, start);
+        let Refused(what, error) = become_command(task, start);
         tell(teller.try_clone(), what, &error);
         FAILED
     })
@@ -77,7 +78,8 @@ fn tell(teller: io::Result<OwnedFd>, what: Failure, error: &io::Error) {
 }
 
 /// Turns this process, a child of the inner stage, into the command.
-fn become_command(command: &[CString], start: &Start) -> Refused {
+fn become_command(task: &Task, start: &Start) -> Refused {
+    let Task { command, settings } = task;
     // Its own group: `kill(0, …)` reaches the processes of the command and no others.
     let _ = rustix::process::setpgid(None, None);
     // The terminal before anything can read from it. All job control signals are blocked
@@ -96,7 +98,14 @@ fn become_command(command: &[CString], start: &Start) -> Refused {
     if let Err(error) = process::close_others_on_exec() {
         return Refused(Failure::Descriptors, error);
     }
-    if let Err(error) = syscalls::install() {
+    let writable = match settings.hardening {
+        Hardening::Default => None,
+        Hardening::Strict => Some(settings.writable.as_slice()),
+    };
+    if let Err(error) = confine::command(settings.scopes, writable) {
+        return Refused(Failure::Landlock, error);
+    }
+    if let Err(error) = syscalls::install(settings.hardening) {
         return Refused(Failure::Filter, error);
     }
     signals::reset_dispositions(start.ignored);
@@ -104,7 +113,7 @@ fn become_command(command: &[CString], start: &Start) -> Refused {
     if let Err(error) = signals::set_mask(start.blocked) {
         return Refused(Failure::Signals, error);
     }
-    let error = process::exec(command);
+    let error = process::exec(command, &settings.environment);
     let what = match error.kind() {
         io::ErrorKind::NotFound if command.first().is_some_and(|path| exists(path)) => {
             // The program is there; what it needs (an interpreter, a loader) is not.

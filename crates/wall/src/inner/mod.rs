@@ -12,6 +12,7 @@
 //! to its file (which is shown read-only).
 
 mod command;
+mod settings;
 mod stage;
 mod syscalls;
 
@@ -30,6 +31,7 @@ use rustix::{
 };
 use stockade_sys::process;
 
+pub(crate) use self::settings::Settings;
 use self::stage::Stage;
 use crate::{control::Control, outcome::FAILED, plan::INNER_STAGE};
 
@@ -41,7 +43,15 @@ pub struct Inner(Option<Call>);
 #[derive(Debug)]
 struct Call {
     control: OwnedFd,
+    settings: OwnedFd,
     command: Vec<CString>,
+}
+
+/// What is to be run, and how.
+#[derive(Debug)]
+struct Task {
+    command: Vec<CString>,
+    settings: Settings,
 }
 
 impl Inner {
@@ -69,9 +79,13 @@ impl Inner {
 
 impl Call {
     fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let control: RawFd = arguments.next()?.to_str()?.parse().ok()?;
+        let mut descriptor = || {
+            let number: RawFd = arguments.next()?.to_str()?.parse().ok()?;
+            process::adopt_descriptor(number).ok()
+        };
         Some(Self {
-            control: process::adopt_descriptor(control).ok()?,
+            control: descriptor()?,
+            settings: descriptor()?,
             command: arguments.map(c_string).collect::<Option<_>>()?,
         })
     }
@@ -83,7 +97,11 @@ impl Call {
         rustix::io::fcntl_setfd(&self.control, FdFlags::CLOEXEC)?;
         process::close_others_on_exec()?;
 
-        let mut stage = Stage::new(Control::from_descriptor(self.control), self.command)?;
+        let task = Task {
+            command: self.command,
+            settings: Settings::read(self.settings)?,
+        };
+        let mut stage = Stage::new(Control::from_descriptor(self.control), task)?;
         while stage.turn()? {}
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The inner stage's work: a loop over orders, news of the start, and deaths.
 
-use std::{ffi::CString, io, os::fd::AsFd};
+use std::{io, os::fd::AsFd};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -9,7 +9,10 @@ use rustix::{
 };
 use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
 
-use super::command::{self, News};
+use super::{
+    Task,
+    command::{self, News},
+};
 use crate::{
     control::{Control, Heard, Order, Report, Target},
     terminal::Terminal,
@@ -23,7 +26,7 @@ pub(super) struct Stage {
 }
 
 enum Command {
-    Waiting(Vec<CString>),
+    Waiting(Task),
     Running {
         /// Its process, which is also its process group.
         pid: Pid,
@@ -36,13 +39,13 @@ enum Command {
 type GoOn = bool;
 
 impl Stage {
-    pub(super) fn new(control: Control, command: Vec<CString>) -> io::Result<Self> {
+    pub(super) fn new(control: Control, task: Task) -> io::Result<Self> {
         let children = SignalSet::EMPTY.with(Signal::CHLD);
         signals::block(children)?;
         Ok(Self {
             control,
             children: SignalReader::new(children)?,
-            command: Command::Waiting(command),
+            command: Command::Waiting(task),
         })
     }
 
@@ -95,9 +98,9 @@ impl Stage {
 
     fn obey(&mut self, order: Order) -> io::Result<GoOn> {
         match (&self.command, order) {
-            (Command::Waiting(command), Order::Start(start)) => {
+            (Command::Waiting(task), Order::Start(start)) => {
                 self.control.report(Report::Ready)?;
-                match command::start(command, &start) {
+                match command::start(task, &start) {
                     Ok((pid, news)) => {
                         let news = Some(news);
                         self.command = Command::Running { pid, news };

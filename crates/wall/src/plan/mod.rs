@@ -1,31 +1,36 @@
 //! The plan: what the sandbox will be, as data.
 //!
 //! [`Plan::build`] is pure. Its result can be printed, compared and tested without
-//! running anything; `arguments` turns it into bubblewrap's language, step by step in
-//! the order given here. The order matters: a later step covers an earlier one.
+//! running anything; `staging` and `arguments` carry it out, step by step in the order
+//! given here. The order matters: a later step covers an earlier one.
 
 mod files;
+mod git;
+mod home;
+mod layout;
+mod names;
+mod notes;
+mod process;
+mod requests;
 mod show;
+#[cfg(test)]
+mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub(crate) use self::{git::GIT_CONFIG, requests::OWN_DIRECTORIES};
 use crate::{
+    config::{Config, Hardening},
     env::{self, Variable},
     error::Error,
     facts::Facts,
+    layers::{LANDLOCK_SCOPES, Layer},
     limits::{Limit, Resource},
     workspace,
 };
 
 /// Where the inner stage lies in the sandbox.
 pub(crate) const INNER_STAGE: &str = "/run/stockade/init";
-
-/// What the caller decides.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// The text of `/etc/resolv.conf` inside; the host's file if there is none.
-    pub resolv_conf: Option<String>,
-}
 
 /// One thing that is done to the sandbox's files, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +43,14 @@ pub struct Step {
 pub enum Operation {
     /// Show a file or directory of the host, unchangeable.
     ReadOnly { source: PathBuf, at: PathBuf },
-    /// Show a directory of the host, as writable as the user finds it outside.
+    /// Show a file or directory of the host, as writable as the user finds it outside.
     Writable { source: PathBuf, at: PathBuf },
+    /// Show a directory of the host; changes are seen inside only, and gone at the end.
+    Scratch { source: PathBuf, at: PathBuf },
+    /// Show a device, or a directory of devices, of the host.
+    Device { source: PathBuf, at: PathBuf },
+    /// Protect something in a directory that is writable.
+    Guard { at: PathBuf, guard: Guard },
     /// A link with this text.
     Link { text: PathBuf, at: PathBuf },
     /// An empty directory in memory, the user's own.
@@ -58,6 +69,61 @@ pub enum Operation {
     Freeze { at: PathBuf },
 }
 
+/// How something in a writable directory is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// It can be read, but neither changed nor replaced.
+    ReadOnly,
+    /// It cannot be read either.
+    Hidden,
+}
+
+impl Operation {
+    /// The path inside that it is about.
+    #[must_use]
+    pub fn at(&self) -> &Path {
+        match self {
+            Self::ReadOnly { at, .. }
+            | Self::Writable { at, .. }
+            | Self::Scratch { at, .. }
+            | Self::Device { at, .. }
+            | Self::Guard { at, .. }
+            | Self::Link { at, .. }
+            | Self::Empty { at, .. }
+            | Self::Text { at, .. }
+            | Self::HiddenFile { at }
+            | Self::HiddenDirectory { at }
+            | Self::Devices { at }
+            | Self::Processes { at }
+            | Self::Freeze { at } => at,
+        }
+    }
+
+    /// The path outside that it shows, if it does.
+    #[must_use]
+    pub fn source(&self) -> Option<&Path> {
+        match self {
+            Self::ReadOnly { source, .. }
+            | Self::Writable { source, .. }
+            | Self::Scratch { source, .. }
+            | Self::Device { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    fn hides(&self) -> bool {
+        matches!(self, Self::HiddenFile { .. } | Self::HiddenDirectory { .. })
+    }
+
+    /// Whether the command can write there.
+    fn is_writable(&self) -> bool {
+        matches!(
+            self,
+            Self::Writable { .. } | Self::Scratch { .. } | Self::Empty { .. } | Self::Device { .. }
+        )
+    }
+}
+
 /// What the sandbox does not share with the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
@@ -67,6 +133,8 @@ pub enum Isolation {
     HostName,
     /// Where the kernel has it.
     Cgroups,
+    /// By a network without anything in it; a jail's is made by others.
+    Network,
     Capabilities,
 }
 
@@ -77,15 +145,28 @@ pub struct Plan {
     pub environment: Vec<Variable>,
     pub isolation: Vec<(Isolation, &'static str)>,
     pub limits: Vec<(Limit, &'static str)>,
+    /// The most bytes that all places in memory take together.
+    pub memory: Option<u64>,
+    pub hardening: Hardening,
+    /// The kernel can keep signals and abstract sockets inside, so it has to.
+    pub(crate) scopes: bool,
+    /// Protections that not every kernel has. What the plan counts on is there, or the
+    /// command is not started.
+    pub layers: Vec<Layer>,
     pub working_directory: PathBuf,
+    /// The file to run in place of the command's name, where that must not be looked up
+    /// in the workspace.
+    pub program: Option<PathBuf>,
+    /// What the user should know, each a sentence.
+    pub notes: Vec<String>,
 }
 
 impl Plan {
     /// Makes the plan, or refuses to.
     ///
     /// # Errors
-    /// If the workspace or the home directory is one that cannot be walled off, or there
-    /// is no place for the sandbox's `resolv.conf`.
+    /// If the workspace, the home directory or what configuration asks for is something
+    /// that cannot be walled off, or does not exist.
     pub fn build(config: &Config, facts: &Facts) -> Result<Self, Error> {
         if let Some(refusal) = workspace::refusal(&facts.workspace, &facts.home) {
             return Err(Error::WorkspaceRefused {
@@ -101,50 +182,31 @@ impl Plan {
         };
         Ok(Self {
             files: files::steps(config, facts)?,
-            environment: env::environment(facts),
-            isolation: isolation(),
-            limits: limits(facts),
+            environment: env::environment(config, facts)?,
+            isolation: process::isolation(config),
+            limits: process::limits(config, facts),
+            memory: config.limits.tmpfs,
+            hardening: config.hardening,
+            scopes: facts.landlock >= LANDLOCK_SCOPES,
+            layers: process::layers(config, facts),
             working_directory: working_directory.clone(),
+            program: process::program(config, facts)?,
+            notes: notes::notes(config, facts),
         })
     }
-}
 
-fn isolation() -> Vec<(Isolation, &'static str)> {
-    vec![
-        (
-            Isolation::Users,
-            "no capability inside counts outside; needed for all the others",
-        ),
-        (
-            Isolation::Processes,
-            "outer processes can neither be seen nor signalled; all inside die together",
-        ),
-        (
-            Isolation::Ipc,
-            "no shared memory or message queues of other programs",
-        ),
-        (Isolation::HostName, "the host's name cannot be changed"),
-        (
-            Isolation::Cgroups,
-            "the host's hierarchy of control groups is not shown",
-        ),
-        (Isolation::Capabilities, "the command needs none"),
-    ]
-}
+    /// The limit of a resource.
+    pub(crate) fn limit(&self, resource: Resource) -> Option<u64> {
+        let mut limits = self.limits.iter();
+        let (limit, _) = limits.find(|(limit, _)| limit.resource == resource)?;
+        limit.hard
+    }
 
-fn limits(facts: &Facts) -> Vec<(Limit, &'static str)> {
-    vec![
-        (
-            Limit {
-                resource: Resource::Core,
-                soft: Some(0),
-                hard: Some(0),
-            },
-            "a core dump is handled outside, by a program of the host",
-        ),
-        (
-            facts.open_files,
-            "as for the caller; the warden raises its own",
-        ),
-    ]
+    /// Where the command can write.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
+        let operations = self.files.iter().map(|step| &step.operation);
+        operations
+            .filter(|operation| operation.is_writable())
+            .map(Operation::at)
+    }
 }

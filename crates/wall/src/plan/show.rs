@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use super::{Isolation, Operation, Plan};
+use super::{Guard, Isolation, Operation, Plan};
 use crate::limits::Resource;
 
 impl fmt::Display for Plan {
@@ -26,11 +26,22 @@ impl fmt::Display for Plan {
             let name = match limit.resource {
                 Resource::Core => "core dump",
                 Resource::OpenFiles => "open files",
+                Resource::Processes => "processes",
+                Resource::Data => "bytes of memory",
+                Resource::ProcessorTime => "seconds of processor time",
             };
             let value = limit
                 .soft
                 .map_or("unlimited".to_owned(), |value| value.to_string());
             line(f, &format!("{name}: {value}"), reason)?;
+        }
+        if let Some(bytes) = self.memory {
+            let reason = "of all places in memory together, by configuration";
+            line(f, &format!("bytes of files in memory: {bytes}"), reason)?;
+        }
+        writeln!(f, "layers")?;
+        for layer in &self.layers {
+            line(f, layer.name, &layer.state.to_string())?;
         }
         let start = format!("in {}", Shown(&self.working_directory));
         writeln!(f, "start")?;
@@ -38,7 +49,18 @@ impl fmt::Display for Plan {
             f,
             &start,
             "the current directory, if it is in the workspace",
-        )
+        )?;
+        if let Some(program) = &self.program {
+            let reason = "not one of that name in the workspace";
+            line(f, &format!("runs {}", Shown(program)), reason)?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f, "notes")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "  {note}")?;
+        }
+        Ok(())
     }
 }
 
@@ -61,6 +83,17 @@ impl fmt::Display for Operation {
             Self::Writable { source, at } => {
                 write!(f, "writable    {} = {}", Shown(at), Shown(source))
             }
+            Self::Scratch { source, at } if source == at => {
+                write!(f, "scratch     {}", Shown(at))
+            }
+            Self::Scratch { source, at } => {
+                write!(f, "scratch     {} = {}", Shown(at), Shown(source))
+            }
+            Self::Device { at, .. } => write!(f, "device      {}", Shown(at)),
+            Self::Guard { at, guard } => match guard {
+                Guard::ReadOnly => write!(f, "read-only   {}", Shown(at)),
+                Guard::Hidden => write!(f, "hidden      {}", Shown(at)),
+            },
             Self::Link { text, at } => write!(f, "link        {} -> {}", Shown(at), Shown(text)),
             Self::Empty { at, mode } => write!(f, "empty       {} ({mode:04o})", Shown(at)),
             Self::Text { at, text } => write!(f, "text        {} {text:?}", Shown(at)),
@@ -82,6 +115,7 @@ impl Isolation {
             Self::Ipc => "shared memory",
             Self::HostName => "host name",
             Self::Cgroups => "control groups",
+            Self::Network => "network",
             Self::Capabilities => "capabilities",
         }
     }

@@ -8,12 +8,21 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod agent;
 mod containment;
 mod ends;
+mod environment;
 mod files;
+mod forge;
+mod guards;
+mod hardening;
+mod home;
 mod job_control;
 mod leftovers;
+mod limits;
 mod pty;
+mod repository;
+mod requests;
 mod signals;
 mod stdio;
 mod support;

@@ -49,6 +49,29 @@ impl Caller {
         command
     }
 
+    /// `walled options… -- bash -c script`
+    pub(crate) fn with(&self, options: &[&str], script: &str) -> Command {
+        let mut command = self.command(WALLED);
+        command.args(options).args(["--", "bash", "-c", script]);
+        command
+    }
+
+    /// Writes a file below the home or the project, whose path this is.
+    pub(crate) fn write(&self, path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A script that runs outside and has to succeed, in the project.
+    pub(crate) fn outside(&self, script: &str) -> String {
+        let mut command = self.command("bash");
+        command.args(["-euc", script]);
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null");
+        output(command)
+    }
+
     /// `walled -- arguments…`
     pub(crate) fn walled(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(WALLED);

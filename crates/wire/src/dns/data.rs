@@ -3,7 +3,8 @@
 //! Data may point at names that stand before it in the message. It cannot be moved
 //! unless those are written out. Only types of the first RFCs may be compressed
 //! (RFC 3597 §4), so the list of types with names is closed: data of every other
-//! type moves as it is.
+//! type moves as it is. Some common types are on the list that must not be
+//! compressed, for servers that do it nevertheless.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -53,12 +54,14 @@ enum Part {
     Bytes(usize),
     /// A byte that says how many follow.
     Text,
+    /// All bytes that are left.
+    Rest,
 }
 
 /// How the data of a type is made up, if there are names in it that may be
 /// compressed.
 fn parts(rtype: Type) -> Option<&'static [Part]> {
-    use Part::{Bytes, Name, Text};
+    use Part::{Bytes, Name, Rest, Text};
     Some(match rtype.0 {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR, DNAME
         2..=5 | 7..=9 | 12 | 39 => &[Name],
@@ -68,6 +71,10 @@ fn parts(rtype: Type) -> Option<&'static [Part]> {
         14 | 17 => &[Name, Name],
         // MX, AFSDB, RT, KX
         15 | 18 | 21 | 36 => &[Bytes(2), Name],
+        // SIG, RRSIG
+        24 | 46 => &[Bytes(18), Name, Rest],
+        // NXT, NSEC
+        30 | 47 => &[Name, Rest],
         // PX
         26 => &[Bytes(2), Name, Name],
         // SRV
@@ -85,16 +92,18 @@ pub(super) fn expanded(record: &Record<'_>) -> Result<Vec<u8>, Malformed> {
     };
     let wrong = Malformed::Data(record.rtype);
     let mut cursor = record.data_at;
+    let used = |cursor: &Cursor<'_>| cursor.since(record.data_at.position()).len();
+    let length = record.data().len();
     let mut data = Vec::new();
     for part in parts {
         match part {
             Part::Name => data.extend(Name::expand(&mut cursor)?),
             Part::Bytes(count) => data.extend(cursor.take(*count)?),
             Part::Text => data.extend(text(&mut cursor)?),
+            Part::Rest => data.extend(cursor.take(length.saturating_sub(used(&cursor)))?),
         }
     }
-    let used = cursor.since(record.data_at.position()).len();
-    if used == record.data().len() {
+    if used(&cursor) == length {
         Ok(data)
     } else {
         Err(wrong)

@@ -8,7 +8,7 @@
 //! in the middle cannot be cut out: later ones point into them.)
 //!
 //! What remains: the answer section without addresses that do not belong to the
-//! question; of the rest, the SOA record, by which clients know how long a "no"
+//! question, and without records of another class; of the rest, the SOA record, by which clients know how long a "no"
 //! holds, and the OPT record. Signatures over changed records do not hold any more,
 //! so a changed answer does not claim to be verified.
 
@@ -41,7 +41,7 @@ impl Answer<'_> {
             count = count.saturating_add(1);
             writer.record(record, data)?;
         }
-        changed |= usize::from(count) != self.records.len();
+        changed |= count != self.header.answers;
         if let Some(record) = &self.authority {
             writer.record(record, &record.data_wire)?;
         }

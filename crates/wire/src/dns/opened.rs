@@ -17,7 +17,7 @@ const MAX_RECORDS: usize = 1024;
 pub struct Answer<'a> {
     pub(super) query: &'a Query,
     pub(super) header: Header,
-    /// Of the answer section.
+    /// Of the answer section, and of the class that was asked for.
     pub(super) records: Vec<Resource>,
     /// Of the authority section: for how long a "no" holds.
     pub(super) authority: Option<Resource>,
@@ -64,7 +64,9 @@ impl Resource {
 }
 
 impl<'a> Answer<'a> {
-    /// Opens what `query.accept` gave.
+    /// Opens what `query.accept` gave. Records of another class than was asked for are
+    /// left out: some clients would take them for theirs, because the top bit of a
+    /// class means something else to multicast DNS.
     pub fn open(query: &'a Query, accepted: &'a [u8]) -> Result<Self, Malformed> {
         let opening = Opening::read(accepted)?;
         let header = opening.header;
@@ -78,8 +80,13 @@ impl<'a> Answer<'a> {
         }
         let mut authorities = rest.iter().take(header.authorities.into());
         let authority = authorities.find(|record| record.rtype == Type::SOA);
+        let class = match query.qclass() {
+            Class::ANY => Class::IN,
+            asked => asked,
+        };
         let records: Vec<Resource> = answers
             .iter()
+            .filter(|record| record.class == class)
             .map(Resource::read)
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -92,7 +99,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The records of the answer section.
+    /// The records of the answer section, of the class that was asked for.
     pub fn records(&self) -> &[Resource] {
         &self.records
     }

@@ -21,8 +21,8 @@
 //! }
 //! ```
 //!
-//! What is held when the client ends is no complete request, and no server acts on
-//! it. Programs whose server speaks first are not concerned: nothing here holds
+//! What is held when the client ends is no complete request; [`Requests::may_end`] tells
+//! whether it is something else. Programs whose server speaks first are not concerned: nothing here holds
 //! the server's bytes.
 //!
 //! **When it is HTTP.** A first line with a method and `HTTP/`, or with a method in

@@ -42,15 +42,23 @@ impl Opening {
         };
         let (line, end) = held.split_at(self.seen.saturating_add(offset));
         let rest = line.get(method_end..).unwrap_or_default();
-        let is_method = method.iter().all(u8::is_ascii_uppercase);
         match end.first() {
             // The protocol of git has the shape of a request line up to here, but its
             // first word is a number.
-            Some(0) if is_method || names_http(rest) => Meant::Broken(Broken::Nul),
+            Some(0) if is_method(method) || names_http(rest) => Meant::Broken(Broken::Nul),
             Some(0) => Meant::NotHttp,
-            _ if names_http(rest) || (is_method && leads_somewhere(rest)) => Meant::Http,
+            _ if is_request(method, rest) => Meant::Http,
             _ => Meant::NotHttp,
         }
+    }
+
+    /// Whether a line that ends with the connection is meant for something else.
+    /// No server serves it either way, but some could try.
+    pub(super) fn is_foreign(&self, held: &[u8]) -> bool {
+        self.method_end.is_none_or(|end| {
+            let (method, rest) = held.split_at(end.min(held.len()));
+            !is_request(method, rest)
+        })
     }
 
     /// Where the first word ends.
@@ -85,6 +93,14 @@ fn undecided(held: &[u8]) -> Meant {
 /// White space between words, to somebody.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
+}
+
+fn is_request(method: &[u8], rest: &[u8]) -> bool {
+    names_http(rest) || (is_method(method) && leads_somewhere(rest))
+}
+
+fn is_method(word: &[u8]) -> bool {
+    word.iter().all(u8::is_ascii_uppercase)
 }
 
 /// Whether a word starts with the name of the protocol.

@@ -76,6 +76,19 @@ impl Requests {
         self.may_switch
     }
 
+    /// Whether what is left when the client ends may go on its way: nothing, or a
+    /// start of something that is not HTTP and was too short to tell. The rest of a
+    /// request may not.
+    #[must_use]
+    pub fn may_end(&self, held: &[u8]) -> bool {
+        held.is_empty()
+            || match &self.state {
+                State::Opening(opening) => opening.is_foreign(held),
+                State::Opaque => true,
+                _ => false,
+            }
+    }
+
     fn read(&mut self, held: &[u8]) -> Result<Step, Broken> {
         match &mut self.state {
             State::Opening(_) => Ok(Step::NeedMore),

@@ -163,6 +163,19 @@ fn addresses_that_nobody_asked_for_are_dropped() {
 }
 
 #[test]
+fn records_of_another_class_are_dropped() {
+    let classed = |class: &[u8; 2]| {
+        let mut draft = Draft::new().a(QUESTION, 1);
+        let at = PLAIN.len() + QUESTION.len() + 2;
+        draft.bytes[at..at + 2].copy_from_slice(class);
+        (shown(&draft).len(), belonging(&draft).0.len())
+    };
+    assert_eq!(classed(&[0, 1]), (1, 1));
+    assert_eq!(classed(&[0, 3]), (0, 0));
+    assert_eq!(classed(&[0x80, 1]), (0, 0));
+}
+
+#[test]
 fn circles_long_chains_and_forks_lead_nowhere() {
     let circle = Draft::new()
         .answer(QUESTION, Type::CNAME, b"\x01a\0")
@@ -229,6 +242,18 @@ fn compressed_names_survive_what_is_cut_out() {
             "org SOA ns.Gone.example org",
         ]
     );
+}
+
+/// They must not be compressed, and a server may do it nevertheless.
+#[test]
+fn names_in_signatures_and_denials_survive_as_well() {
+    let rest = b"\0\x06\x40\0\0\0\0\x03";
+    for (rtype, before) in [(Type(46), &[7; 18][..]), (Type(47), b"")] {
+        let data = [before, b"\x04next", ORG, rest].concat();
+        let draft = Draft::new().a(ORG, 1).answer(QUESTION, rtype, &data);
+        let bytes = filtered(&draft, PLAIN, |_| false);
+        assert!(bytes.ends_with(&[before, b"\x04next\x03org\0", rest].concat()));
+    }
 }
 
 #[test]

@@ -113,6 +113,37 @@ fn a_first_line_without_end_is_given_up() {
 }
 
 #[test]
+fn what_a_client_ends_with_is_passed_on_unless_it_is_part_of_a_request() {
+    let may_end = |sent: &str| {
+        let mut requests = Requests::new();
+        assert_eq!(requests.step(sent.as_bytes()), Step::NeedMore);
+        requests.may_end(sent.as_bytes())
+    };
+    for other in [
+        "",
+        "hello",
+        "hello world",
+        "JDWP-Handshake",
+        "PING\r",
+        "GET",
+        "GET key",
+    ] {
+        assert!(may_end(other), "{other:?}");
+    }
+    for part in [
+        "GET /",
+        "x / HTTP/1",
+        "GET http:",
+        "GET / HTTP/1.1\r\nHost: a.example\r\n",
+    ] {
+        assert!(!may_end(part), "{part:?}");
+    }
+    let mut requests = Requests::new();
+    assert!(matches!(requests.step(with("").as_bytes()), Step::Head(_)));
+    assert!(requests.may_end(b"") && !requests.may_end(b"hello"));
+}
+
+#[test]
 fn the_answer_that_switches_is_known_by_its_first_bytes() {
     let switch = b"HTTP/1.1 101 Switching Protocols\r\n";
     for end in 0..=12 {

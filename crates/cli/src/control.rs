@@ -1,0 +1,67 @@
+//! What other commands of the same user can ask of a running session: one line of JSON each
+//! way.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::net::{UnixListener, UnixStream},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::session::is_mine;
+
+const LONGEST: u64 = 64 * 1024;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Take up the configuration as it is now.
+    Reload,
+}
+
+/// What came of it: a line for people.
+pub(crate) type Reply = Result<String, String>;
+
+/// Serves requests on a thread of their own until the session ends.
+pub(crate) fn serve(
+    listener: UnixListener,
+    answer: impl Fn(Request) -> Reply + Send + 'static,
+) -> io::Result<()> {
+    thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || {
+            for stream in listener.incoming() {
+                // Whoever asks nonsense, or does not wait for the answer, gets none.
+                let _ = stream.and_then(|stream| hear(stream, &answer));
+            }
+        })?;
+    Ok(())
+}
+
+fn hear(mut stream: UnixStream, answer: &impl Fn(Request) -> Reply) -> io::Result<()> {
+    if !is_mine(&stream) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let request = serde_json::from_str(&line(&stream)?)?;
+    let reply = serde_json::to_string(&answer(request))?;
+    writeln!(stream, "{reply}")
+}
+
+pub(crate) fn ask(mut stream: UnixStream, request: Request) -> Result<Reply> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    writeln!(stream, "{}", serde_json::to_string(&request)?)?;
+    let answer = line(&stream).context("the session did not answer")?;
+    serde_json::from_str(&answer).context("the session is of another version")
+}
+
+fn line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
+    Ok(line)
+}

@@ -1,0 +1,174 @@
+//! `stockade explain`: the policy's word on something, without trying it.
+
+use std::{
+    fmt::Write as _,
+    io,
+    net::{IpAddr, ToSocketAddrs as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::json;
+use stockade_config::{Effective, Mode, Origin, Sourced};
+use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
+
+use crate::{args, here};
+
+const UNCLEAR: u8 = 2;
+
+pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
+    let text = &arguments.target;
+    let target: Target = text
+        .parse()
+        .map_err(|error| anyhow!("{}: {error}", text.escape_debug()))?;
+    let mut loader = here::loader_here()?;
+    loader.flags = arguments.settings.flags();
+    loader.choice = here::choice(arguments.profile.as_deref(), None);
+    let loaded = loader.load()?;
+    if let Some(notice) = loaded.workspace_file.notice() {
+        eprintln!("stockade: {notice}");
+    }
+    let effective = loaded.effective;
+
+    let mode = &effective.network.mode;
+    if mode.value != Mode::Jail {
+        return Ok(without_jail(&target, mode, arguments.json));
+    }
+    if is_loopback(&target) {
+        return Ok(loopback(&target, &effective, arguments.json));
+    }
+    let policy = effective.policy();
+    let mut hosts = Vec::new();
+    for address in addresses(&target, |name| decide_name(&policy, name).is_allowed()) {
+        let evidence = stockade_gate::host_evidence(address).context("cannot ask the kernel")?;
+        hosts.push((address, evidence));
+    }
+    let explanation = decided(&policy, &target, hosts);
+    let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
+    let report = explanation.report(&origin);
+    if arguments.json {
+        println!("{:#}", serde_json::to_value(&report)?);
+    } else {
+        print!("{report}");
+        if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
+            println!("  in the list `allow` of [network], or with --allow");
+        }
+    }
+    Ok(match explanation.outcome {
+        Outcome::Allowed => ExitCode::SUCCESS,
+        Outcome::Denied => ExitCode::FAILURE,
+        Outcome::Unclear => UNCLEAR.into(),
+    })
+}
+
+/// Nobody is asked about a name that may not be asked for.
+fn addresses(target: &Target, may_ask: impl Fn(&Hostname) -> bool) -> Vec<IpAddr> {
+    match target.host() {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) if may_ask(name) => resolve(name).unwrap_or_else(|error| {
+            eprintln!("stockade: {name} has no address now: {error}");
+            Vec::new()
+        }),
+        Host::Name(_) => Vec::new(),
+    }
+}
+
+fn resolve(name: &Hostname) -> io::Result<Vec<IpAddr>> {
+    let mut found: Vec<IpAddr> = (name.as_str(), 0)
+        .to_socket_addrs()?
+        .map(|address| address.ip())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+fn is_loopback(target: &Target) -> bool {
+    match target.host() {
+        Host::Address(address) => address.to_canonical().is_loopback(),
+        Host::Name(name) => name.is_localhost(),
+    }
+}
+
+/// Nothing is judged then.
+fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> ExitCode {
+    let allowed = mode.value == Mode::Host;
+    let word = if allowed { "allowed" } else { "denied" };
+    let why = if allowed {
+        "there is no jail, the command has the network of this machine"
+    } else {
+        "the command has no network"
+    };
+    let why = format!("{why} ({})", mode.origin);
+    if as_json {
+        let target = target.to_string();
+        println!(
+            "{:#}",
+            json!({ "target": target, "outcome": word, "reason": "mode", "text": why })
+        );
+    } else {
+        println!("{target}: {word}\n  {why}");
+    }
+    if allowed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The loopback inside is the command's own, but for the ports that stand for the host's.
+fn loopback(target: &Target, effective: &Effective, as_json: bool) -> ExitCode {
+    let tcp = target.protocol().is_none_or(|one| one == Protocol::Tcp);
+    let port = target.port().filter(|_| tcp);
+    let given = effective
+        .network
+        .host_ports
+        .iter()
+        .find(|given| Some(given.value) == port);
+    let outcome = match (port, given) {
+        (_, Some(_)) => Outcome::Allowed,
+        (None, None) if tcp && target.port().is_none() => Outcome::Unclear,
+        _ => Outcome::Denied,
+    };
+    let fix = port
+        .filter(|_| given.is_none())
+        .map(|port| format!("host_ports = [{port}]"));
+    let word = match outcome {
+        Outcome::Allowed => "allowed",
+        Outcome::Denied => "denied",
+        Outcome::Unclear => "unclear",
+    };
+    let why = match given {
+        Some(given) => format!(
+            "this port of the loopback inside is this machine's ({})",
+            given.origin
+        ),
+        None => "the loopback inside is the command's own, not this machine's".to_owned(),
+    };
+    if as_json {
+        let report = json!({
+            "target": target.to_string(),
+            "outcome": word,
+            "reason": "loopback",
+            "text": why,
+            "host_ports": effective.host_ports(),
+            "setting": fix,
+        });
+        println!("{report:#}");
+    } else {
+        let mut text = format!("{target}: {word}\n  {why}\n");
+        if let (Some(fix), Some(port)) = (&fix, port) {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "  to reach this machine's port: {fix} in [network], or --host-port {port}"
+            );
+        }
+        print!("{text}");
+    }
+    match outcome {
+        Outcome::Allowed => ExitCode::SUCCESS,
+        Outcome::Denied => ExitCode::FAILURE,
+        Outcome::Unclear => UNCLEAR.into(),
+    }
+}

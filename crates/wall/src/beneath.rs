@@ -1,0 +1,110 @@
+//! Opening files without following links.
+//!
+//! Some directories that Stockade looks into outside were writable inside, in an earlier
+//! session or in one that runs now. A link that was planted there must not lead it astray,
+//! nor a pipe make it wait.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2},
+    io::Errno,
+};
+
+/// Of files that may be hostile, no more is read than this.
+const LONGEST: u64 = 1 << 20;
+
+/// A handle on what an absolute path leads to, if no link is on the way or at the end.
+pub(crate) fn pin(path: &Path) -> io::Result<OwnedFd> {
+    open(CWD, path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)
+}
+
+/// A handle on what is at a relative path below a directory, if no link is on the way or at
+/// the end.
+pub(crate) fn pin_below(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    open(directory, path, OFlags::PATH, resolve)
+}
+
+/// The contents of a regular file of moderate size, if no link is on the way or at the end.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would wait for a writer, a device do whatever it does when it is opened.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = open(CWD, path, flags, ResolveFlags::NO_SYMLINKS)?;
+    if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL.into());
+    }
+    let mut contents = Vec::new();
+    File::from(fd)
+        .take(LONGEST + 1)
+        .read_to_end(&mut contents)?;
+    if contents.len() as u64 > LONGEST {
+        return Err(Errno::FBIG.into());
+    }
+    Ok(contents)
+}
+
+fn open(
+    directory: impl AsFd,
+    path: &Path,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> io::Result<OwnedFd> {
+    // Not with O_NOFOLLOW: together with O_PATH that is the wish for a handle on the link.
+    let flags = flags | OFlags::CLOEXEC;
+    // The kernel gives up a walk that was overtaken by a rename, and wants to be asked again.
+    const ATTEMPTS: usize = 16;
+    let mut result = Err(Errno::AGAIN);
+    for _ in 0..ATTEMPTS {
+        result = openat2(&directory, path, flags, Mode::empty(), resolve);
+        if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
+            break;
+        }
+    }
+    Ok(result?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_not_followed_anywhere_on_the_way() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir(place.join("directory")).unwrap();
+        fs::write(place.join("directory/file"), "text").unwrap();
+        symlink("directory", place.join("way")).unwrap();
+        symlink("file", place.join("directory/end")).unwrap();
+
+        assert_eq!(read(&place.join("directory/file")).unwrap(), b"text");
+        let top = pin(&place).unwrap();
+        assert!(pin_below(&top, Path::new("directory/file")).is_ok());
+        for path in ["way/file", "directory/end"] {
+            assert!(read(&place.join(path)).is_err(), "{path}");
+            assert!(pin(&place.join(path)).is_err(), "{path}");
+            assert!(pin_below(&top, Path::new(path)).is_err(), "{path}");
+        }
+        assert!(pin_below(&top, Path::new("../x")).is_err());
+    }
+
+    #[test]
+    fn a_pipe_a_directory_and_an_endless_file_are_no_files_to_read() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        let pipe = place.join("pipe");
+        rustix::fs::mkfifoat(CWD, &pipe, Mode::RUSR).unwrap();
+        let long = place.join("long");
+        File::create(&long).unwrap().set_len(LONGEST + 1).unwrap();
+        for path in [&pipe, &place, &long, Path::new("/dev/zero")] {
+            assert!(read(path).is_err(), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What the caller decides about the wall. Everything here has been parsed and checked for
+//! its form by others; whether it is possible on this machine is for the plan to say.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// The decisions. The default is the wall without additions.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub network: Network,
+    pub root: Root,
+    /// Files, directories and sockets that can be read, too.
+    pub read: Vec<PathRequest>,
+    /// Files and directories that can be written, too. One in the workspace lifts the
+    /// protection of that path.
+    pub write: Vec<PathRequest>,
+    /// What is not to be seen, whatever else says that it is.
+    pub hide: Vec<PathRequest>,
+    /// Names of variables that pass from the caller's environment. Hooks of loaders and
+    /// interpreters (`LD_LIBRARY_PATH`) are no exception: who names one means it.
+    pub pass: Vec<OsString>,
+    /// Variables with their values; they win over all others.
+    pub set: Vec<(OsString, OsString)>,
+    pub forge: Forge,
+    pub agent: Agent,
+    pub hardening: Hardening,
+    pub limits: Limits,
+    /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
+    /// `~/.local/state/stockade`: never shown, never writable.
+    pub own: Vec<PathBuf>,
+}
+
+/// Which network the command has, as far as its files have to agree with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Network {
+    /// That of the thread which starts the command, with the host's own settings.
+    #[default]
+    Host,
+    /// The same, but it is a jail, where one server answers for every name.
+    Jail {
+        /// The text of `/etc/resolv.conf` inside.
+        resolv_conf: String,
+        names: Names,
+    },
+    /// None but a loopback of its own.
+    None,
+}
+
+/// Who knows the names in the host's `/etc/hosts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// The same file inside.
+    #[default]
+    InHosts,
+    /// The jail's name server. Where names are rules, each has to be asked for there, so
+    /// the file inside has only those of the loopback.
+    AtServer,
+}
+
+/// What of the disk everything else stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Root {
+    /// The directories of the system.
+    #[default]
+    System,
+    /// The whole disk.
+    All,
+}
+
+/// A path that is asked for: absolute, but it may have links in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRequest {
+    pub path: PathBuf,
+    /// It has to exist: the user named it. What a profile names may be missing.
+    pub required: bool,
+}
+
+impl PathRequest {
+    #[must_use]
+    pub fn by_user(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            path,
+            required: true,
+        }
+    }
+
+    #[must_use]
+    pub fn by_profile(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            path,
+            required: false,
+        }
+    }
+}
+
+/// Whose logins for pushing code the command can use. By default none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Forge {
+    pub github: bool,
+    pub gitlab: bool,
+    /// Further hosts of those that are on.
+    pub hosts: Vec<String>,
+}
+
+/// What the agent that is run brings with it.
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    /// The command, as it was typed. Where its file and the rest of its installation are
+    /// hidden, they are shown.
+    pub program: Option<OsString>,
+    /// It is an agent's own program: one of that name in the workspace is not it.
+    pub is_known: bool,
+    /// Its settings, login and memory: files and directories that it writes.
+    pub state: Vec<PathRequest>,
+    /// Further files and directories of its installation.
+    pub binaries: Vec<PathRequest>,
+}
+
+/// How narrow the kernel's interface is for the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hardening {
+    /// Sandboxes inside the sandbox work.
+    #[default]
+    Default,
+    /// No user namespaces inside, and Landlock on files.
+    Strict,
+}
+
+/// Bounds for what the command and all it starts use up; `None` leaves the caller's, or
+/// the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Processes and threads at a time, of all together.
+    pub processes: Option<u64>,
+    /// Bytes: of all together where a control group can be had, otherwise of each process.
+    pub memory: Option<u64>,
+    /// Open files of each process.
+    pub open_files: Option<u64>,
+    /// Bytes in `/tmp`, the home directory and all other places in memory together.
+    pub tmpfs: Option<u64>,
+    /// Seconds of processor time of each process.
+    pub cpu_time: Option<u64>,
+}
+
+impl Config {
+    /// Every path that is asked for.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let own = self.own.iter().map(PathBuf::as_path);
+        self.requests()
+            .map(|request| request.path.as_path())
+            .chain(own)
+    }
+
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &PathRequest> {
+        let agent = self.agent.state.iter().chain(&self.agent.binaries);
+        let files = self.read.iter().chain(&self.write).chain(&self.hide);
+        files.chain(agent)
+    }
+}
+
+impl Forge {
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        !self.github && !self.gitlab
+    }
+}

@@ -1,0 +1,365 @@
+//! Where the workspace's git directories are.
+//!
+//! Usually that is `.git`. In a worktree or a submodule `.git` is a file that names a
+//! directory elsewhere, which git needs to write to. That file can be written by the agent,
+//! in a session before this one, and could name any directory of the user's. So the
+//! directory that it names has to point back: something that was never writable inside
+//! must say that the workspace belongs to it.
+//!
+//! - A worktree: `R/worktrees/NAME` holds `gitdir`, the path of the workspace's `.git`, and
+//!   `commondir`, which leads to `R`, the repository.
+//! - A submodule: `config` sets `core.worktree` to the workspace.
+
+use std::{
+    ffi::OsStr,
+    fmt, fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    beneath,
+    facts::Place,
+    gitconfig::{self, Setting},
+};
+
+/// The git directories of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Git {
+    /// The repository, if it lies outside of the workspace and owns it.
+    pub outside: Option<PathBuf>,
+    /// All of them: the repository, and those of its submodules.
+    pub directories: Vec<PathBuf>,
+    /// A directory that `.git` names and that is not shown, and why.
+    pub refused: Option<(PathBuf, GitRefusal)>,
+}
+
+/// Why a directory that `.git` names is not taken for the workspace's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitRefusal {
+    IsLink,
+    Unreadable,
+    DoesNotPointBack,
+    NoRepository,
+    HoldsWorkspace,
+}
+
+impl fmt::Display for GitRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IsLink => "it is a link",
+            Self::Unreadable => "it cannot be read as git would read it",
+            Self::DoesNotPointBack => {
+                "the directory that it names does not say that it belongs to it"
+            }
+            Self::NoRepository => "the directory that it names is no repository",
+            Self::HoldsWorkspace => "the directory that it names holds more than a repository",
+        })
+    }
+}
+
+/// How many directories below `modules` are looked at, and how deep.
+const MOST_MODULES: usize = 256;
+const DEEPEST_MODULE: usize = 6;
+
+impl Git {
+    pub(crate) fn find(workspace: &Path, home: &Place) -> Self {
+        let dot_git = workspace.join(".git");
+        let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
+            return Self::default();
+        };
+        let refused = |path: &Path, why| Self {
+            refused: Some((path.to_owned(), why)),
+            ..Self::default()
+        };
+        if metadata.is_symlink() {
+            return refused(&dot_git, GitRefusal::IsLink);
+        }
+        if metadata.is_dir() {
+            return Self::of(dot_git, None);
+        }
+        let Some(named) = named_directory(&dot_git) else {
+            return refused(&dot_git, GitRefusal::Unreadable);
+        };
+        if named.starts_with(workspace) {
+            return Self::of(named, None);
+        }
+        match owner(&named, workspace) {
+            Err(why) => refused(&named, why),
+            Ok(repository)
+                if workspace.starts_with(&repository) || home.real.starts_with(&repository) =>
+            {
+                refused(&named, GitRefusal::HoldsWorkspace)
+            }
+            Ok(repository) => Self::of(repository.clone(), Some(repository)),
+        }
+    }
+
+    fn of(repository: PathBuf, outside: Option<PathBuf>) -> Self {
+        let mut modules = Modules {
+            found: Vec::new(),
+            looked_at: 0,
+        };
+        modules.look_in(&repository.join("modules"), 0);
+        let mut directories = vec![repository];
+        directories.append(&mut modules.found);
+        Self {
+            outside,
+            directories,
+            refused: None,
+        }
+    }
+
+    /// Where git looks for hooks: in `hooks` of each directory, and where their settings say.
+    pub(crate) fn hooks(&self, workspace: &Path) -> Vec<PathBuf> {
+        let mut hooks = Vec::new();
+        for directory in &self.directories {
+            hooks.push(directory.join("hooks"));
+            for setting in settings(directory) {
+                if setting.is("core", "hookspath")
+                    && let Some(value) = &setting.value
+                {
+                    hooks.push(super::place::absolute(&workspace.join(value)));
+                }
+            }
+        }
+        hooks
+    }
+}
+
+/// The directory that a `.git` file names.
+fn named_directory(file: &Path) -> Option<PathBuf> {
+    let contents = beneath::read(file).ok()?;
+    let path = contents.strip_prefix(b"gitdir: ")?;
+    super::place::directory(&relative_to(file.parent()?, path)).ok()
+}
+
+/// The path that a one-line file holds.
+fn relative_to(directory: &Path, line: &[u8]) -> PathBuf {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    directory.join(OsStr::from_bytes(line))
+}
+
+/// The repository that `directory` is, or is a part of, if it says that it owns `workspace`.
+fn owner(directory: &Path, workspace: &Path) -> Result<PathBuf, GitRefusal> {
+    let is_worktree = directory.parent().and_then(Path::file_name) == Some("worktrees".as_ref());
+    let repository = if is_worktree {
+        worktree_owner(directory, workspace)
+    } else {
+        submodule_owner(directory, workspace)
+    };
+    let repository = repository.ok_or(GitRefusal::DoesNotPointBack)?;
+    if is_repository(&repository) {
+        Ok(repository)
+    } else {
+        Err(GitRefusal::NoRepository)
+    }
+}
+
+fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
+    let line = |name: &str| beneath::read(&directory.join(name)).ok();
+    let back = relative_to(directory, &line("gitdir")?);
+    let is_back = back.file_name() == Some(".git".as_ref())
+        && fs::canonicalize(back.parent()?).ok()? == workspace;
+    let common = fs::canonicalize(relative_to(directory, &line("commondir")?)).ok()?;
+    // `commondir` could name any directory: only the one that this lies in is its own.
+    let is_own = directory.parent()?.parent()? == common;
+    (is_back && is_own).then_some(common)
+}
+
+fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
+    let settings = settings(directory);
+    let setting = settings
+        .iter()
+        .rfind(|setting| setting.is("core", "worktree"))?;
+    let worktree = fs::canonicalize(directory.join(setting.value.as_ref()?)).ok()?;
+    (worktree == workspace).then(|| directory.to_owned())
+}
+
+fn is_repository(directory: &Path) -> bool {
+    let is_directory = |name: &str| directory.join(name).is_dir();
+    directory.join("HEAD").is_file() && is_directory("objects") && is_directory("refs")
+}
+
+/// The settings of a repository; none if they cannot be read.
+fn settings(repository: &Path) -> Vec<Setting> {
+    let contents = beneath::read(&repository.join("config")).unwrap_or_default();
+    gitconfig::parse(&contents).unwrap_or_default()
+}
+
+/// A search for the git directories of submodules. Their names may have slashes in them.
+struct Modules {
+    found: Vec<PathBuf>,
+    looked_at: usize,
+}
+
+impl Modules {
+    fn look_in(&mut self, directory: &Path, depth: usize) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            self.looked_at += 1;
+            if depth > DEEPEST_MODULE || self.looked_at > MOST_MODULES {
+                return;
+            }
+            // Not of what a link leads to.
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            if is_repository(&path) {
+                self.look_in(&path.join("modules"), depth + 1);
+                self.found.push(path);
+            } else {
+                self.look_in(&path, depth + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::symlink, process::Command};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Disk {
+        _directory: TempDir,
+        root: PathBuf,
+    }
+
+    impl Disk {
+        /// A repository with a worktree and a submodule, made by git itself.
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = fs::canonicalize(directory.path()).unwrap();
+            let script = "set -e; exec >/dev/null 2>&1
+                export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+                git init -q -b main part; git -C part -c user.name=a -c user.email=b \
+                    commit -q --allow-empty -m one
+                git init -q -b main whole; cd whole
+                git -c protocol.file.allow=always submodule --quiet add ../part sub/part
+                git -c user.name=a -c user.email=b commit -q -m one
+                git worktree add -q ../tree; mkdir ../secret; echo key > ../secret/key";
+            let status = Command::new("bash")
+                .args(["-c", script])
+                .current_dir(&root)
+                .status();
+            assert!(status.unwrap().success());
+            Self {
+                _directory: directory,
+                root,
+            }
+        }
+
+        fn find(&self, workspace: &str) -> Git {
+            let home = Place {
+                named: self.root.clone(),
+                real: self.root.clone(),
+            };
+            Git::find(&self.root.join(workspace), &home)
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.root.join(path)
+        }
+
+        fn say(&self, path: &str, text: &str) {
+            fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+            fs::write(self.path(path), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn worktrees_and_submodules_lead_to_their_repository() {
+        let disk = Disk::new();
+        let module = disk.path("whole/.git/modules/sub/part");
+        let tree = disk.find("tree");
+        assert_eq!(tree.outside, Some(disk.path("whole/.git")));
+        assert_eq!(tree.directories, [disk.path("whole/.git"), module.clone()]);
+
+        let part = disk.find("whole/sub/part");
+        assert_eq!(part.outside, Some(module.clone()));
+
+        let whole = disk.find("whole");
+        assert_eq!(whole.outside, None);
+        assert_eq!(whole.directories, [disk.path("whole/.git"), module]);
+        assert_eq!(disk.find("secret"), Git::default());
+    }
+
+    #[test]
+    fn a_file_that_names_a_foreign_directory_opens_nothing() {
+        let disk = Disk::new();
+        fs::create_dir(disk.path("hostile")).unwrap();
+        let secret = disk.path("secret");
+        let named = [
+            secret.display().to_string(),
+            "../secret".into(),
+            "../whole/.git".into(),
+            "../whole/.git/worktrees/tree".into(),
+            "../whole/.git/modules/sub/part".into(),
+            "/".into(),
+            "..".into(),
+        ];
+        for path in named {
+            disk.say("hostile/.git", &format!("gitdir: {path}\n"));
+            let git = disk.find("hostile");
+            assert_eq!(git.outside, None, "{path}");
+            assert!(
+                git.refused.is_some() && git.directories.is_empty(),
+                "{path}"
+            );
+        }
+        fs::remove_file(disk.path("hostile/.git")).unwrap();
+        symlink(&secret, disk.path("hostile/.git")).unwrap();
+        let refused = disk.find("hostile").refused.unwrap();
+        assert_eq!(refused.1, GitRefusal::IsLink);
+    }
+
+    #[test]
+    fn chains_that_were_built_in_the_workspace_lead_nowhere_else() {
+        let disk = Disk::new();
+        let secret = disk.path("secret");
+        // A whole false worktree in the workspace, whose common directory is elsewhere.
+        let hostile = disk.path("hostile");
+        disk.say("hostile/.git", "gitdir: false/worktrees/x\n");
+        disk.say("hostile/false/worktrees/x/gitdir", "../../../.git\n");
+        let common = format!("{}\n", secret.display());
+        disk.say("hostile/false/worktrees/x/commondir", &common);
+        let git = disk.find("hostile");
+        assert_eq!(git.outside, None);
+        assert!(
+            git.directories
+                .iter()
+                .all(|path| path.starts_with(&hostile))
+        );
+
+        // The same, reached by a link out of the workspace and back.
+        let tree = disk.path("whole/.git/worktrees/tree");
+        disk.say("tree/.git", &format!("gitdir: {}\n", tree.display()));
+        assert!(disk.find("tree").outside.is_some(), "positive control");
+        fs::write(tree.join("commondir"), &common).unwrap();
+        assert_eq!(
+            disk.find("tree").refused.unwrap().1,
+            GitRefusal::DoesNotPointBack
+        );
+    }
+
+    #[test]
+    fn hooks_are_looked_for_where_the_settings_say() {
+        let disk = Disk::new();
+        disk.say(
+            "whole/.git/config",
+            "[core]\n\thooksPath = tools/../hooks\n",
+        );
+        let hooks = disk.find("whole").hooks(&disk.path("whole"));
+        assert_eq!(
+            hooks,
+            [
+                disk.path("whole/.git/hooks"),
+                disk.path("whole/hooks"),
+                disk.path("whole/.git/modules/sub/part/hooks"),
+            ]
+        );
+    }
+}

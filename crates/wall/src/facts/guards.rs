@@ -1,0 +1,87 @@
+//! Which files in the workspace need protection, because programs outside execute them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::Git;
+use crate::{
+    beneath,
+    protected::{DOT_GIT, HOOKS, HOST_EXECUTED},
+};
+
+/// Something in the workspace, or in its repository, that can be made read-only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guarded {
+    pub path: PathBuf,
+    pub reason: &'static str,
+}
+
+/// What can be protected, and what cannot, because a link is on the way.
+pub(super) fn find(workspace: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
+    let executed = HOST_EXECUTED
+        .iter()
+        .map(|(name, reason)| (workspace.join(name), *reason));
+    let hooks = git.hooks(workspace).into_iter().map(|path| (path, HOOKS));
+    let dot_git = workspace.join(".git");
+    // The directory `.git` is for work; the file is not.
+    let dot_git = fs::symlink_metadata(&dot_git)
+        .is_ok_and(|metadata| metadata.is_file())
+        .then_some((dot_git, DOT_GIT));
+
+    let trees: Vec<_> = [Some(workspace), git.outside.as_deref()]
+        .into_iter()
+        .flatten()
+        .filter_map(|tree| Some((tree, beneath::pin(tree).ok()?)))
+        .collect();
+    let mut guarded = Vec::<Guarded>::new();
+    let mut links = Vec::new();
+    for (path, reason) in executed.chain(hooks).chain(dot_git) {
+        // Hooks that lie elsewhere are not writable inside.
+        let Some((below, pin)) = trees
+            .iter()
+            .find_map(|(tree, pin)| Some((path.strip_prefix(tree).ok()?, pin)))
+        else {
+            continue;
+        };
+        if below.as_os_str().is_empty() || guarded.iter().any(|other| other.path == path) {
+            continue;
+        }
+        if beneath::pin_below(pin, below).is_ok() {
+            guarded.push(Guarded { path, reason });
+        } else if fs::symlink_metadata(&path).is_ok() {
+            links.push(path);
+        }
+    }
+    (guarded, links)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_exists_is_guarded_and_links_are_told() {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = fs::canonicalize(place.path()).unwrap();
+        for directory in [".git/hooks", ".vscode", "elsewhere"] {
+            fs::create_dir_all(workspace.join(directory)).unwrap();
+        }
+        fs::write(workspace.join(".envrc"), "").unwrap();
+        symlink("elsewhere", workspace.join(".idea")).unwrap();
+        let git = Git {
+            directories: vec![workspace.join(".git")],
+            ..Git::default()
+        };
+        let (guarded, links) = find(&workspace, &git);
+        let paths: Vec<_> = guarded
+            .iter()
+            .map(|guarded| guarded.path.strip_prefix(&workspace).unwrap())
+            .collect();
+        assert_eq!(paths, [".envrc", ".vscode", ".git/hooks"].map(Path::new));
+        assert_eq!(links, [workspace.join(".idea")]);
+    }
+}

@@ -1,0 +1,341 @@
+//! Where a command's program is installed, and what has to be seen of that for it to run.
+//!
+//! Agents are installed in many ways: as one file below a link with a version
+//! (`~/.local/bin/claude`), by npm below a prefix of the user's, by a manager of versions
+//! (nvm, fnm, volta, asdf), in a Python environment of their own (pipx, uv). All of it lies
+//! in the home directory, which is hidden. What is needed is found from the file itself:
+//!
+//! - a Python environment, if it is in one (`pyvenv.cfg` above it);
+//! - the prefix of an installation (`P/bin/x` beside `P/lib`), or its whole `node_modules`;
+//! - otherwise the file alone;
+//! - and the same for its interpreter, if it is a script.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Read,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Access;
+
+use super::{Found, Kind, may, place::look};
+
+/// How the program that a command names is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// The file under the name by which it was found. Its own name may be a link.
+    pub program: Found,
+    /// Files and directories that it needs.
+    pub parts: Vec<Found>,
+    /// Directories of interpreters that the caller's `PATH` only leads to by a link.
+    pub search: Vec<PathBuf>,
+}
+
+/// Where programs are looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) path: &'a OsStr,
+    pub(crate) current_directory: &'a Path,
+    pub(crate) home: &'a Path,
+    pub(crate) workspace: &'a Path,
+}
+
+/// Scripts whose interpreter is a script again.
+const DEEPEST: usize = 3;
+
+/// Directories of the home that hold more than one program's installation.
+const NO_PREFIX: &[&str] = &["", ".local", ".cargo", ".config", ".cache", ".local/share"];
+
+impl Installation {
+    /// Finds the program of this name. `outside` leaves out what lies in the workspace, unless
+    /// it is named by a path.
+    pub(crate) fn find(program: &OsStr, search: Search<'_>, outside: bool) -> Option<Self> {
+        let program = search.program(program, outside)?;
+        let mut installation = Self {
+            program: program.clone(),
+            parts: Vec::new(),
+            search: Vec::new(),
+        };
+        installation.add(&program.real, search, 0);
+        Some(installation)
+    }
+
+    fn add(&mut self, file: &Path, search: Search<'_>, depth: usize) {
+        // What is in the workspace is in view.
+        if file.starts_with(search.workspace) {
+            return;
+        }
+        let part = enclosing(file, search).unwrap_or_else(|| file.to_owned());
+        if let Some(part) = look(&part)
+            && !self.parts.contains(&part)
+        {
+            self.parts.push(part);
+        }
+        if depth < DEEPEST
+            && let Some(interpreter) = interpreter(file)
+            && let Some(found) = search.program(&interpreter, false)
+        {
+            let by_link = found.at.parent() != found.real.parent();
+            if let Some(directory) = found.real.parent().filter(|_| by_link) {
+                self.search.push(directory.to_owned());
+            }
+            self.add(&found.real, search, depth + 1);
+        }
+    }
+}
+
+impl Search<'_> {
+    /// The executable file that a name leads to.
+    fn program(&self, name: &OsStr, outside: bool) -> Option<Found> {
+        let executable = |path: PathBuf| {
+            let found = look(&path).filter(|found| found.kind == Kind::File)?;
+            may(&found.real, Access::EXEC_OK).then_some(found)
+        };
+        if name.as_bytes().contains(&b'/') {
+            return executable(self.current_directory.join(name));
+        }
+        std::env::split_paths(self.path)
+            .filter(|directory| directory.is_absolute())
+            .filter_map(|directory| executable(directory.join(name)))
+            .find(|found| {
+                let is_inside = |path: &Path| path.starts_with(self.workspace);
+                !outside || !(is_inside(&found.at) || is_inside(&found.real))
+            })
+    }
+
+    /// Whether a directory holds an installation and nothing else of the user's.
+    fn is_prefix(&self, directory: &Path) -> bool {
+        let shared = |name: &str| self.home.join(name) == directory;
+        directory.components().count() > 2
+            && !self.home.starts_with(directory)
+            && !self.workspace.starts_with(directory)
+            && !NO_PREFIX.iter().any(|name| shared(name))
+    }
+}
+
+/// The directory that a file needs around it, if it does.
+fn enclosing(file: &Path, search: Search<'_>) -> Option<PathBuf> {
+    let above = || file.ancestors().skip(1);
+    let named = |name: &'static str| {
+        above()
+            .filter(move |directory| directory.file_name() == Some(name.as_ref()))
+            .last()
+    };
+    let environment = above().find(|directory| directory.join("pyvenv.cfg").is_file());
+    let volta = named(".volta");
+    // `P/bin/x` beside `P/lib`, or `P/lib/node_modules/…`.
+    let bin = file
+        .parent()
+        .filter(|parent| parent.file_name() == Some("bin".as_ref()));
+    let modules = named("node_modules");
+    let lib = modules
+        .and_then(Path::parent)
+        .filter(|parent| parent.file_name() == Some("lib".as_ref()));
+    let prefix = bin
+        .or(lib)
+        .and_then(Path::parent)
+        .filter(|prefix| prefix.join("lib").is_dir() && prefix.join("bin").is_dir());
+    [environment, volta, prefix, modules]
+        .into_iter()
+        .flatten()
+        .find(|directory| search.is_prefix(directory))
+        .map(Path::to_owned)
+}
+
+/// What the first line of a script names: a path, or a name for `env` to look up.
+fn interpreter(file: &Path) -> Option<OsString> {
+    let mut line = Vec::new();
+    File::open(file)
+        .ok()?
+        .take(256)
+        .read_to_end(&mut line)
+        .ok()?;
+    let line = line
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    let mut words = line
+        .split(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+        .filter(|word| !word.is_empty());
+    let program = Path::new(OsStr::from_bytes(words.next()?));
+    if program.file_name() != Some("env".as_ref()) {
+        return Some(program.into());
+    }
+    let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+    Some(OsStr::from_bytes(name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Home {
+        _directory: TempDir,
+        home: PathBuf,
+    }
+
+    impl Home {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let home = fs::canonicalize(directory.path()).unwrap().join("home/ada");
+            fs::create_dir_all(home.join("project")).unwrap();
+            Self {
+                _directory: directory,
+                home,
+            }
+        }
+
+        fn program(&self, path: &str, text: &str) {
+            let path = self.home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        fn link(&self, path: &str, text: &str) {
+            let path = self.home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(text, path).unwrap();
+        }
+
+        /// The parts of `program` in the home, relative to it, if it is found in `path`.
+        fn parts(&self, program: &str, path: &[&str]) -> Option<Vec<String>> {
+            let path = path.iter().map(|directory| self.home.join(directory));
+            let path = std::env::join_paths(path).unwrap();
+            let workspace = self.home.join("project");
+            let search = Search {
+                path: &path,
+                current_directory: &workspace,
+                home: &self.home,
+                workspace: &workspace,
+            };
+            let found = Installation::find(program.as_ref(), search, true)?;
+            let relative = |part: &Found| {
+                let path = part.real.strip_prefix(&self.home).ok()?;
+                Some(path.display().to_string())
+            };
+            Some(found.parts.iter().filter_map(relative).collect())
+        }
+    }
+
+    #[test]
+    fn a_native_installation_is_the_file_behind_its_link() {
+        let home = Home::new();
+        home.program(".local/share/claude/versions/2.0.1", "\x7fELF");
+        let target = home.home.join(".local/share/claude/versions/2.0.1");
+        home.link(".local/bin/claude", target.to_str().unwrap());
+        let parts = home.parts("claude", &[".local/bin"]).unwrap();
+        assert_eq!(parts, [".local/share/claude/versions/2.0.1"]);
+    }
+
+    #[test]
+    fn managers_of_node_versions_are_shown_by_version() {
+        let home = Home::new();
+        let prefix = ".nvm/versions/node/v20.1.0";
+        home.program(&format!("{prefix}/bin/node"), "\x7fELF");
+        let package = "lib/node_modules/@anthropic-ai/claude-code/cli.js";
+        home.program(
+            &format!("{prefix}/{package}"),
+            "#!/usr/bin/env -S node --x\n",
+        );
+        home.link(&format!("{prefix}/bin/claude"), &format!("../{package}"));
+        let path = format!("{prefix}/bin");
+        assert_eq!(home.parts("claude", &[&path]).unwrap(), [prefix]);
+    }
+
+    #[test]
+    fn a_prefix_of_npms_is_shown_with_the_interpreter_that_lies_elsewhere() {
+        let home = Home::new();
+        home.program("tools/node/bin/node", "\x7fELF");
+        fs::create_dir(home.home.join("tools/node/lib")).unwrap();
+        home.program(
+            ".npm-global/lib/node_modules/x/cli.js",
+            "#!/usr/bin/env node\n",
+        );
+        home.link(".npm-global/bin/x", "../lib/node_modules/x/cli.js");
+        let parts = home.parts("x", &[".npm-global/bin", "tools/node/bin"]);
+        assert_eq!(parts.unwrap(), [".npm-global", "tools/node"]);
+    }
+
+    #[test]
+    fn modules_without_a_prefix_are_shown_alone() {
+        let home = Home::new();
+        home.program(
+            ".bun/install/global/node_modules/a/node_modules/b/x.js",
+            "#!/bin/sh\n",
+        );
+        home.link(
+            ".bun/bin/x",
+            "../install/global/node_modules/a/node_modules/b/x.js",
+        );
+        let parts = home.parts("x", &[".bun/bin"]).unwrap();
+        assert_eq!(parts, [".bun/install/global/node_modules"]);
+    }
+
+    #[test]
+    fn python_environments_are_shown_with_the_python_behind_them() {
+        let home = Home::new();
+        home.program(".pyenv/versions/3.12.1/bin/python3.12", "\x7fELF");
+        fs::create_dir(home.home.join(".pyenv/versions/3.12.1/lib")).unwrap();
+        let python = home.home.join(".local/pipx/venvs/aider/bin/python");
+        home.program(
+            ".local/pipx/venvs/aider/bin/aider",
+            &format!("#!{}\n", python.display()),
+        );
+        home.program(".local/pipx/venvs/aider/pyvenv.cfg", "");
+        home.link(
+            ".local/pipx/venvs/aider/bin/python",
+            home.home
+                .join(".pyenv/versions/3.12.1/bin/python3.12")
+                .to_str()
+                .unwrap(),
+        );
+        home.link(".local/bin/aider", "../pipx/venvs/aider/bin/aider");
+        let parts = home.parts("aider", &[".local/bin"]).unwrap();
+        assert_eq!(parts, [".local/pipx/venvs/aider", ".pyenv/versions/3.12.1"]);
+    }
+
+    #[test]
+    fn volta_is_shown_whole() {
+        let home = Home::new();
+        home.program(".volta/bin/volta-shim", "\x7fELF");
+        home.link(".volta/bin/codex", "volta-shim");
+        assert_eq!(home.parts("codex", &[".volta/bin"]).unwrap(), [".volta"]);
+    }
+
+    #[test]
+    fn a_lonely_program_is_shown_without_what_lies_beside_it() {
+        let home = Home::new();
+        for place in ["bin", ".local/bin", ".cargo/bin"] {
+            home.program(&format!("{place}/tool"), "\x7fELF");
+            let lib = home.home.join(place).parent().unwrap().join("lib");
+            fs::create_dir_all(lib).unwrap();
+            assert_eq!(
+                home.parts("tool", &[place]).unwrap(),
+                [format!("{place}/tool")]
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_that_was_planted_in_the_workspace_is_not_taken() {
+        let home = Home::new();
+        home.program("project/bin/claude", "#!/bin/sh\n");
+        assert_eq!(home.parts("claude", &["project/bin"]), None);
+        // Not by a link from elsewhere either.
+        home.link("elsewhere/claude", "../project/bin/claude");
+        assert_eq!(home.parts("claude", &["elsewhere"]), None);
+        home.program(".local/bin/claude", "\x7fELF");
+        let parts = home.parts("claude", &["project/bin", ".local/bin"]);
+        assert_eq!(parts.unwrap(), [".local/bin/claude"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! A control group of the sandbox's own.
+//!
+//! A program inside can make user and cgroup namespaces of its own, mount the control groups,
+//! and then do whatever the user may do to the group it is in: where a login session's groups
+//! belong to the user, kill or freeze the terminal that it was started from. So the sandbox
+//! gets a group below that one, which is all that it can reach from inside.
+//!
+//! The group is made in just the way that a program inside would take. So where that way is
+//! closed to us, it is closed to it, too.
+
+use std::{io, os::fd::OwnedFd, thread, time::Duration};
+
+use rustix::{
+    fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, mkdirat, openat, unlinkat},
+    io::Errno,
+};
+use stockade_sys::{mount::Tree, namespace::enter_cgroup_namespace};
+
+/// How the group's name begins; then comes the warden's process number.
+const PREFIX: &str = "stockade-";
+
+/// The group. Dropping it removes it, once it is empty.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// The groups, from the caller's own down.
+    groups: Tree,
+    name: String,
+    /// The group itself. Its lock says that it is in use also while nobody is in it.
+    directory: OwnedFd,
+}
+
+impl Group {
+    /// Makes the group, if this user may. The calling thread moves into a cgroup namespace.
+    pub(crate) fn make() -> io::Result<Option<Self>> {
+        enter_cgroup_namespace()?;
+        // Another warden that cleans up may take ours for left over before it is locked.
+        for _ in 0..8 {
+            match Self::attempt() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+        Self::attempt()
+    }
+
+    fn attempt() -> io::Result<Option<Self>> {
+        let groups = Tree::control_groups()?;
+        remove_stale(&groups);
+        let name = format!("{PREFIX}{}", std::process::id());
+        match mkdirat(&groups, name.as_str(), Mode::RWXU) {
+            // One of a warden that was killed, in another namespace of processes.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let directory = open(&groups, &name)?;
+        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        // Locked, but is it still there?
+        open(&groups, &name)?;
+        Ok(Some(Self {
+            groups,
+            name,
+            directory,
+        }))
+    }
+
+    /// The list of its processes, to be joined by writing to it.
+    pub(crate) fn processes(&self) -> io::Result<OwnedFd> {
+        self.open("cgroup.procs")
+    }
+
+    /// Limits the memory of all processes together. Says whether the group has such a limit.
+    pub(crate) fn limit_memory(&self, bytes: u64) -> bool {
+        let limit = |file: &str, text: &str| {
+            let file = self.open(file)?;
+            rustix::io::write(file, text.as_bytes())?;
+            io::Result::Ok(())
+        };
+        let is_limited = limit("memory.max", &bytes.to_string()).is_ok();
+        // Without swap accounting the file is not there, and nothing is lost.
+        let _ = limit("memory.swap.max", "0");
+        is_limited
+    }
+
+    fn open(&self, file: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(openat(&self.directory, file, flags, Mode::empty())?)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The last process may still be on its way out of the kernel.
+        for _ in 0..50 {
+            match unlinkat(&self.groups, self.name.as_str(), AtFlags::REMOVEDIR) {
+                Err(Errno::BUSY) => thread::sleep(Duration::from_millis(2)),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Removes groups of wardens that were killed.
+fn remove_stale(groups: &Tree) {
+    let Ok(directory) = open(groups, ".") else {
+        return;
+    };
+    let mut buffer = Vec::with_capacity(4096);
+    let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name();
+        if name.to_bytes().starts_with(PREFIX.as_bytes())
+            && let Ok(group) = openat(groups, name, DIRECTORY, Mode::empty())
+            && flock(&group, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            let _ = unlinkat(groups, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+fn open(groups: &Tree, name: &str) -> io::Result<OwnedFd> {
+    Ok(openat(groups, name, DIRECTORY, Mode::empty())?)
+}

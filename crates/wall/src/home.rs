@@ -1,0 +1,85 @@
+//! The tables of what is seen of the home directory. Everything else in it is hidden.
+//!
+//! By the customs of XDG, `.config` holds credentials: nothing of it is shown but the
+//! logins of forges that are on. `.local/share` and `.cache` hold programs, plugins and
+//! downloads: both are shown whole. But programs outside execute what lies there, and some
+//! programs keep secrets there nevertheless. So changes stay inside, and the places that
+//! are known for secrets are masked. `.local/state` and `.local/bin` are empty.
+
+/// Directories that are shown whole. Changes to them are gone at the end.
+pub(crate) const SCRATCH: &[(&str, &str)] = &[
+    (".local/share", "plugins and data of programs"),
+    (".cache", "downloads and other things that can be had again"),
+];
+
+/// Files and directories that can be read.
+pub(crate) const READABLE: &[(&str, &str)] = &[(".terminfo", "what the terminal can do")];
+
+/// Programs of `.local/bin` that are shown.
+pub(crate) const PROGRAMS: &[&str] = &[".local/bin/uv", ".local/bin/uvx"];
+
+pub(crate) const PROGRAM_REASON: &str = "programs of Python's tools";
+
+/// Directories in those above that start empty.
+pub(crate) const EMPTY: &[(&str, &str)] = &[
+    (
+        ".local/share/applications",
+        "no program of the sandbox's enters the desktop's menu",
+    ),
+    (
+        ".local/share/claude",
+        "versions that the agent fetches are its own",
+    ),
+];
+
+/// Files and directories in those above that hold secrets.
+pub(crate) const SECRETS: &[&str] = &[
+    // Keys and passwords.
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".local/share/gnupg",
+    ".local/share/pki",
+    ".local/share/password-store",
+    ".local/share/gopass",
+    ".local/share/chezmoi",
+    ".local/share/jupyter/runtime",
+    ".local/share/containers/auth.json",
+    ".local/share/python_keyring",
+    ".local/share/tailscale",
+    ".local/share/helm/registry.json",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    // What was typed.
+    ".local/share/fish/fish_history",
+    ".local/share/atuin",
+    ".local/share/mcfly",
+    ".local/share/zsh",
+    ".local/share/recently-used.xbel",
+    ".local/share/zoxide",
+    // Mail and messages.
+    ".local/share/evolution",
+    ".local/share/geary",
+    ".local/share/akonadi",
+    ".local/share/kmail2",
+    ".local/share/local-mail",
+    ".local/share/TelegramDesktop",
+    ".local/share/Trash",
+    ".cache/evolution",
+    ".cache/thunderbird",
+    // Browsers.
+    ".local/share/epiphany",
+    ".local/share/qutebrowser",
+    ".cache/mozilla",
+    ".cache/google-chrome",
+    ".cache/chromium",
+    ".cache/BraveSoftware",
+    ".cache/microsoft-edge",
+    ".cache/vivaldi",
+    ".cache/thumbnails",
+];
+
+pub(crate) const SECRET_REASON: &str = "known to hold secrets";
+
+/// Stores of forges' logins.
+pub(crate) const GITHUB: &str = ".config/gh";
+pub(crate) const GITLAB: &str = ".config/glab-cli";

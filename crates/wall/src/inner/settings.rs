@@ -1,0 +1,128 @@
+//! What the inner stage is told besides the command: a file in memory whose descriptor it is
+//! started with. It is long before the orders, and longer than a message may be.
+
+use std::{
+    ffi::{CString, OsStr},
+    fs::File,
+    io::{self, Read},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::PathBuf,
+};
+
+use crate::{config::Hardening, plan::Plan};
+
+/// How the command is to be confined, and its environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Signals and abstract sockets do not reach out of the sandbox.
+    pub(crate) scopes: bool,
+    pub(crate) hardening: Hardening,
+    /// Where the command can write: the only places, if hardening is strict.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Each as `NAME=value`.
+    pub(crate) environment: Vec<CString>,
+}
+
+impl Settings {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let assignment = |name: &OsStr, value: &OsStr| {
+            let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            // Neither can hold a NUL: they come from the kernel, or were checked.
+            CString::new(bytes).ok()
+        };
+        Self {
+            scopes: plan.scopes,
+            hardening: plan.hardening,
+            writable: plan.writable().map(ToOwned::to_owned).collect(),
+            environment: plan
+                .environment
+                .iter()
+                .filter_map(|variable| assignment(&variable.name, &variable.value))
+                .collect(),
+        }
+    }
+
+    /// Fields that end in NUL: two flags, the paths, an empty field, the environment.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let flag = |value: bool| if value { b"1" } else { b"0" };
+        let mut bytes = Vec::new();
+        let mut field = |contents: &[u8]| {
+            bytes.extend(contents);
+            bytes.push(0);
+        };
+        field(flag(self.scopes));
+        field(flag(self.hardening == Hardening::Strict));
+        for path in &self.writable {
+            field(path.as_os_str().as_bytes());
+        }
+        field(b"");
+        for assignment in &self.environment {
+            field(assignment.as_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.strip_suffix(&[0])?;
+        let mut fields = bytes.split(|byte| *byte == 0);
+        let mut flag = || match fields.next()? {
+            b"0" => Some(false),
+            b"1" => Some(true),
+            _ => None,
+        };
+        let scopes = flag()?;
+        let hardening = if flag()? {
+            Hardening::Strict
+        } else {
+            Hardening::Default
+        };
+        let mut writable = Vec::new();
+        loop {
+            match fields.next()? {
+                b"" => break,
+                path => writable.push(OsStr::from_bytes(path).into()),
+            }
+        }
+        Some(Self {
+            scopes,
+            hardening,
+            writable,
+            environment: fields
+                .map(|field| CString::new(field).ok())
+                .collect::<Option<_>>()?,
+        })
+    }
+
+    /// Reads them from the descriptor that the inner stage was started with.
+    pub(super) fn read(fd: OwnedFd) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        File::from(fd).read_to_end(&mut bytes)?;
+        Self::decode(&bytes).ok_or(io::ErrorKind::InvalidData.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_is_understood() {
+        let settings = Settings {
+            scopes: true,
+            hardening: Hardening::Strict,
+            writable: vec!["/tmp".into(), "/a\nb".into()],
+            environment: vec![c"A=".into(), c"B=x\ny=z".into()],
+        };
+        assert_eq!(Settings::decode(&settings.encode()), Some(settings.clone()));
+        let bare = Settings {
+            scopes: false,
+            hardening: Hardening::Default,
+            writable: Vec::new(),
+            environment: vec![c"A=1".into()],
+        };
+        assert_eq!(Settings::decode(&bare.encode()), Some(bare));
+        let whole = settings.encode();
+        assert_eq!(Settings::decode(&whole[..whole.len() - 1]), None);
+        assert_eq!(Settings::decode(b""), None);
+    }
+}

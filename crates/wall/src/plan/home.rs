@@ -1,0 +1,111 @@
+//! The home directory: empty, then what its tables bring back.
+
+use std::path::{Path, PathBuf};
+
+use super::{Operation, layout::Layout};
+use crate::{
+    config::{Config, Root},
+    error::Error,
+    facts::{Facts, Found, Kind},
+    home::{
+        EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON, SECRETS,
+    },
+};
+
+/// The empty home.
+pub(super) fn empty(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
+    let home = &facts.home;
+    let holds = |path: &Path| path.starts_with(&home.real);
+    let holds_system = facts.system.iter().any(|place| holds(&place.path));
+    let special = ["/dev", "/proc", "/sys", "/run", "/var"];
+    if holds_system || special.iter().any(|path| holds(Path::new(path))) {
+        return Err(Error::HomeIsSystem(home.named.clone()));
+    }
+    let operation = Operation::Empty {
+        at: home.real.clone(),
+        mode: 0o700,
+    };
+    layout.add(operation, "no credentials, no other projects");
+    let in_system = facts
+        .system
+        .iter()
+        .any(|place| home.named.starts_with(&place.path));
+    // Inside a system directory the host's own link is in view.
+    if home.named != home.real && !in_system && config.root == Root::System {
+        let operation = Operation::Link {
+            text: home.real.clone(),
+            at: home.named.clone(),
+        };
+        layout.add(operation, "the home directory under its other name");
+    }
+    Ok(())
+}
+
+/// A place that is put into the sandbox, and why.
+pub(super) type Placed = (Operation, &'static str);
+
+/// What is brought back.
+pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
+    let find = |name: &str| facts.found.get(&facts.home.real.join(name));
+    let mut places = Vec::new();
+    // A directory that is, by a link, the home itself or more would bring back too much.
+    let is_sane =
+        |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
+    for (name, reason) in SCRATCH {
+        if let Some(found) = find(name).filter(|found| is_sane(found)) {
+            places.push((scratch(found), *reason));
+        }
+    }
+    for (name, reason) in READABLE {
+        if let Some(found) = find(name).filter(|found| is_sane(found)) {
+            places.push((read_only(found), *reason));
+        }
+    }
+    for (name, reason) in EMPTY {
+        // One that does not exist is made inside, and is gone with it.
+        if let Some(found) = find(name).filter(|found| found.kind == Kind::Directory) {
+            let at = found.at.clone();
+            places.push((Operation::Empty { at, mode: 0o700 }, *reason));
+        }
+    }
+    for name in SECRETS {
+        if let Some(found) = find(name) {
+            // Where a link leads out of the directory that is shown, nothing is shown.
+            places.push((hidden(found.real.clone(), found.kind), SECRET_REASON));
+        }
+    }
+    for name in PROGRAMS {
+        if let Some(found) = find(name).filter(|found| found.kind == Kind::File) {
+            places.push((read_only(found), PROGRAM_REASON));
+        }
+    }
+    let forges = [(GITHUB, config.forge.github), (GITLAB, config.forge.gitlab)];
+    for (name, _) in forges.iter().filter(|(_, is_on)| *is_on) {
+        if let Some(found) = find(name).filter(|found| is_sane(found)) {
+            // Changes stay inside: its settings name programs that run outside.
+            places.push((scratch(found), "the login of a forge that is on"));
+        }
+    }
+    places
+}
+
+pub(super) fn read_only(found: &Found) -> Operation {
+    Operation::ReadOnly {
+        source: found.real.clone(),
+        at: found.at.clone(),
+    }
+}
+
+fn scratch(found: &Found) -> Operation {
+    Operation::Scratch {
+        source: found.real.clone(),
+        at: found.at.clone(),
+    }
+}
+
+pub(super) fn hidden(at: PathBuf, kind: Kind) -> Operation {
+    match kind {
+        Kind::Directory => Operation::HiddenDirectory { at },
+        Kind::File | Kind::Other => Operation::HiddenFile { at },
+    }
+}

@@ -1,0 +1,188 @@
+//! Putting places over one another.
+//!
+//! A step covers what earlier steps have put at the same path. So what a new place means
+//! depends on what encloses it: in a directory that shows the host's own, a path is there
+//! already; in one that the command can write to, only the executor can protect it, by
+//! descriptor (see `staging`), since whoever can write can plant a link in the way.
+
+use std::path::{Path, PathBuf};
+
+use super::{Guard, Operation, Step};
+
+/// The steps so far.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    steps: Vec<Step>,
+}
+
+impl Layout {
+    /// Adds a step as it is.
+    pub(super) fn add(&mut self, operation: Operation, reason: &'static str) {
+        self.steps.push(Step { operation, reason });
+    }
+
+    /// Adds a place, as far as it is not there already and nothing hides it.
+    pub(super) fn place(&mut self, operation: Operation, reason: &'static str) {
+        let operation = match self.enclosing(operation.at()) {
+            Some(
+                Operation::HiddenDirectory { .. }
+                | Operation::HiddenFile { .. }
+                | Operation::Guard {
+                    guard: Guard::Hidden,
+                    ..
+                },
+            ) => None,
+            Some(Operation::Writable { source, at }) => in_writable(operation, source, at),
+            Some(Operation::ReadOnly { source, at }) => {
+                let shows = is_same(&operation, source, at);
+                let is_there = shows && matches!(operation, Operation::ReadOnly { .. });
+                // A link of the host's is in view, too.
+                let is_link = matches!(operation, Operation::Link { .. });
+                (!is_there && !is_link).then_some(operation)
+            }
+            Some(Operation::Scratch { .. }) if matches!(operation, Operation::Link { .. }) => None,
+            Some(_) => Some(operation),
+            // What is not shown need not be hidden.
+            None => (!operation.hides()).then_some(operation),
+        };
+        let hides_nothing = |operation: &Operation| {
+            let around = self.enclosing(operation.at());
+            operation.hides() && matches!(around, Some(Operation::Empty { .. }))
+        };
+        if let Some(operation) = operation.filter(|operation| !hides_nothing(operation)) {
+            self.add(operation, reason);
+        }
+    }
+
+    /// The step that decides what is seen at a path.
+    pub(super) fn enclosing(&self, path: &Path) -> Option<&Operation> {
+        let mut deepest: Option<&Operation> = None;
+        for step in &self.steps {
+            let operation = &step.operation;
+            if matches!(operation, Operation::Freeze { .. } | Operation::Link { .. }) {
+                continue;
+            }
+            let depth = |operation: &Operation| operation.at().components().count();
+            if path.starts_with(operation.at())
+                && deepest.is_none_or(|other| depth(operation) >= depth(other))
+            {
+                deepest = Some(operation);
+            }
+        }
+        deepest
+    }
+
+    /// Whether the directory of this path shows that of the host, links and all.
+    pub(super) fn shows_host_around(&self, path: &Path) -> bool {
+        let around = path.parent().and_then(|parent| self.enclosing(parent));
+        around.is_some_and(|operation| match operation {
+            Operation::ReadOnly { source, at }
+            | Operation::Writable { source, at }
+            | Operation::Scratch { source, at } => source == at,
+            _ => false,
+        })
+    }
+
+    pub(super) fn finish(self) -> Vec<Step> {
+        self.steps
+    }
+}
+
+/// A place in a directory that can be written to.
+fn in_writable(operation: Operation, source: &Path, at: &Path) -> Option<Operation> {
+    let is_same = is_same(&operation, source, at);
+    let guard = match operation {
+        Operation::ReadOnly { at, .. } if is_same => (at, Guard::ReadOnly),
+        Operation::HiddenFile { at } | Operation::HiddenDirectory { at } => (at, Guard::Hidden),
+        Operation::Guard { at, guard } => (at, guard),
+        // Whoever made all of it writable meant this, too.
+        _ => return None,
+    };
+    let (at, guard) = guard;
+    Some(Operation::Guard { at, guard })
+}
+
+/// Whether an operation shows what a place that encloses it shows there anyway.
+fn is_same(operation: &Operation, source: &Path, at: &Path) -> bool {
+    let there = |path: &Path| path.strip_prefix(at).map(|below| join(source, below)).ok();
+    operation.source() == there(operation.at()).as_deref()
+}
+
+fn join(path: &Path, below: &Path) -> PathBuf {
+    // Without the slash that `join` adds for an empty path.
+    if below.as_os_str().is_empty() {
+        path.to_owned()
+    } else {
+        path.join(below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_only(path: &str) -> Operation {
+        Operation::ReadOnly {
+            source: path.into(),
+            at: path.into(),
+        }
+    }
+
+    fn writable(path: &str) -> Operation {
+        Operation::Writable {
+            source: path.into(),
+            at: path.into(),
+        }
+    }
+
+    fn hidden(path: &str) -> Operation {
+        Operation::HiddenDirectory { at: path.into() }
+    }
+
+    fn guard(path: &str, guard: Guard) -> Operation {
+        let at = path.into();
+        Operation::Guard { at, guard }
+    }
+
+    fn placed(operations: impl IntoIterator<Item = Operation>) -> Vec<Operation> {
+        let mut layout = Layout::default();
+        for operation in operations {
+            layout.place(operation, "a test");
+        }
+        let steps = layout.finish().into_iter();
+        steps.map(|step| step.operation).collect()
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_put_there_again() {
+        assert_eq!(
+            placed([read_only("/usr"), read_only("/usr/share/x")]),
+            [read_only("/usr")]
+        );
+        assert_eq!(
+            placed([writable("/data"), writable("/data/x")]),
+            [writable("/data")]
+        );
+        let both = [read_only("/data"), writable("/data/x")];
+        assert_eq!(placed(both.clone()), both);
+    }
+
+    #[test]
+    fn in_a_writable_place_only_guards_protect() {
+        assert_eq!(
+            placed([writable("/data"), read_only("/data/x"), hidden("/data/y")]),
+            [
+                writable("/data"),
+                guard("/data/x", Guard::ReadOnly),
+                guard("/data/y", Guard::Hidden)
+            ]
+        );
+    }
+
+    #[test]
+    fn hiding_wins_over_what_lies_below() {
+        let all = [read_only("/data"), hidden("/data/x"), writable("/data/x/y")];
+        assert_eq!(placed(all.clone()), all[..2]);
+        assert_eq!(placed([hidden("/not/shown")]), []);
+    }
+}

@@ -1,0 +1,124 @@
+//! Files of `/etc` that have to agree with the network inside: who answers for names.
+//!
+//! Outside, names may be looked up by services that are asked over sockets (nscd,
+//! systemd-resolved, avahi). Inside none of them can be reached. In the jail one server
+//! answers for every name, so `nsswitch.conf` must lead there, and nowhere else first.
+
+use std::net::IpAddr;
+
+use super::{Operation, layout::Layout};
+use crate::{
+    config::{Config, Names, Network, Root},
+    error::Error,
+    facts::{EtcFile, Facts},
+};
+
+pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
+    match &config.network {
+        Network::Host => {}
+        Network::Jail { resolv_conf, names } => {
+            let target = &facts.resolv_conf;
+            if !has_room(target, config, facts) {
+                return Err(Error::NoResolvConf(target.real.clone()));
+            }
+            put(
+                target,
+                resolv_conf.clone(),
+                "the jail's own name server",
+                layout,
+            );
+            lookup(facts, "files dns", layout);
+            if *names == Names::AtServer && facts.hosts.exists {
+                let text = loopback_only(&facts.hosts.text);
+                put(
+                    &facts.hosts,
+                    text,
+                    "the jail's name server knows the others",
+                    layout,
+                );
+            }
+        }
+        Network::None => {
+            if facts.resolv_conf.exists {
+                let text = "# There is no network.\n".to_owned();
+                put(&facts.resolv_conf, text, "there is no network", layout);
+            }
+            lookup(facts, "files", layout);
+        }
+    }
+    Ok(())
+}
+
+/// Read-only places have room for a file only where there is one already.
+fn has_room(target: &EtcFile, config: &Config, facts: &Facts) -> bool {
+    let in_system = facts
+        .system
+        .iter()
+        .any(|place| target.real.starts_with(&place.path));
+    target.exists || !(in_system || config.root == Root::All)
+}
+
+fn put(target: &EtcFile, text: String, reason: &'static str, layout: &mut Layout) {
+    let at = target.real.clone();
+    layout.add(Operation::Text { at, text }, reason);
+}
+
+fn lookup(facts: &Facts, sources: &str, layout: &mut Layout) {
+    let file = &facts.nsswitch;
+    if file.exists {
+        let text = with_hosts_from(&file.text, sources);
+        put(file, text, "names are looked up nowhere else", layout);
+    }
+}
+
+/// An `nsswitch.conf` in which hosts are looked up in these sources.
+fn with_hosts_from(text: &str, sources: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let database = line.trim_start().split(':').next().unwrap_or_default();
+        if database.trim_end() != "hosts" {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.push(format!("hosts: {sources}\n"));
+    lines.join("\n")
+}
+
+/// The lines of an `/etc/hosts` that are about the loopback.
+fn loopback_only(text: &str) -> String {
+    let is_loopback = |line: &&str| {
+        let address = line.split_whitespace().next().unwrap_or_default();
+        address
+            .parse()
+            .is_ok_and(|address: IpAddr| address.is_loopback())
+    };
+    let lines: Vec<_> = text.lines().filter(is_loopback).collect();
+    if lines.is_empty() {
+        return "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_asked_for_in_the_jail_only() {
+        let text = "passwd: files systemd\n\
+            hosts: files mdns4_minimal [NOTFOUND=return] resolve [!UNAVAIL=return] dns\n\
+            services: db files\n";
+        let expected = "passwd: files systemd\nservices: db files\nhosts: files dns\n";
+        assert_eq!(with_hosts_from(text, "files dns"), expected);
+        assert_eq!(with_hosts_from(" hosts : x", "files"), "hosts: files\n");
+    }
+
+    #[test]
+    fn names_that_are_rules_are_not_in_hosts() {
+        let text = "# c\n127.0.0.1\tlocalhost\n127.0.1.1 laptop\n::1 localhost\n\
+            192.168.10.21 device # lab\n";
+        let expected = "127.0.0.1\tlocalhost\n127.0.1.1 laptop\n::1 localhost\n";
+        assert_eq!(loopback_only(text), expected);
+        assert!(loopback_only("").contains("localhost"));
+    }
+}

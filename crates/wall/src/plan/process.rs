@@ -1,0 +1,127 @@
+//! The part of the plan that is about processes: namespaces, limits, layers.
+
+use std::path::PathBuf;
+
+use super::Isolation;
+use crate::{
+    config::{Config, Hardening, Network},
+    error::Error,
+    facts::{Facts, Procfs},
+    layers::{LANDLOCK_SCOPES, Layer, State},
+    limits::{Limit, Resource},
+};
+
+/// Enough for any build or browser, and few enough for the host to stay usable.
+const USUAL_PROCESSES: u64 = 4096;
+
+pub(super) fn isolation(config: &Config) -> Vec<(Isolation, &'static str)> {
+    let mut isolation = vec![
+        (
+            Isolation::Users,
+            "no capability inside counts outside; needed for all the others",
+        ),
+        (
+            Isolation::Processes,
+            "outer processes can neither be seen nor signalled; all inside die together",
+        ),
+        (
+            Isolation::Ipc,
+            "no shared memory or message queues of other programs",
+        ),
+        (Isolation::HostName, "the host's name cannot be changed"),
+        (
+            Isolation::Cgroups,
+            "the host's hierarchy of control groups is not shown",
+        ),
+        (Isolation::Capabilities, "the command needs none"),
+    ];
+    if config.network == Network::None {
+        isolation.push((Isolation::Network, "no network, by configuration"));
+    }
+    isolation
+}
+
+pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, &'static str)> {
+    const CONFIGURED: &str = "by configuration";
+    let wanted = &config.limits;
+    let core = Limit::new(Resource::Core, 0);
+    let mut limits = vec![(
+        core,
+        "a core dump is handled outside, by a program of the host",
+    )];
+    limits.push(match wanted.open_files {
+        Some(number) => (Limit::new(Resource::OpenFiles, number), CONFIGURED),
+        None => (
+            facts.open_files,
+            "as for the caller; the warden raises its own",
+        ),
+    });
+    limits.push(match wanted.processes {
+        Some(number) => (Limit::new(Resource::Processes, number), CONFIGURED),
+        None => (
+            Limit::new(Resource::Processes, USUAL_PROCESSES),
+            "so that the host stays usable",
+        ),
+    });
+    if let Some(bytes) = wanted.memory {
+        let reason = "by configuration; counts for each process on its own";
+        limits.push((Limit::new(Resource::Data, bytes), reason));
+    }
+    if let Some(seconds) = wanted.cpu_time {
+        limits.push((Limit::new(Resource::ProcessorTime, seconds), CONFIGURED));
+    }
+    limits
+}
+
+pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
+    let strict = config.hardening == Hardening::Strict;
+    let needs = |holds: bool, otherwise| if holds { State::Active } else { otherwise };
+    let layer = |name, state| Layer { name, state };
+    vec![
+        layer("system call filter", State::Active),
+        layer(
+            "signals and abstract sockets stay inside (Landlock)",
+            needs(
+                facts.landlock >= LANDLOCK_SCOPES,
+                State::Absent("this kernel has no scopes of Landlock (Linux 6.12)"),
+            ),
+        ),
+        layer(
+            "no user namespaces inside",
+            needs(strict, State::Off("hardening is \"default\"")),
+        ),
+        layer(
+            "files (Landlock)",
+            match (strict, facts.landlock) {
+                (false, _) => State::Off("hardening is \"default\""),
+                (true, 0) => State::Absent("this kernel has no Landlock (Linux 5.13)"),
+                (true, _) => State::Active,
+            },
+        ),
+        layer(
+            "a view of the own processes only",
+            needs(
+                facts.procfs == Procfs::Fresh,
+                State::Absent("a part of /proc is masked here, so the outer one is shown"),
+            ),
+        ),
+        layer(
+            "limit of processes",
+            needs(
+                !facts.is_root,
+                State::Absent("the kernel exempts root from it"),
+            ),
+        ),
+    ]
+}
+
+/// The file of a known agent: where it was found outside of the workspace.
+pub(super) fn program(config: &Config, facts: &Facts) -> Result<Option<PathBuf>, Error> {
+    match (&config.agent.program, &facts.installation) {
+        (Some(_), Some(installation)) if config.agent.is_known => {
+            Ok(Some(installation.program.at.clone()))
+        }
+        (Some(program), None) if config.agent.is_known => Err(Error::AgentMissing(program.clone())),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,234 @@
+//! What is shown beyond the system: the home's tables, the agent, what configuration asks
+//! for, and the workspace.
+//!
+//! All of them are put in place by their depth, so that each finds what encloses it already
+//! there, whoever asked for either.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Guard, Operation,
+    home::{self, Placed, hidden, read_only},
+    layout::Layout,
+};
+use crate::{
+    config::{Config, PathRequest},
+    env::CERTIFICATES,
+    error::Error,
+    facts::{Facts, Found, Kind},
+    workspace::{self, Refusal},
+};
+
+const READ: &str = "to be read, by configuration";
+const WRITE: &str = "to be written, by configuration";
+const HIDE: &str = "to be hidden, by configuration";
+const OWN: &str = "Stockade's own: decides what the next session may";
+
+/// Stockade's own directories, in the home.
+pub(crate) const OWN_DIRECTORIES: &[&str] = &[".config/stockade", ".local/state/stockade"];
+
+pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
+    check(config, facts)?;
+    let mut places = home::places(config, facts);
+    places.extend(certificates(facts));
+    places.extend(agent(config, facts));
+    let find = |request: &PathRequest| facts.found.get(&request.path);
+    places.extend(
+        config
+            .read
+            .iter()
+            .filter_map(find)
+            .map(|found| (read_only(found), READ)),
+    );
+    let to_write = config.write.iter().filter_map(find);
+    places.extend(to_write.clone().map(|found| (writable(found), WRITE)));
+    if let Some(repository) = &facts.git.outside {
+        places.push((
+            writable_at(repository),
+            "the repository that the workspace is a part of",
+        ));
+    }
+    places.push((writable_at(&facts.workspace), "the workspace"));
+    sort(&mut places);
+    for (operation, reason) in places {
+        let operation = where_links_lead(operation, layout);
+        layout.place(operation, reason);
+    }
+
+    let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
+    guards(facts, &lifted, layout);
+    own(config, facts, layout);
+    let mut hides: Vec<_> = config
+        .hide
+        .iter()
+        .filter_map(find)
+        .map(|found| (hidden(found.real.clone(), found.kind), HIDE))
+        .collect();
+    sort(&mut hides);
+    for (operation, reason) in hides {
+        layout.place(operation, reason);
+    }
+    Ok(())
+}
+
+/// Outer places first: a step covers the ones before it.
+fn sort(places: &mut [Placed]) {
+    places.sort_by_key(|(operation, _)| operation.at().components().count());
+}
+
+/// Refuses what would undo the wall, and what does not exist.
+fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
+    let missing: Vec<_> = config
+        .requests()
+        .filter(|request| request.required && !facts.found.contains_key(&request.path))
+        .map(|request| request.path.clone())
+        .collect();
+    if !missing.is_empty() {
+        return Err(Error::MissingPaths(missing));
+    }
+    let found = |requests: &[PathRequest]| -> Vec<&Found> {
+        let find = |request: &PathRequest| facts.found.get(&request.path);
+        requests.iter().filter_map(find).collect()
+    };
+    let refused = |found: &Found, refusal| {
+        let path = found.at.clone();
+        Err(Error::PathRefused { path, refusal })
+    };
+    let (read, write) = (found(&config.read), found(&config.write));
+    for found in read.iter().chain(&write).chain(&found_state(config, facts)) {
+        if let Some(refusal) = workspace::undoes_the_wall(&found.real, &facts.home) {
+            return refused(found, refusal);
+        }
+    }
+    for found in &read {
+        if found.real.starts_with("/dev") {
+            return refused(found, Refusal::Device);
+        }
+    }
+    for found in &write {
+        let own = own_paths(config, facts);
+        if own
+            .iter()
+            .any(|own| own.starts_with(&found.real) || found.real.starts_with(own))
+        {
+            return refused(found, Refusal::Own);
+        }
+    }
+    for found in found(&config.hide) {
+        if facts.workspace.starts_with(&found.real) || Path::new("/usr").starts_with(&found.real) {
+            return refused(found, Refusal::HidesAll);
+        }
+    }
+    Ok(())
+}
+
+fn found_state<'a>(config: &Config, facts: &'a Facts) -> Vec<&'a Found> {
+    let find = |request: &PathRequest| facts.found.get(&request.path);
+    config.agent.state.iter().filter_map(find).collect()
+}
+
+/// Certificates that the caller's environment names.
+fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
+    CERTIFICATES
+        .iter()
+        .filter_map(|name| facts.found.get(Path::new(facts.variable(name)?)))
+        .filter(|found| found.kind == Kind::File)
+        .map(|found| (read_only(found), "certificates that this network trusts"))
+}
+
+/// The agent's program and its state.
+fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
+    const PROGRAM: &str = "the command's program";
+    let mut places = Vec::new();
+    if let Some(installation) = &facts.installation {
+        let Found { at, real, .. } = &installation.program;
+        if at != real {
+            let (text, at) = (real.clone(), at.clone());
+            places.push((Operation::Link { text, at }, PROGRAM));
+        }
+        for part in &installation.parts {
+            places.push((read_only(part), PROGRAM));
+        }
+    }
+    let find = |request: &PathRequest| facts.found.get(&request.path);
+    for found in config.agent.binaries.iter().filter_map(find) {
+        places.push((read_only(found), PROGRAM));
+    }
+    for found in found_state(config, facts) {
+        places.push((writable(found), "the agent's own settings and memory"));
+    }
+    places
+}
+
+/// What programs outside execute of the workspace, unless configuration makes it writable.
+fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
+    for guarded in &facts.guarded {
+        let is_lifted =
+            |path: &&Path| guarded.path.starts_with(path) && !facts.workspace.starts_with(path);
+        if !lifted.iter().any(is_lifted) {
+            let at = guarded.path.clone();
+            let guard = Guard::ReadOnly;
+            layout.place(Operation::Guard { at, guard }, guarded.reason);
+        }
+    }
+}
+
+/// Where Stockade keeps what it trusts.
+pub(crate) fn own_paths(config: &Config, facts: &Facts) -> Vec<PathBuf> {
+    let in_home = OWN_DIRECTORIES
+        .iter()
+        .map(|name| facts.home.real.join(name));
+    config.own.iter().cloned().chain(in_home).collect()
+}
+
+/// Stockade's own files are hidden. Where they are a part of the workspace (of somebody
+/// who keeps settings in a repository) they can be read.
+fn own(config: &Config, facts: &Facts, layout: &mut Layout) {
+    for path in own_paths(config, facts) {
+        let Some(found) = facts.found.get(&path) else {
+            continue;
+        };
+        let at = found.real.clone();
+        let operation = match layout.enclosing(&at) {
+            Some(Operation::Writable { .. }) => Operation::Guard {
+                at,
+                guard: Guard::ReadOnly,
+            },
+            _ => hidden(at, found.kind),
+        };
+        layout.place(operation, OWN);
+    }
+}
+
+fn writable(found: &Found) -> Operation {
+    let (source, at) = (found.real.clone(), found.at.clone());
+    if source.starts_with("/dev") && !source.starts_with("/dev/shm") {
+        Operation::Device { source, at }
+    } else {
+        Operation::Writable { source, at }
+    }
+}
+
+fn writable_at(path: &Path) -> Operation {
+    Operation::Writable {
+        source: path.to_owned(),
+        at: path.to_owned(),
+    }
+}
+
+/// A path that is a link appears as what the link leads to; but where the link itself is in
+/// view, what it leads to has to be put there.
+fn where_links_lead(operation: Operation, layout: &Layout) -> Operation {
+    let in_view = layout.shows_host_around(operation.at());
+    match operation {
+        Operation::ReadOnly { source, at } if source != at && in_view => Operation::ReadOnly {
+            at: source.clone(),
+            source,
+        },
+        Operation::Writable { source, at } if source != at && in_view => Operation::Writable {
+            at: source.clone(),
+            source,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,386 @@
+use super::*;
+use crate::{
+    config::{Names, Network, PathRequest, Root},
+    facts::{
+        EtcFile, EtcSecret, Found, Guarded, Kind, Procfs, SystemForm, SystemPlace,
+        tests::{facts, with},
+    },
+};
+
+fn jail() -> Config {
+    Config {
+        network: Network::Jail {
+            resolv_conf: "nameserver 192.0.2.53\n".into(),
+            names: Names::InHosts,
+        },
+        ..Config::default()
+    }
+}
+
+fn planned(config: &Config, facts: &Facts) -> Vec<Operation> {
+    let plan = Plan::build(config, facts).unwrap();
+    plan.files.into_iter().map(|step| step.operation).collect()
+}
+
+fn plan(facts: &Facts) -> Vec<Operation> {
+    planned(&jail(), facts)
+}
+
+fn position(steps: &[Operation], wanted: impl Fn(&Operation) -> bool) -> usize {
+    steps.iter().position(wanted).expect("a step of that kind")
+}
+
+fn at<'a>(steps: &'a [Operation], path: &str) -> Vec<&'a Operation> {
+    let is_there = |step: &&Operation| step.at() == Path::new(path);
+    steps.iter().filter(is_there).collect()
+}
+
+#[test]
+fn the_workspace_comes_after_the_home_that_hides_it() {
+    let steps = plan(&facts());
+    let home = position(
+        &steps,
+        |step| matches!(step, Operation::Empty { at, mode: 0o700 } if at == "/home/ada"),
+    );
+    let workspace = position(
+        &steps,
+        |step| matches!(step, Operation::Writable { at, .. } if at == "/home/ada/project"),
+    );
+    assert!(home < workspace);
+}
+
+#[test]
+fn the_workspace_is_all_that_is_writable_of_the_disk() {
+    let steps = plan(&facts());
+    let writable = steps
+        .iter()
+        .filter(|step| matches!(step, Operation::Writable { .. }));
+    assert_eq!(writable.count(), 1);
+    assert_eq!(steps.last(), Some(&Operation::Freeze { at: "/".into() }));
+}
+
+#[test]
+fn only_named_places_of_the_disk_are_shown() {
+    let steps = plan(&facts());
+    let shown: Vec<_> = steps.iter().filter_map(Operation::source).collect();
+    let expected = [
+        "/usr",
+        "/etc",
+        "/opt",
+        "/usr/local/bin/stockade",
+        "/home/ada/project",
+    ];
+    assert_eq!(shown, expected.map(Path::new));
+}
+
+#[test]
+fn system_links_stay_links_if_their_target_is_shown() {
+    let mut facts = facts();
+    facts.system.push(SystemPlace {
+        path: "/gnu".into(),
+        form: SystemForm::Link {
+            text: "data/gnu".into(),
+            real: "/data/gnu".into(),
+        },
+        reason: "programs",
+    });
+    let steps = plan(&facts);
+    position(
+        &steps,
+        |step| matches!(step, Operation::Link { text, at } if at == "/bin" && text == "usr/bin"),
+    );
+    position(
+        &steps,
+        |step| matches!(step, Operation::ReadOnly { source, at } if at == "/gnu" && source == "/data/gnu"),
+    );
+}
+
+#[test]
+fn a_home_reached_by_a_link_is_hidden_where_it_really_is() {
+    let mut facts = facts();
+    facts.home.real = "/data/ada".into();
+    facts.workspace = "/data/ada/project".into();
+    let steps = plan(&facts);
+    position(
+        &steps,
+        |step| matches!(step, Operation::Empty { at, .. } if at == "/data/ada"),
+    );
+    position(
+        &steps,
+        |step| matches!(step, Operation::Link { text, at } if at == "/home/ada" && text == "/data/ada"),
+    );
+}
+
+#[test]
+fn a_home_that_holds_the_system_is_refused() {
+    for home in ["/usr", "/etc", "/dev", "/var"] {
+        let mut facts = facts();
+        facts.home.real = home.into();
+        let result = Plan::build(&Config::default(), &facts);
+        assert!(matches!(result, Err(Error::HomeIsSystem(_))), "{home}");
+    }
+}
+
+#[test]
+fn secrets_are_masked_after_the_directory_that_holds_them() {
+    let mut facts = facts();
+    let secret = |path: &str, is_directory| EtcSecret {
+        path: path.into(),
+        is_directory,
+    };
+    facts.secrets = vec![
+        secret("/etc/shadow", false),
+        secret("/etc/ssl/private", true),
+        // A link led here; nothing is shown of it.
+        secret("/data/secret", false),
+    ];
+    let steps = plan(&facts);
+    let etc = position(
+        &steps,
+        |step| matches!(step, Operation::ReadOnly { at, .. } if at == "/etc"),
+    );
+    let shadow = position(
+        &steps,
+        |step| matches!(step, Operation::HiddenFile { at } if at == "/etc/shadow"),
+    );
+    position(
+        &steps,
+        |step| matches!(step, Operation::HiddenDirectory { at } if at == "/etc/ssl/private"),
+    );
+    assert!(etc < shadow);
+    assert!(at(&steps, "/data/secret").is_empty());
+    // With the whole disk in view, it has to be hidden.
+    let config = Config {
+        root: Root::All,
+        ..jail()
+    };
+    assert_eq!(at(&planned(&config, &facts), "/data/secret").len(), 1);
+}
+
+#[test]
+fn root_gets_a_frozen_proc_and_a_container_the_outer_one() {
+    let frozen = Operation::Freeze { at: "/proc".into() };
+    let mut facts = facts();
+    assert!(!plan(&facts).contains(&frozen));
+
+    facts.owns_kernel_settings = true;
+    assert!(plan(&facts).contains(&frozen));
+
+    facts.procfs = Procfs::Outer;
+    assert!(plan(&facts).contains(&Operation::ReadOnly {
+        source: "/proc".into(),
+        at: "/proc".into(),
+    }));
+}
+
+#[test]
+fn resolv_conf_lands_where_the_hosts_link_leads() {
+    let mut facts = facts();
+    let target = "/run/systemd/resolve/stub-resolv.conf";
+    facts.resolv_conf = EtcFile {
+        real: target.into(),
+        exists: false,
+        text: String::new(),
+    };
+    let steps = plan(&facts);
+    let run = position(
+        &steps,
+        |step| matches!(step, Operation::Empty { at, .. } if at == "/run"),
+    );
+    let file = position(
+        &steps,
+        |step| matches!(step, Operation::Text { at, .. } if at == target),
+    );
+    assert!(run < file);
+}
+
+#[test]
+fn a_read_only_place_without_resolv_conf_is_refused_with_the_fix() {
+    let mut facts = facts();
+    facts.resolv_conf.exists = false;
+    let refused = Plan::build(&jail(), &facts);
+    assert!(matches!(refused, Err(Error::NoResolvConf(_))));
+    assert!(Plan::build(&Config::default(), &facts).is_ok());
+}
+
+#[test]
+fn the_home_comes_back_by_class() {
+    let directories = [
+        "/home/ada/.cache",
+        "/home/ada/.config/gh",
+        "/home/ada/.local/share",
+        "/home/ada/.local/share/applications",
+        "/home/ada/.local/share/keyrings",
+    ];
+    let mut all = directories.map(|path| (path, Kind::Directory)).to_vec();
+    all.push(("/home/ada/.local/bin/uv", Kind::File));
+    let facts = with(facts(), &all);
+    let steps = plan(&facts);
+    let scratch = |path: &str| Operation::Scratch {
+        source: path.into(),
+        at: path.into(),
+    };
+    let share = position(&steps, |step| *step == scratch("/home/ada/.local/share"));
+    position(&steps, |step| *step == scratch("/home/ada/.cache"));
+    let applications = position(
+        &steps,
+        |step| matches!(step, Operation::Empty { at, .. } if at.ends_with("applications")),
+    );
+    let keyrings = position(
+        &steps,
+        |step| matches!(step, Operation::HiddenDirectory { at } if at.ends_with("keyrings")),
+    );
+    assert!(share < applications && share < keyrings);
+    assert!(matches!(
+        at(&steps, "/home/ada/.local/bin/uv")[..],
+        [Operation::ReadOnly { .. }]
+    ));
+    // Logins of forges only where they are on.
+    assert!(at(&steps, "/home/ada/.config/gh").is_empty());
+    let mut config = jail();
+    config.forge.gitlab = true;
+    assert!(at(&planned(&config, &facts), "/home/ada/.config/gh").is_empty());
+    config.forge.github = true;
+    let steps = planned(&config, &facts);
+    assert_eq!(
+        at(&steps, "/home/ada/.config/gh"),
+        [&scratch("/home/ada/.config/gh")]
+    );
+}
+
+fn request(path: &str) -> Vec<PathRequest> {
+    vec![PathRequest::by_user(path)]
+}
+
+#[test]
+fn missing_paths_are_told_all_together() {
+    let config = Config {
+        read: vec![PathRequest::by_user("/a"), PathRequest::by_profile("/b")],
+        write: request("/c"),
+        hide: request("/d"),
+        ..Config::default()
+    };
+    match Plan::build(&config, &facts()) {
+        Err(Error::MissingPaths(paths)) => assert_eq!(paths, ["/a", "/c", "/d"].map(Path::new)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_would_undo_the_wall_is_refused() {
+    let refused = |config: &Config, path: &str| {
+        let facts = with(facts(), &[(path, Kind::Directory)]);
+        matches!(Plan::build(config, &facts), Err(Error::PathRefused { .. }))
+    };
+    for path in ["/", "/home", "/home/ada", "/proc/1", "/dev/sda"] {
+        let read = Config {
+            read: request(path),
+            ..Config::default()
+        };
+        assert!(refused(&read, path), "read {path}");
+    }
+    for path in [
+        "/home/ada",
+        "/home/ada/.config",
+        "/home/ada/.config/stockade",
+    ] {
+        let write = Config {
+            write: request(path),
+            ..Config::default()
+        };
+        assert!(refused(&write, path), "write {path}");
+    }
+    for path in ["/", "/usr", "/home/ada", "/home/ada/project"] {
+        let hide = Config {
+            hide: request(path),
+            ..Config::default()
+        };
+        assert!(refused(&hide, path), "hide {path}");
+    }
+    let fine = Config {
+        write: request("/data"),
+        read: request("/srv"),
+        ..Config::default()
+    };
+    let both = [("/data", Kind::Directory), ("/srv", Kind::Directory)];
+    assert!(Plan::build(&fine, &with(facts(), &both)).is_ok());
+}
+
+#[test]
+fn files_that_run_outside_are_guarded_unless_configuration_says_otherwise() {
+    let guarded = |path: &str| Guarded {
+        path: path.into(),
+        reason: "a test",
+    };
+    let mut facts = facts();
+    facts.guarded = vec![
+        guarded("/home/ada/project/.git/hooks"),
+        guarded("/home/ada/project/.vscode"),
+    ];
+    let guard = |path: &str| Operation::Guard {
+        at: path.into(),
+        guard: Guard::ReadOnly,
+    };
+    let steps = plan(&facts);
+    assert!(steps.contains(&guard("/home/ada/project/.git/hooks")));
+    assert!(steps.contains(&guard("/home/ada/project/.vscode")));
+
+    let facts = with(facts, &[("/home/ada/project/.vscode", Kind::Directory)]);
+    let config = Config {
+        write: request("/home/ada/project/.vscode"),
+        ..jail()
+    };
+    let steps = planned(&config, &facts);
+    assert!(steps.contains(&guard("/home/ada/project/.git/hooks")));
+    assert!(!steps.contains(&guard("/home/ada/project/.vscode")));
+}
+
+#[test]
+fn a_request_that_is_a_link_appears_under_its_own_name() {
+    let mut facts = facts();
+    let found = Found {
+        at: "/home/ada/data".into(),
+        real: "/mnt/disk/data".into(),
+        kind: Kind::Directory,
+    };
+    facts.found.insert("/home/ada/data".into(), found);
+    let config = Config {
+        read: request("/home/ada/data"),
+        ..jail()
+    };
+    let steps = planned(&config, &facts);
+    let expected = Operation::ReadOnly {
+        source: "/mnt/disk/data".into(),
+        at: "/home/ada/data".into(),
+    };
+    assert!(steps.contains(&expected));
+    // In the workspace the link itself is in view, so what it leads to has to be there.
+    let found = Found {
+        at: "/home/ada/project/data".into(),
+        real: "/mnt/disk/data".into(),
+        kind: Kind::Directory,
+    };
+    facts.found.insert("/home/ada/project/data".into(), found);
+    let config = Config {
+        read: request("/home/ada/project/data"),
+        ..jail()
+    };
+    assert_eq!(at(&planned(&config, &facts), "/mnt/disk/data").len(), 1);
+}
+
+#[test]
+fn own_configuration_in_the_workspace_can_be_read_but_not_written() {
+    let mut facts = facts();
+    let found = Found {
+        at: "/home/ada/.config/stockade".into(),
+        real: "/home/ada/project/stockade".into(),
+        kind: Kind::Directory,
+    };
+    facts
+        .found
+        .insert("/home/ada/.config/stockade".into(), found);
+    assert!(plan(&facts).contains(&Operation::Guard {
+        at: "/home/ada/project/stockade".into(),
+        guard: Guard::ReadOnly,
+    }));
+}

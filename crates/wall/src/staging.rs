@@ -1,0 +1,293 @@
+//! The stage: where the sandbox's places are laid out before bubblewrap puts them together.
+//!
+//! # Theory of operation
+//! Bubblewrap takes paths, and follows the links in them. Some directories that a path
+//! leads through can be written by an agent: by one that runs now in the same workspace, or
+//! by one that planted a link before. So what is shown is opened by this module, once,
+//! without following links: the paths of a plan have none. That is done in a mount namespace
+//! that only bubblewrap will inherit. There, a small file system in memory is laid over
+//! `/tmp`, and on it each place gets a number under which bubblewrap finds it:
+//!
+//! ```text
+//! /tmp/3   a view of the workspace, by descriptor
+//!    └ .git            a view of itself, so that it cannot be renamed
+//!       └ hooks        a read-only view of itself
+//! /tmp/4   an empty directory, to be the sandbox's /tmp
+//! /tmp/5   ~/.cache with changes to it kept in memory
+//! ```
+//! Nobody else sees this directory. All places in memory share one limit of size.
+//!
+//! A protected file in a writable directory is a mount point, which the kernel lets nobody
+//! rename or remove. A directory above it could still be renamed, and another one put in its
+//! place. So each directory on the way down is made a mount point, too.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, openat};
+use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
+
+use crate::{
+    beneath::{pin, pin_below},
+    error::Error,
+    plan::{Guard, Operation, Plan},
+};
+
+/// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
+/// directory exists.
+const STAGE: &str = "/tmp";
+
+/// Names on the stage of what covers hidden files and directories.
+const HIDDEN_FILE: &str = "file";
+const HIDDEN_DIRECTORY: &str = "directory";
+
+/// Where bubblewrap finds the place of a step, if it is one that is staged.
+pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
+    match operation {
+        Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
+        Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
+        Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
+        _ => operation.source().map(|_| format!("{STAGE}/{step}")),
+    }
+}
+
+/// What is to be laid out.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    memory: Option<u64>,
+    items: Vec<Item>,
+}
+
+#[derive(Debug)]
+struct Item {
+    name: String,
+    /// The path outside, for messages.
+    path: PathBuf,
+    kind: ItemKind,
+}
+
+#[derive(Debug)]
+enum ItemKind {
+    Empty { mode: u32 },
+    View { guards: Vec<Guarded> },
+    Scratch,
+}
+
+/// Something below a view.
+#[derive(Debug)]
+struct Guarded {
+    below: PathBuf,
+    guard: Guard,
+}
+
+/// What could not be known before the stage was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// Changes to scratch directories can be made. Otherwise those are read-only.
+    pub(crate) scratch: bool,
+}
+
+impl Staging {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let item = |(step, operation): (usize, &Operation)| {
+            let kind = match operation {
+                Operation::Empty { mode, .. } => ItemKind::Empty { mode: *mode },
+                Operation::Scratch { .. } => ItemKind::Scratch,
+                Operation::ReadOnly { .. }
+                | Operation::Writable { .. }
+                | Operation::Device { .. } => ItemKind::View {
+                    guards: guards(operation, plan),
+                },
+                _ => return None,
+            };
+            Some(Item {
+                name: step.to_string(),
+                path: operation.source().unwrap_or(operation.at()).to_owned(),
+                kind,
+            })
+        };
+        let operations = plan.files.iter().map(|step| &step.operation);
+        Self {
+            memory: plan.memory,
+            items: operations.enumerate().filter_map(item).collect(),
+        }
+    }
+
+    /// Lays it all out, in a mount namespace of this thread's own.
+    pub(crate) fn build(self) -> Result<Built, Error> {
+        let failed = |what| {
+            move |error| Error::Stage {
+                what,
+                path: STAGE.into(),
+                error,
+            }
+        };
+        // Only what is opened after this belongs to the new namespace, and can be shown in it.
+        enter_mount_namespace().map_err(failed("a mount namespace for"))?;
+        let pins = self.pins()?;
+        // From here on, what lies in the host's own `/tmp` has no path any more.
+        let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
+        let mut built = Built { scratch: true };
+        for (item, pin) in self.items.iter().zip(&pins) {
+            let failed = |error| Error::Stage {
+                what: "showing",
+                path: item.path.clone(),
+                error,
+            };
+            match (&item.kind, pin) {
+                (ItemKind::View { guards }, Some(pin)) => {
+                    let tree = stage.view(&item.name, pin).map_err(failed)?;
+                    stage.protect(&tree, &item.path, guards)?;
+                }
+                (ItemKind::Scratch, Some(pin)) => {
+                    built.scratch &= stage.scratch(&item.name, pin).map_err(failed)?;
+                }
+                (ItemKind::Empty { mode }, _) => {
+                    stage.directory(&item.name, *mode).map_err(failed)?;
+                }
+                (_, None) => return Err(failed(io::ErrorKind::NotFound.into())),
+            }
+        }
+        Ok(built)
+    }
+
+    /// Opens all that is shown.
+    fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
+        let open = |item: &Item| match item.kind {
+            ItemKind::Empty { .. } => Ok(None),
+            ItemKind::View { .. } | ItemKind::Scratch => {
+                pin(&item.path).map(Some).map_err(|error| Error::Changed {
+                    path: item.path.clone(),
+                    error,
+                })
+            }
+        };
+        self.items.iter().map(open).collect()
+    }
+}
+
+/// The guards of what this operation makes writable.
+fn guards(operation: &Operation, plan: &Plan) -> Vec<Guarded> {
+    let Operation::Writable { at: tree, .. } = operation else {
+        return Vec::new();
+    };
+    let guarded = |operation: &Operation| match operation {
+        Operation::Guard { at, guard } => Some(Guarded {
+            below: at.strip_prefix(tree).ok()?.to_owned(),
+            guard: *guard,
+        }),
+        _ => None,
+    };
+    let operations = plan.files.iter().map(|step| &step.operation);
+    operations.filter_map(guarded).collect()
+}
+
+/// The file system that everything is laid out on.
+struct Stage(Tree);
+
+impl Stage {
+    fn new(memory: Option<u64>) -> io::Result<Self> {
+        let stage = Self(Tree::memory(memory)?);
+        stage.0.attach_at(STAGE)?;
+        stage.file(HIDDEN_FILE)?;
+        stage.directory(HIDDEN_DIRECTORY, 0)?;
+        Ok(stage)
+    }
+
+    fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
+        mkdirat(self, name, Mode::RWXU)?;
+        let directory = self.open(name)?;
+        // Not subject to the caller's umask.
+        chmodat(self, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
+        Ok(directory)
+    }
+
+    fn file(&self, name: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat(self, name, flags, Mode::empty())?;
+        self.open(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<OwnedFd> {
+        pin_below(self, Path::new(name))
+    }
+
+    /// Shows what was opened under this name.
+    fn view(&self, name: &str, what: &OwnedFd) -> io::Result<Tree> {
+        let place = if is_directory(what)? {
+            self.directory(name, 0o700)?
+        } else {
+            self.file(name)?
+        };
+        let tree = Tree::view(what)?;
+        tree.attach(place)?;
+        Ok(tree)
+    }
+
+    /// The same with changes kept here. Says whether that was possible; if not, the view is
+    /// read-only.
+    fn scratch(&self, name: &str, what: &OwnedFd) -> io::Result<bool> {
+        let place = self.directory(name, 0o700)?;
+        let upper = self.directory(&format!("{name}-changes"), 0o700)?;
+        let work = self.directory(&format!("{name}-work"), 0o700)?;
+        // The directory's own mode is that of the upper one.
+        let mode = Mode::from_raw_mode(fstat(what)?.st_mode);
+        chmodat(self, format!("{name}-changes"), mode, AtFlags::empty())?;
+        let overlay = Tree::overlay(what.as_fd(), upper.as_fd(), work.as_fd());
+        if let Ok(overlay) = overlay {
+            overlay.attach(place)?;
+            return Ok(true);
+        }
+        let tree = Tree::view(what)?;
+        tree.make_read_only()?;
+        tree.attach(place)?;
+        Ok(false)
+    }
+
+    fn protect(&self, tree: &Tree, path: &Path, guards: &[Guarded]) -> Result<(), Error> {
+        let mut anchored = BTreeSet::new();
+        for Guarded { below, guard } in guards {
+            let changed = |error| Error::Changed {
+                path: path.join(below),
+                error,
+            };
+            let mut above: Vec<_> = below.ancestors().skip(1).collect();
+            above.reverse();
+            // The first is the tree's own root.
+            for directory in above.into_iter().skip(1) {
+                if anchored.insert(directory) {
+                    let place = pin_below(tree, directory).map_err(changed)?;
+                    let anchor = Tree::view(&place).map_err(changed)?;
+                    anchor.attach(&place).map_err(changed)?;
+                }
+            }
+            let place = pin_below(tree, below).map_err(changed)?;
+            self.guard(&place, *guard).map_err(changed)?;
+        }
+        Ok(())
+    }
+
+    fn guard(&self, place: &OwnedFd, guard: Guard) -> io::Result<()> {
+        let cover = match guard {
+            Guard::ReadOnly => Tree::view(place)?,
+            Guard::Hidden if is_directory(place)? => Tree::view(self.open(HIDDEN_DIRECTORY)?)?,
+            Guard::Hidden => Tree::view(self.open(HIDDEN_FILE)?)?,
+        };
+        cover.make_read_only()?;
+        cover.attach(place)
+    }
+}
+
+impl AsFd for Stage {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn is_directory(what: &OwnedFd) -> io::Result<bool> {
+    Ok(FileType::from_raw_mode(fstat(what)?.st_mode) == FileType::Directory)
+}

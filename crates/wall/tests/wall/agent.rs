@@ -1,0 +1,139 @@
+//! The agent: its program wherever it is installed, and its state (F3, F11).
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
+
+use crate::support::{Caller, WALLED, run};
+
+fn program(caller: &Caller, path: &Path, text: &str) {
+    caller.write(path, text);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn agent(caller: &Caller, path: &str, options: &[&str], command: &[&str]) -> (i32, String, String) {
+    let mut walled = caller.command(WALLED);
+    walled.arg("--agent").args(options).arg("--").args(command);
+    walled.env("PATH", format!("{path}:/usr/bin:/bin"));
+    run(walled)
+}
+
+#[test]
+fn a_native_installation_runs_and_cannot_be_changed() {
+    let caller = Caller::new();
+    let file = caller.home().join(".local/share/claude/versions/2.0.1");
+    let text = "#!/bin/sh\nreadlink ~/.local/bin/claude; ls ~/.local/share/claude/versions
+        echo evil >> $0; echo evil > ~/.local/share/claude/versions/2.0.1
+        rm -f ~/.local/share/claude/versions/2.0.1; true\n";
+    program(&caller, &file, text);
+    program(
+        &caller,
+        &caller.home().join(".local/share/claude/versions/1.0.0"),
+        "",
+    );
+    fs::create_dir_all(caller.home().join(".local/bin")).unwrap();
+    symlink(&file, caller.home().join(".local/bin/claude")).unwrap();
+    let bin = caller.home().join(".local/bin");
+    let (code, seen, messages) = agent(&caller, bin.to_str().unwrap(), &[], &["claude"]);
+    assert_eq!(code, 0, "{messages}");
+    assert_eq!(seen, format!("{}\n2.0.1\n", file.display()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn an_installation_by_npm_runs_with_the_node_that_it_was_installed_with() {
+    let caller = Caller::new();
+    let prefix = caller.home().join(".nvm/versions/node/v22");
+    program(
+        &caller,
+        &prefix.join("bin/node"),
+        "#!/bin/sh\necho own node runs $1\n",
+    );
+    let package = prefix.join("lib/node_modules/@openai/codex/bin/codex.js");
+    program(&caller, &package, "#!/usr/bin/env node\n");
+    symlink(
+        "../lib/node_modules/@openai/codex/bin/codex.js",
+        prefix.join("bin/codex"),
+    )
+    .unwrap();
+    caller.write(&caller.home().join(".nvm/secret"), "decoy");
+    let bin = prefix.join("bin");
+    let (code, seen, messages) = agent(&caller, bin.to_str().unwrap(), &[], &["codex"]);
+    assert_eq!(code, 0, "{messages}");
+    assert_eq!(
+        seen,
+        format!("own node runs {}\n", bin.join("codex").display())
+    );
+    let probe = format!("touch {}/x; cat ~/.nvm/secret", prefix.display());
+    program(
+        &caller,
+        &bin.join("probe"),
+        &format!("#!/bin/sh\n{probe}\n"),
+    );
+    let (_, seen, _) = agent(&caller, bin.to_str().unwrap(), &[], &["probe"]);
+    assert_eq!(seen, "");
+    assert!(!prefix.join("x").exists());
+}
+
+#[test]
+fn the_state_is_kept_and_nothing_beside_it() {
+    let caller = Caller::new();
+    let home = caller.home();
+    caller.write(&home.join(".claude/memory"), "old");
+    caller.write(&home.join(".claude.json"), "{}");
+    caller.write(&home.join(".claude.json.backup"), "decoy");
+    let (directory, file, missing) = (
+        home.join(".claude"),
+        home.join(".claude.json"),
+        home.join(".other"),
+    );
+    let options = [
+        "--state",
+        directory.to_str().unwrap(),
+        "--state",
+        file.to_str().unwrap(),
+        "--state",
+        missing.to_str().unwrap(),
+    ];
+    let script = "cat ~/.claude/memory; echo new > ~/.claude/memory; echo '{1}' > ~/.claude.json; \
+                  ls -A ~; echo '{}' > ~/.claude/settings.json";
+    let (_, seen, messages) = run(caller.with(&options, script));
+    assert_eq!(seen, "old.claude\n.claude.json\n");
+    assert_eq!(
+        fs::read_to_string(home.join(".claude/memory")).unwrap(),
+        "new\n"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{1}\n");
+    assert!(messages.contains(".other\" does not exist"), "{messages}");
+    assert!(
+        messages.contains("settings.json\" is new: Claude Code runs"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn an_agent_that_was_planted_in_the_workspace_is_not_run() {
+    let caller = Caller::new();
+    for place in ["bin", ".venv/bin", "node_modules/.bin"] {
+        program(
+            &caller,
+            &caller.project().join(place).join("claude"),
+            "#!/bin/sh\necho planted\n",
+        );
+    }
+    let path = ["bin", ".venv/bin", "node_modules/.bin"]
+        .map(|place| caller.project().join(place).display().to_string())
+        .join(":");
+    let (code, seen, messages) = agent(&caller, &path, &[], &["claude"]);
+    assert_eq!((code, seen.as_str()), (125, ""));
+    assert!(messages.contains("outside of the workspace"), "{messages}");
+
+    let real = caller.home().join("tools/claude");
+    program(&caller, &real, "#!/bin/sh\necho real\n");
+    let path = format!("{path}:{}", real.parent().unwrap().display());
+    assert_eq!(agent(&caller, &path, &[], &["claude"]).1, "real\n");
+    // Who names it by its path means it.
+    assert_eq!(agent(&caller, &path, &[], &["./bin/claude"]).1, "planted\n");
+}

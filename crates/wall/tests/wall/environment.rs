@@ -1,0 +1,76 @@
+//! Variables that configuration passes or sets.
+
+use std::{fs, process::Command};
+
+use crate::support::{Caller, output, run};
+
+#[test]
+fn variables_pass_by_name_and_are_set_by_value() {
+    let caller = Caller::new();
+    let options = [
+        "--pass",
+        "TOKEN",
+        "--set",
+        "MODE=a b\nc",
+        "--set",
+        "TERM=dumb",
+    ];
+    let mut command = caller.with(
+        &options,
+        "printf '%s|' \"$TOKEN\" \"$MODE\" \"$TERM\" \"$OTHER\"",
+    );
+    command
+        .env("TOKEN", "t")
+        .env("OTHER", "o")
+        .env("TERM", "xterm");
+    assert_eq!(output(command), "t|a b\nc|dumb||");
+}
+
+#[test]
+fn the_sandboxes_own_variables_cannot_be_set() {
+    let caller = Caller::new();
+    for variable in ["HOME=/", "STOCKADE=0", "=x"] {
+        let (code, stdout, messages) = run(caller.with(&["--set", variable], "echo ran"));
+        assert_eq!((code, stdout.as_str()), (125, ""), "{variable}");
+        assert!(messages.contains("cannot be set"), "{messages}");
+    }
+}
+
+/// A library that says which program loaded it.
+const HOOK: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void hook(void) {
+    char name[64] = "";
+    FILE *file = fopen("/proc/self/comm", "r");
+    if (file) { fgets(name, sizeof name, file); fclose(file); }
+    fprintf(stderr, "loaded by %s as %d\n", name, getpid());
+}
+"#;
+
+#[test]
+fn a_hook_of_the_loader_passes_on_request_and_to_the_command_alone() {
+    let caller = Caller::new();
+    let (source, library) = (caller.project().join("h.c"), caller.project().join("h.so"));
+    fs::write(&source, HOOK).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no C compiler here");
+        return;
+    }
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let mut without = caller.script("exec true");
+    without.env("LD_LIBRARY_PATH", caller.project());
+    assert_eq!(run(without).2, "");
+    let (code, _, messages) = run(caller.with(&["--set", &preload], "exec true"));
+    assert_eq!(code, 0);
+    assert!(messages.contains("loaded by bash"), "{messages}");
+    // Neither bubblewrap nor process 1.
+    assert!(
+        !messages.contains("bwrap") && !messages.contains("as 1\n"),
+        "{messages}"
+    );
+}

@@ -1,0 +1,195 @@
+//! What the kernel keeps inside, by default and with strict hardening (F8, F9).
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::support::{Caller, WALLED, is_root, output, run, wait_until};
+
+fn skip_as_root() -> bool {
+    if is_root() {
+        eprintln!("skipped: without CAP_SETFCAP, uid 0 can make no user namespace inside");
+    }
+    is_root()
+}
+
+/// A sandbox in the sandbox, as agents make them for their own commands.
+const NESTED: &str = "bwrap --unshare-all --ro-bind / / --tmpfs /tmp --proc /proc --dev /dev \
+    sh -c 'touch /tmp/x && echo nested'";
+
+#[test]
+fn nested_bubblewrap_works_by_default_and_not_under_strict() {
+    if skip_as_root() {
+        return;
+    }
+    let caller = Caller::new();
+    assert_eq!(output(caller.script(NESTED)), "nested\n");
+    assert_eq!(run(caller.with(&["--strict"], NESTED)).1, "");
+    for attempt in [
+        "unshare -U true && echo made",
+        "unshare -Ur true && echo made",
+        "perl -e 'print qq(made\\n) if syscall(56, 0x10000011, 0, 0, 0, 0) >= 0'",
+    ] {
+        assert_eq!(run(caller.with(&["--strict"], attempt)).1, "", "{attempt}");
+        assert!(run(caller.script(attempt)).1.contains("made"), "{attempt}");
+    }
+}
+
+#[test]
+fn strict_lets_programs_of_daily_use_work() {
+    let caller = Caller::new();
+    let work = "set -e; git init -q .; echo x > a; mkdir d; mv a d/b; ln d/b c; rm d/b
+        python3 -c 'import threading; t = threading.Thread(target=print, args=(1,)); t.start(); t.join()'
+        echo > /dev/null; cat /proc/self/status > /tmp/s; mktemp > /dev/null; cp /bin/true ~/t; ~/t
+        (sleep 0.01 & wait); perl -e 'fork && wait'; exec 3<>/tmp/f; ls -d d c";
+    assert_eq!(output(caller.with(&["--strict"], work)), "1\nc\nd\n");
+}
+
+#[test]
+fn strict_limits_files_by_a_second_layer() {
+    let caller = Caller::new();
+    let probe = "touch ok /tmp/ok ~/ok && echo ok; touch /usr/x /etc/x /x 2>/dev/null && echo wrote
+        echo 2>/dev/null x > /run/stockade/gitconfig && echo wrote; true";
+    assert_eq!(output(caller.with(&["--strict"], probe)), "ok\n");
+}
+
+#[test]
+fn abstract_sockets_and_signals_do_not_reach_out() {
+    let caller = Caller::new();
+    // The wall alone shares the caller's network, with the abstract names in it.
+    let name = format!("stockade-test-{}", std::process::id());
+    let listen = "use Socket; $| = 1; socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+        bind($s, pack('Sxa*', AF_UNIX, shift)) or die; listen($s, 5); print qq(up\\n); \
+        accept(my $c, $s) for 1..9";
+    let mut listener = caller.command("perl");
+    let mut listener = listener
+        .args(["-e", listen, &name])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(listener.stdout.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    let connect = "use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+        print connect($s, pack('Sxa*', AF_UNIX, shift)) ? 1 : 0";
+    let mut outside = caller.command("perl");
+    outside.args(["-e", connect, &name]);
+    assert_eq!(output(outside), "1");
+    let inside = output(caller.walled(&["perl", "-e", connect, &name]));
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    let mut command = caller.command(WALLED);
+    command.env("WALLED_LAYERS", "1").args(["--", "true"]);
+    let (_, _, layers) = run(command);
+    let scoped = layers.contains("(Landlock): active");
+    assert_eq!(inside, if scoped { "0" } else { "1" }, "{layers}");
+    // And within the sandbox they work.
+    let own = "use Socket; $| = 1; socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+        bind($s, pack(q(Sxa*), AF_UNIX, q(own))); listen($s, 1); my $child = fork; if (!$child) { \
+        socket(my $c, AF_UNIX, SOCK_STREAM, 0); connect($c, pack(q(Sxa*), AF_UNIX, q(own))) or die; \
+        syswrite $c, 1; sleep 100 } accept(my $c, $s); sysread $c, my $x, 1; print $x, kill(9, $child), wait() == $child";
+    assert_eq!(output(caller.walled(&["perl", "-e", own])), "111");
+    // Process 1 is outside of the scope.
+    let probe = "kill -0 1 2>/dev/null && echo reached; true";
+    let reached = output(caller.script(probe));
+    assert_eq!(reached, if scoped { "" } else { "reached\n" });
+}
+
+/// A control group that belongs to an ordinary user, as those of a login session do.
+struct Session(std::path::PathBuf);
+
+impl Session {
+    const USER: &str = "65534";
+
+    fn new(name: &str) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let line = mounts.lines().find(|line| line.contains(" cgroup2 rw"))?;
+        let root = Path::new(line.split(' ').nth(1)?);
+        let group = root.join(format!("test-{name}-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        let status = Command::new("chown")
+            .args(["-R", Self::USER])
+            .arg(&group)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        Some(Self(group))
+    }
+
+    /// A script of that user's, in the group.
+    fn script(&self, caller: &Caller, script: &str) -> Command {
+        let mut command = caller.command("bash");
+        let enter = format!(
+            "echo $$ > {}/cgroup.procs && exec setpriv --reuid {1} --regid {1} --clear-groups \"$@\"",
+            self.0.display(),
+            Self::USER
+        );
+        command.args(["-c", &enter, "enter", "bash", "-c", script, WALLED]);
+        command
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn the_callers_control_group_can_neither_be_killed_nor_frozen() {
+    if !is_root() {
+        eprintln!("skipped: only root can make a control group that belongs to a user");
+        return;
+    }
+    let caller = Caller::new();
+    let directory = caller.home().parent().unwrap().to_owned();
+    let status = Command::new("chown")
+        .args(["-R", Session::USER])
+        .arg(&directory)
+        .status();
+    assert!(status.unwrap().success());
+    let Some(session) = Session::new("kill") else {
+        eprintln!("skipped: there are no control groups of version 2 here");
+        return;
+    };
+    let attack = "unshare --user --map-root-user --mount --cgroup bash -c '
+        mount -t cgroup2 none /tmp && echo 1 > /tmp/cgroup.kill'";
+    // The shell that waits stands for the terminal. Positive control: without the wall it
+    // is killed with the rest.
+    let bare = session
+        .script(&caller, &format!("{attack}; echo alive"))
+        .output()
+        .unwrap();
+    assert_eq!(bare.stdout, b"");
+    let walled = "\"$0\" -- bash -c \"$ATTACK\"; echo alive $?";
+    let mut command = session.script(&caller, walled);
+    command.env("ATTACK", attack);
+    // Killed, it takes no more than the sandbox with it.
+    command.env("PATH", "/usr/bin:/bin");
+    let seen = output(command);
+    assert!(seen.starts_with("alive 1"), "{seen}");
+    // And the sandbox's group goes with it.
+    let left = fs::read_dir(&session.0).unwrap().flatten();
+    let left = left.filter(|entry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(b"stockade")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn setuid_programs_and_file_capabilities_give_nothing() {
+    let caller = Caller::new();
+    let probe = "for program in su mount passwd chsh newgrp; do
+            [ -u \"$(command -v $program)\" ] && echo found; done | sort -u
+        cp /bin/cat ./cat && chmod u+s ./cat; ./cat /proc/self/status | grep -E '^(CapEff|NoNewPrivs)'";
+    let seen = output(caller.script(probe));
+    assert!(seen.ends_with("NoNewPrivs:\t1\n"), "{seen}");
+    assert!(seen.contains("CapEff:\t0000000000000000\n"), "{seen}");
+}

@@ -1,0 +1,116 @@
+//! What is seen of the home directory, by class (F1, F3).
+
+use std::{
+    fs,
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        net::UnixListener,
+    },
+};
+
+use crate::support::{Caller, output, run};
+
+#[test]
+fn data_and_caches_are_there_and_configuration_is_not() {
+    let caller = Caller::new();
+    for path in [
+        ".config/gcloud/credentials.db",
+        ".config/gh/hosts.yml",
+        ".ssh/id_rsa",
+        ".netrc",
+        ".local/share/helm/plugins/diff",
+        ".local/share/applications/x.desktop",
+        ".local/share/claude/versions/1",
+        ".local/share/keyrings/login.keyring",
+        ".local/state/x/history",
+        ".local/bin/tool",
+        ".local/bin/uv",
+        ".cache/pip/wheel",
+        ".cache/huggingface/token",
+    ] {
+        caller.write(&caller.home().join(path), "contents");
+    }
+    let list = "cd; find . ! -type d | sort | while read -r file; do \
+                head -c 1 $file >/dev/null 2>&1 && echo $file; done; true";
+    let list = output(caller.script(list));
+    assert_eq!(
+        list,
+        "./.cache/pip/wheel\n./.local/bin/uv\n./.local/share/helm/plugins/diff\n"
+    );
+    // The directories that are emptied are there, and the secrets' places closed.
+    let probe = "ls -A ~/.local/share/applications ~/.local/share/claude; \
+                 ls ~/.local/share/keyrings 2>/dev/null || echo closed; \
+                 cat ~/.cache/huggingface/token 2>/dev/null || echo closed";
+    let (_, seen, _) = run(caller.script(probe));
+    assert!(seen.ends_with("closed\nclosed\n"), "{seen}");
+    assert!(
+        !seen.contains("desktop") && !seen.contains("versions"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn changes_to_data_and_caches_are_seen_inside_and_gone_at_the_end() {
+    let caller = Caller::new();
+    let cache = caller.home().join(".cache");
+    let share = caller.home().join(".local/share");
+    caller.write(&cache.join("old"), "old");
+    caller.write(&cache.join("directory/file"), "old");
+    caller.write(&share.join("tool/x"), "old");
+    let probe = "set -e; cd ~/.cache; echo new > old; rm -r directory; mkdir directory; \
+         mkdir -p go-build/00; touch go-build/00/x; mv old older; cat older; ls directory; \
+         mkdir ~/.local/share/systemd; echo evil > ~/.local/share/tool/x; \
+         cat ~/.local/share/tool/x";
+    assert_eq!(output(caller.script(probe)), "new\nevil\n");
+    assert_eq!(fs::read_to_string(cache.join("old")).unwrap(), "old");
+    assert!(cache.join("directory/file").exists());
+    assert!(!cache.join("go-build").exists());
+    assert!(!share.join("systemd").exists());
+    assert_eq!(fs::read_to_string(share.join("tool/x")).unwrap(), "old");
+}
+
+#[test]
+fn a_cache_that_is_a_link_is_shown_where_it_is_looked_for() {
+    let caller = Caller::new();
+    let elsewhere = caller.home().join("elsewhere");
+    caller.write(&elsewhere.join("file"), "contents");
+    symlink(&elsewhere, caller.home().join(".cache")).unwrap();
+    assert_eq!(
+        output(caller.script("cat ~/.cache/file; ls -A ~")),
+        "contents.cache\n"
+    );
+    // One that leads to the home itself shows nothing.
+    fs::remove_file(caller.home().join(".cache")).unwrap();
+    symlink(caller.home(), caller.home().join(".cache")).unwrap();
+    assert_eq!(output(caller.script("ls -A ~")), "");
+}
+
+#[test]
+fn sockets_among_data_and_caches_cannot_be_connected_to() {
+    let caller = Caller::new();
+    fs::create_dir_all(caller.home().join(".cache")).unwrap();
+    let path = caller.home().join(".cache/socket");
+    let _listener = UnixListener::bind(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    let probe = "perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+        print connect($s, sockaddr_un(shift)) ? qq(connected\\n) : qq(refused\\n)' ~/.cache/socket";
+    assert_eq!(caller.outside(probe), "connected\n");
+    assert_eq!(output(caller.script(probe)), "refused\n");
+}
+
+#[test]
+fn the_programs_that_are_shown_cannot_be_changed() {
+    let caller = Caller::new();
+    let uv = caller.home().join(".local/bin/uv");
+    caller.write(&uv, "#!/bin/sh\necho real\n");
+    fs::set_permissions(&uv, fs::Permissions::from_mode(0o755)).unwrap();
+    let attack = "~/.local/bin/uv; cd ~/.local/bin; echo evil > uv; rm -f uv; mv uv x; \
+        cp /bin/true y && mv -f y uv; ln -sf /bin/true uv; chmod 777 uv; \
+        (while :; do echo evil > uv; done) & sleep 0.05; ls";
+    let (_, seen, _) = run(caller.script(attack));
+    assert!(
+        seen.starts_with("real\n") && seen.contains("uv\n"),
+        "{seen}"
+    );
+    assert_eq!(fs::read_to_string(&uv).unwrap(), "#!/bin/sh\necho real\n");
+}
