@@ -11,6 +11,8 @@ mod change;
 mod datagrams;
 mod death;
 mod dns;
+mod empty;
+mod fields;
 mod flood;
 mod hello;
 mod host;
