@@ -164,7 +164,10 @@ fn n11_a_later_request_for_another_name_ends_the_connection() {
             ["?", "!"].map(|host| written(&format!("GET / HTTP/1.1|Host: {host}||")));
         let posted = written("POST / HTTP/1.1|Host: ?|Content-Length: 3||abc");
         let saying = at_web(ours.clone()).then(posted).then(others).then(ours);
-        assert_eq!(statuses(CLOSED, world, &[saying.clone()]), ["200 200 403"]);
+        assert_eq!(
+            statuses(CLOSED, world, std::slice::from_ref(&saying)),
+            ["200 200 403"]
+        );
         let hosts = |request: &Request| request.header("host").unwrap_or_default().to_owned();
         let seen: Vec<_> = net.web.requests().all().iter().map(hosts).collect();
         assert_eq!(seen, [NAME, NAME]);

@@ -8,13 +8,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use stockade_config::{Choice, Effective, Loader, Place, Places, Source, SourceKind};
+use stockade_config::{BUILT_IN, Choice, Effective, Loader, Place, Places, Source, SourceKind};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     let places = Places::new(home, workspace, |name| env::var_os(name));
     let mut loader = Loader::new(places);
     loader.environment = env::vars_os().collect();
+    loader.built_in = BUILT_IN.to_vec();
     loader
 }
 
