@@ -1,8 +1,8 @@
 //! `stockade run`: one session, from the configuration to the exit code.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode, thread};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Gate, Local, Publish};
@@ -42,8 +42,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 
     let (outcome, denials) = match effective.network.mode.value {
         Mode::Jail => in_jail(launch, loader, &effective)?,
-        // Without a network, or with the host's: the wall sees to either.
-        Mode::None | Mode::Host => (launch.spawn()?.supervise()?, Denials::default()),
+        Mode::None | Mode::Host => (without_jail(launch)?, Denials::default()),
     };
     if let Some(complaint) = outcome.complaint() {
         eprintln!("stockade: {complaint}");
@@ -55,6 +54,16 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())
+}
+
+/// Without a network, or with the host's: the wall sees to either. To lay out what is shown
+/// it needs authority over mounts, and a thread whose mounts are nobody else's.
+fn without_jail(launch: Launch) -> Result<Outcome> {
+    let _owner = Owner::enter().map_err(|error| refused(&error))?;
+    let spawned = thread::spawn(move || launch.spawn()).join();
+    let running = spawned.map_err(|_| anyhow!("the thread that builds the sandbox died"))??;
+    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
+    Ok(running.supervise()?)
 }
 
 fn in_jail(launch: Launch, loader: Loader, effective: &Effective) -> Result<(Outcome, Denials)> {
