@@ -4,11 +4,15 @@
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod answers;
+mod ask;
 mod calls;
 mod change;
 mod datagrams;
 mod death;
 mod dns;
+mod empty;
+mod fields;
 mod flood;
 mod hello;
 mod host;
@@ -18,6 +22,7 @@ mod lateral;
 mod notation;
 mod pins;
 mod probe;
+mod questions;
 mod rebinding;
 mod resolver;
 mod say;

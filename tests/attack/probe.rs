@@ -204,6 +204,18 @@ impl Watch {
         }
     }
 
+    /// Nothing but DNS, of which there was some, on each host.
+    #[track_caller]
+    pub(crate) fn expect_questions_alone(&self) {
+        let is_dns =
+            |packet: &Packet| [packet.source_port, packet.destination_port].contains(&Some(53));
+        for (name, capture) in &self.0 {
+            let seen: Vec<_> = capture.packets().into_iter().filter(is_traffic).collect();
+            assert!(!seen.is_empty(), "nothing reached {name}");
+            assert!(seen.iter().all(is_dns), "{name} saw {seen:?}");
+        }
+    }
+
     /// On each host.
     #[track_caller]
     pub(crate) fn expect_something(&self) {

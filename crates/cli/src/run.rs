@@ -4,9 +4,10 @@ use std::{
     ffi::OsString,
     process::ExitCode,
     sync::{Arc, Mutex},
+    thread,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish};
@@ -91,10 +92,15 @@ fn journal(
         .ok()
 }
 
+/// Without a network, or with the host's: the wall sees to either. To lay out what is shown
+/// it needs authority over mounts, and a thread whose mounts are nobody else's.
 fn without_jail(launch: Launch, loader: &Loader, start: &Start<'_>) -> Result<(Outcome, Denials)> {
     let (_nothing, happenings) = Events::new();
     let in_force = Arc::new(Mutex::new(start.effective.clone()));
-    let running = launch.spawn()?;
+    let _owner = Owner::enter().map_err(|error| refused(&error))?;
+    let spawned = thread::spawn(move || launch.spawn()).join();
+    let running = spawned.map_err(|_| anyhow!("the thread that builds the sandbox died"))??;
+    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     let journal = journal(loader, start, happenings, None, in_force);
     let outcome = running.supervise()?;
     end_log(journal, &outcome);
