@@ -33,6 +33,14 @@ pub(crate) struct Process {
     parents: Vec<String>,
 }
 
+impl Process {
+    /// Its file's name, and its number inside.
+    pub(crate) fn brief(&self) -> String {
+        let name = self.exe.rsplit('/').next().unwrap_or_default();
+        format!("{} [{}]", name.escape_debug(), self.pid)
+    }
+}
+
 /// Looks for programs.
 #[derive(Debug)]
 pub(crate) struct Witness {
