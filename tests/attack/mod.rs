@@ -21,7 +21,7 @@ mod keeper;
 mod lateral;
 mod notation;
 mod pins;
-mod probe;
+pub(crate) mod probe;
 mod questions;
 mod rebinding;
 mod resolver;
