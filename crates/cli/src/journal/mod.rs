@@ -156,7 +156,10 @@ impl Writer {
             } => {
                 self.opened.insert(id, when);
                 let by = self.origin(&verdict);
-                let process = self.witness.as_mut().and_then(|who| who.of(&flow, client));
+                let process = self
+                    .witness
+                    .as_mut()
+                    .and_then(|who| who.of(&flow, client, false));
                 let process = process.as_ref();
                 let line = lines::opened(when, (id, &flow, &names), (&verdict, by), process);
                 self.log.write(&line);
@@ -208,7 +211,7 @@ impl Writer {
             return;
         }
         let process = match (&subject, client, &mut self.witness) {
-            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client),
+            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
             _ => None,
         };
         self.log
