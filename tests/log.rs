@@ -48,7 +48,11 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         let lines = lines(world.laptop());
         for line in &lines {
             assert_eq!(line["v"], 1);
-            assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')));
+            assert!(
+                line["time"]
+                    .as_str()
+                    .is_some_and(|time| time.ends_with('Z'))
+            );
         }
         let [start] = of(&lines, "start")[..] else {
             panic!("{lines:?}");
