@@ -4,21 +4,31 @@
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod answers;
+mod ask;
 mod calls;
 mod change;
 mod datagrams;
 mod death;
 mod dns;
+mod empty;
 mod f_files;
 mod f_launch;
 mod f_process;
+mod fields;
 mod flood;
+mod hello;
 mod host;
+mod http;
 mod keeper;
 mod lateral;
 mod notation;
-mod probe;
+mod pins;
+pub(crate) mod probe;
+mod questions;
 mod rebinding;
 mod resolver;
+mod say;
 mod setup;
 mod shapes;
+mod tls;

@@ -24,22 +24,24 @@ pub(crate) enum Place<'a> {
     Outside,
     /// In the sandbox, with these rules.
     Inside(&'a [&'a str]),
+    /// In the sandbox, with these rules and without the internet.
+    Closed(&'a [&'a str]),
 }
 
 pub(crate) const INSIDE: Place<'static> = Place::Inside(&[]);
 
 impl Place<'_> {
     pub(crate) fn command(self, laptop: &Laptop, program: &str) -> Command {
-        match self {
-            Self::Outside => laptop.command(program),
-            Self::Inside(rules) => {
-                let rules = rules.iter().flat_map(|rule| ["--allow", rule]);
-                laptop
-                    .stockade(["run"])
-                    .args(rules)
-                    .args(["--quiet", "--", program])
-            }
-        }
+        let (internet, rules) = match self {
+            Self::Outside => return laptop.command(program),
+            Self::Inside(rules) => ("--internet=true", rules),
+            Self::Closed(rules) => ("--internet=false", rules),
+        };
+        let rules = rules.iter().flat_map(|rule| ["--allow", rule]);
+        laptop
+            .stockade(["run", internet])
+            .args(rules)
+            .args(["--", program])
     }
 
     /// Isolated and without site packages: nothing but the script and the language.
@@ -107,6 +109,13 @@ impl Prober {
 pub(crate) struct Answers(BTreeMap<String, String>);
 
 impl Answers {
+    /// Each target and its outcome.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(target, outcome)| (&**target, &**outcome))
+    }
+
     #[track_caller]
     pub(crate) fn expect_answers(&self) {
         self.expect("an answer", |outcome| outcome == "answer");
@@ -199,6 +208,18 @@ impl Watch {
         for (name, capture) in &self.0 {
             let seen: Vec<_> = capture.packets().into_iter().filter(is_traffic).collect();
             assert!(seen.is_empty(), "{name} saw {seen:?}");
+        }
+    }
+
+    /// Nothing but DNS, of which there was some, on each host.
+    #[track_caller]
+    pub(crate) fn expect_questions_alone(&self) {
+        let is_dns =
+            |packet: &Packet| [packet.source_port, packet.destination_port].contains(&Some(53));
+        for (name, capture) in &self.0 {
+            let seen: Vec<_> = capture.packets().into_iter().filter(is_traffic).collect();
+            assert!(!seen.is_empty(), "nothing reached {name}");
+            assert!(seen.iter().all(is_dns), "{name} saw {seen:?}");
         }
     }
 

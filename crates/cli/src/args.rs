@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use stockade_config::BUILT_IN;
 
 use crate::settings::Settings;
 
@@ -26,8 +27,62 @@ pub(crate) enum Command {
     Config(Config),
     Explain(Box<Explain>),
     Init(Init),
+    Log(Log),
+    Plan(Box<Plan>),
+    Ps(Ps),
     Reload(Reload),
     Trust(Trust),
+    /// An agent by its profile's name: `stockade claude …` is
+    /// `stockade run --profile claude -- claude …`
+    #[command(external_subcommand)]
+    Agent(Vec<OsString>),
+}
+
+/// Show what happened in a session: connections, names, denials, with their programs.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The session; without it, the latest
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+
+    /// Only what was denied
+    #[arg(long)]
+    pub(crate) denied: bool,
+
+    /// Go on until the session ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// The lines as they are, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List your sessions that run.
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show everything that a session would be given, with the reasons, and run nothing.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Apply this profile of the configuration, not the one of the command's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
+    /// The command of the session
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", default_value = "sh")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Say whether the command could reach something, by which rule, and what would change it.
@@ -159,3 +214,35 @@ Examples:
 Exit code: the command's own; 125 if Stockade failed (then the command was not run, or was
 ended), 126 if the command cannot be executed, 127 if it was not found, 128+n if signal n
 ended it.";
+
+/// The line `run` for an agent that was named in place of a command of ours.
+///
+/// # Errors
+/// If no profile has that name.
+pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
+    let name = words.first().and_then(|name| name.to_str());
+    let known = |name: &&str| {
+        let mut built_in = BUILT_IN.iter();
+        built_in.any(|(file, _)| file.strip_suffix(".toml") == Some(*name))
+    };
+    match name.filter(known) {
+        Some(name) => Ok(Run {
+            profile: Some(name.to_owned()),
+            quiet: false,
+            settings: Settings::default(),
+            command: words.to_vec(),
+        }),
+        None => {
+            let name = words.first().map(|name| name.display().to_string());
+            let name = name.unwrap_or_default();
+            Err(Arguments::command().error(
+                ErrorKind::InvalidSubcommand,
+                format!(
+                    "there is no command `{0}`; to run a program of that name in the sandbox: \
+                     stockade run -- {0}",
+                    name.escape_debug()
+                ),
+            ))
+        }
+    }
+}

@@ -43,6 +43,9 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
 /// trusted yet.
 fn check_all(loader: &Loader) -> Result<(), Diagnostics> {
     let loaded = loader.load()?;
+    for idle in here::idle_rules(&loaded.effective) {
+        eprintln!("stockade: {idle}");
+    }
     match loaded.workspace_file {
         WorkspaceFile::Untrusted | WorkspaceFile::Changed => {
             check_file(&loader.places.workspace_file(), &loader.places)

@@ -8,23 +8,25 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use stockade_config::{Choice, Loader, Place, Places, Source, SourceKind};
+use stockade_config::{BUILT_IN, Choice, Effective, Loader, Place, Places, Source, SourceKind};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     let places = Places::new(home, workspace, |name| env::var_os(name));
     let mut loader = Loader::new(places);
     loader.environment = env::vars_os().collect();
+    loader.built_in = BUILT_IN.to_vec();
     loader
 }
 
 /// The same for commands that run nothing.
 pub(crate) fn loader_here() -> Result<Loader> {
     let home = env::var_os("HOME")
+        .filter(|home| !home.is_empty())
         .map(PathBuf::from)
-        .context("HOME is not set")?;
+        .context("HOME is not set: set it to your home directory")?;
     if !home.is_absolute() {
-        bail!("HOME is not an absolute path");
+        bail!("HOME is {home:?}, which is not an absolute path: set it to your home directory");
     }
     let workspace = fs::canonicalize(".").context("the current directory is gone")?;
     Ok(loader(&home, &workspace))
@@ -39,4 +41,16 @@ pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
     let name = command.and_then(|command| Path::new(command).file_name());
     name.and_then(OsStr::to_str)
         .map_or(Choice::None, |name| Choice::Command(name.to_owned()))
+}
+
+/// Rules that change nothing as things stand, each with the reason: their author believes
+/// otherwise.
+pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
+    let policy = effective.policy();
+    let said = |(index, rule, why)| {
+        let origin = effective.origin_of_rule(index).map(ToString::to_string);
+        let origin = origin.unwrap_or_default();
+        format!("rule `{rule}` ({origin}) changes nothing: {why}")
+    };
+    policy.idle_rules().map(said).collect()
 }

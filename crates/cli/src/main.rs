@@ -7,6 +7,9 @@ mod exit;
 mod explain;
 mod here;
 mod init;
+mod journal;
+mod log;
+mod plan;
 mod receipt;
 mod reload;
 mod run;
@@ -36,8 +39,15 @@ fn main() -> ExitCode {
         Command::Config(command) => config::config(&command),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Log(arguments) => log::log(&arguments),
+        Command::Ps(arguments) => log::ps(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
+        Command::Agent(words) => match args::agent(&words) {
+            Ok(arguments) => run::run(&arguments),
+            Err(message) => return exit::usage(&message),
+        },
     };
     result.unwrap_or_else(|error| exit::failed(&error))
 }

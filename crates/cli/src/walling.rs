@@ -1,6 +1,6 @@
 //! The configuration as the wall takes it.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use stockade_config::{self as config, Effective, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
@@ -17,9 +17,14 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         limits,
         profile,
     } = effective;
-    let requests = |paths: &[Sourced<std::path::PathBuf>]| {
-        let request = |path: &Sourced<std::path::PathBuf>| PathRequest::by_user(&path.value);
-        paths.iter().map(request).collect()
+    // What the user names has to be there; what a profile of ours names may be.
+    let requests = |paths: &[Sourced<PathBuf>], ours: bool| {
+        let of = paths.iter().filter(|path| is_built_in(path) == ours);
+        let request = |path: &Sourced<PathBuf>| PathRequest {
+            path: path.value.clone(),
+            required: !ours,
+        };
+        of.map(request).collect::<Vec<_>>()
     };
     Config {
         network: match network.mode.value {
@@ -34,9 +39,9 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             config::Root::System => Root::System,
             config::Root::All => Root::All,
         },
-        read: requests(&files.read),
-        write: requests(&files.write),
-        hide: requests(&files.hide),
+        read: [requests(&files.read, false), requests(&files.read, true)].concat(),
+        write: requests(&files.write, false),
+        hide: [requests(&files.hide, false), requests(&files.hide, true)].concat(),
         pass: env
             .pass
             .iter()
@@ -54,8 +59,10 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         },
         agent: Agent {
             program: Some(program.clone()),
-            is_known: profile.is_some(),
-            ..Agent::default()
+            is_known: profile.as_deref().is_some_and(|name| name != GENERIC),
+            // What an agent's profile lets it write is what it keeps.
+            state: requests(&files.write, true),
+            binaries: Vec::new(),
         },
         hardening: match agent.hardening.value {
             config::Hardening::Default => Hardening::Default,
@@ -70,4 +77,13 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         },
         own: vec![places.user.clone(), places.trust.clone()],
     }
+}
+
+/// The profile that is no agent's.
+const GENERIC: &str = "generic";
+
+/// Whether a profile that comes with the program says so.
+fn is_built_in<T>(value: &Sourced<T>) -> bool {
+    let file = value.origin.file_line();
+    file.is_some_and(|(path, _)| path.starts_with("<built in>"))
 }

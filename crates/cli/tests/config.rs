@@ -361,7 +361,7 @@ fn at_a_terminal_only_a_yes_is_a_yes() {
 }
 
 #[test]
-fn a_launch_is_refused_for_a_bad_configuration_and_for_what_is_not_enforced() {
+fn a_launch_is_refused_for_a_bad_configuration_and_loud_without_a_jail() {
     let user = User::new();
     let run = ["run", "--", "touch", "ran"];
     let refused = |user: &User, part: &str| {
@@ -371,22 +371,21 @@ fn a_launch_is_refused_for_a_bad_configuration_and_for_what_is_not_enforced() {
     };
     user.write(CONFIG, "[network]\nalow = []\n");
     refused(&user, "did you mean `allow`?");
-    user.write(CONFIG, "[network]\nmode = \"host\"\n");
-    refused(
-        &user,
-        "WARNING: NO JAIL: by /D/home/.config/stockade/config.toml:2",
-    );
     user.write(CONFIG, "[network]\n");
     fs::set_permissions(user.path(CONFIG), fs::Permissions::from_mode(0o666)).expect("permissions");
     refused(&user, "chmod go-w /D/home/.config/stockade/config.toml");
     user.write(CONFIG, "");
-    let ended = user
-        .ended(user.command(&run).env("CLAUDE_SANDBOX_EGRESS_JAIL", "0"))
-        .with(125);
-    assert!(
-        ended
-            .stderr
-            .contains("NO JAIL: by CLAUDE_SANDBOX_EGRESS_JAIL"),
-        "{ended:?}"
-    );
+    let without = |user: &User, by: &str, command: &mut Command| {
+        let ended = user.ended(command).with(0);
+        assert!(ended.stderr.contains(by), "`{by}` is not in {ended:?}");
+        fs::remove_file(user.path("home/project/ran")).expect("it ran");
+    };
+    let by_variable = &mut user.command(&run);
+    let by_variable = by_variable.env("CLAUDE_SANDBOX_EGRESS_JAIL", "0");
+    without(&user, "NO JAIL: by CLAUDE_SANDBOX_EGRESS_JAIL", by_variable);
+    user.write(CONFIG, "[network]\nmode = \"host\"\n");
+    let by_file = "WARNING: NO JAIL: by /D/home/.config/stockade/config.toml:2";
+    without(&user, by_file, &mut user.command(&run));
+    user.write(CONFIG, "[network]\nmode = \"none\"\n");
+    without(&user, "", &mut user.command(&run));
 }

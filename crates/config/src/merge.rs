@@ -26,12 +26,15 @@ use crate::{
     value::Published,
 };
 
+/// The profile of commands that have none of their own.
+const GENERIC: &str = "generic";
+
 /// Which profile is wanted.
 #[derive(Debug, Clone, Default)]
 pub enum Choice {
     #[default]
     None,
-    /// The one of this command's name, if there is one.
+    /// The one of this command's name, or else `generic`, if there is one.
     Command(String),
     /// This one. The place is the flag's.
     Named(String, Place),
@@ -81,7 +84,8 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
     let names: BTreeSet<&str> = layers.iter().flat_map(|layer| layer.profiles()).collect();
     match choice {
         Choice::None => Ok(None),
-        Choice::Command(name) => Ok(names.contains(name.as_str()).then_some(name)),
+        Choice::Command(name) if names.contains(name.as_str()) => Ok(Some(name)),
+        Choice::Command(_) => Ok(names.contains(GENERIC).then_some(GENERIC)),
         Choice::Named(name, _) if names.contains(name.as_str()) => Ok(Some(name)),
         Choice::Named(name, place) => {
             let title = format!("there is no profile `{}`", shown(name));

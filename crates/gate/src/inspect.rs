@@ -106,7 +106,13 @@ impl Inspector {
     }
 
     /// Passes on what the client sends, as long as it has to be looked at.
-    pub(crate) async fn vet(&self, near: &TcpStream, far: &TcpStream) -> Result<Vetted, Refused> {
+    /// Tells how much that was.
+    pub(crate) async fn vet(
+        &self,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, Refused> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
         loop {
@@ -114,9 +120,11 @@ impl Inspector {
                 Todo::Send(count) => {
                     held.send(far, count).await?;
                     held.drop_front(count);
+                    passed(count);
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;
+                    passed(held.bytes.len());
                     return Ok(Vetted::Opaque);
                 }
                 Todo::Read => {
@@ -127,11 +135,10 @@ impl Inspector {
                             held.read(near).await?
                         }
                     };
-                    // What is left is not a whole of anything: nobody may act on it.
-                    match (read, held.bytes.is_empty()) {
-                        (0, true) => return Ok(Vetted::Ended),
-                        (0, false) => return Err(Refused::Failed),
-                        _ => {}
+                    if read == 0 {
+                        self.may_end(&protocol, &held.bytes)?;
+                        held.send(far, held.bytes.len()).await?;
+                        return Ok(Vetted::Ended);
                     }
                 }
             }
@@ -161,6 +168,16 @@ impl Inspector {
             },
             Protocol::Http => self.http(held),
         }
+    }
+
+    /// Whether what is left at the end may go: not a part of a hello or of a request, on which
+    /// some server might act.
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), Refused> {
+        let may = match protocol {
+            Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
+            Protocol::Http => self.requests.borrow().may_end(held),
+        };
+        if may { Ok(()) } else { Err(Refused::Failed) }
     }
 
     fn http(&self, held: &[u8]) -> Result<Todo, Refused> {
@@ -233,7 +250,8 @@ impl Inspector {
 
     fn record(&self, what: &str, why: &str) {
         let subject = Subject::Claim(self.standing.flow, what.to_owned());
-        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+        self.judge
+            .denied(subject, Ruling::Odd(why.to_owned()), None);
     }
 
     /// To be called before what the server sent is passed on: an agreement to a WebSocket

@@ -23,7 +23,7 @@ use stockade_policy::{Evidence, Flow, Hostname, Policy, Route, Rule, RuleSet, de
 
 const RULES: u32 = 100_000;
 /// Decisions per round: half of them covered by a rule, or nearly.
-const FLOWS: u32 = 1024;
+const FLOWS: u32 = 1000;
 
 /// A policy, and what is asked of it.
 struct Shape {

@@ -6,7 +6,7 @@
 //! gathered. So an explanation is nothing but decisions, and cannot disagree with
 //! them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
@@ -63,6 +63,7 @@ pub struct Answer {
 /// Explains what [`decide`] says of the target. `hosts` are the addresses that it
 /// has, each with the host's evidence: for an address just that one, for a name
 /// those to which it resolves. A name counts as if the program had asked for it.
+/// Of loopback the ports that are given from the host are not known here.
 pub fn explain<'a>(
     policy: &Policy,
     target: &Target,
@@ -75,6 +76,11 @@ pub fn explain<'a>(
         hosts: Vec::new(),
         fixes: Vec::new(),
     };
+    if target.is_loopback() {
+        explanation.hosts.push(loopback(policy, target));
+        explanation.outcome = outcome(&explanation.hosts);
+        return explanation;
+    }
     if let Host::Name(name) = target.host() {
         let verdict = decide_name(policy, name);
         if !verdict.is_allowed() {
@@ -106,6 +112,20 @@ pub fn explain<'a>(
         explanation.fixes.clear();
     }
     explanation
+}
+
+/// `localhost` is no name to be asked for, and what routes say of loopback is known.
+fn loopback(policy: &Policy, target: &Target) -> HostAnswers {
+    let address = match target.host() {
+        Host::Address(address) => *address,
+        Host::Name(_) => Ipv4Addr::LOCALHOST.into(),
+    };
+    let evidence = Evidence {
+        route: Route::Local,
+        own: true,
+        names: &[],
+    };
+    ask(policy, target, address, &evidence)
 }
 
 fn ask(policy: &Policy, target: &Target, address: IpAddr, evidence: &Evidence<'_>) -> HostAnswers {

@@ -20,6 +20,20 @@ pub struct Variable {
     pub name: OsString,
     pub value: OsString,
     pub reason: &'static str,
+    /// The value may hold a login, and is not to be printed.
+    pub is_private: bool,
+}
+
+impl Variable {
+    /// The value for people, unless it is private.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        if self.is_private {
+            format!("({} bytes, not shown)", self.value.len())
+        } else {
+            format!("{:?}", self.value)
+        }
+    }
 }
 
 /// Variables that name files with certificates. The files are shown, too.
@@ -63,11 +77,16 @@ const PASSED: &[(&[&str], &str)] = &[
             "ALL_PROXY",
             "NO_PROXY",
         ],
-        "how this network reaches the internet",
+        PROXIES,
     ),
     (CERTIFICATES, "which certificates this network trusts"),
     (&["SSL_CERT_DIR"], "which certificates this network trusts"),
 ];
+
+/// Reasons of what may hold a login: a proxy's address can have a password in it.
+const PROXIES: &str = "how this network reaches the internet";
+const PASSED_ON: &str = "passed on, by configuration";
+const SET: &str = "set, by configuration";
 
 /// Locale categories (`LC_ALL`, `LC_CTYPE` …) pass by their prefix.
 const LOCALE_PREFIX: &[u8] = b"LC_";
@@ -108,12 +127,12 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
         check(name, OsStr::new(""))?;
         let value = facts.environment.iter().find(|(key, _)| key == name);
         if let Some((_, value)) = value {
-            environment.put(name, value, "passed on, by configuration");
+            environment.put(name, value, PASSED_ON);
         }
     }
     for (name, value) in &config.set {
         check(name, value)?;
-        environment.put(name, value, "set, by configuration");
+        environment.put(name, value, SET);
     }
     Ok(environment.0)
 }
@@ -129,6 +148,7 @@ impl Environment {
             name: name.to_owned(),
             value: value.as_ref().to_owned(),
             reason,
+            is_private: reason == PROXIES || reason == PASSED_ON || reason == SET,
         });
     }
 }

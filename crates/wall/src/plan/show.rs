@@ -14,7 +14,7 @@ impl fmt::Display for Plan {
         writeln!(f, "environment")?;
         for variable in &self.environment {
             let name = variable.name.display();
-            let assignment = format!("{name}={:?}", variable.value);
+            let assignment = format!("{name}={}", variable.shown());
             line(f, &assignment, variable.reason)?;
         }
         writeln!(f, "apart from the host")?;

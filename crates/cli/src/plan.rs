@@ -1,0 +1,87 @@
+//! `stockade plan`: everything that a session would be given, as text to audit.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use stockade_wall::{Facts, Plan};
+
+use crate::{args, here, walling};
+
+pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
+    let mut loader = here::loader_here()?;
+    loader.flags = arguments.settings.flags();
+    let program = arguments.command.first().cloned().unwrap_or_default();
+    loader.choice = here::choice(arguments.profile.as_deref(), Some(&program));
+    let loaded = loader.load()?;
+    if let Some(notice) = loaded.workspace_file.notice() {
+        eprintln!("stockade: {notice}");
+    }
+    let config = walling::config(&loaded.effective, &loader.places, &program);
+    let facts = Facts::gather(&config, None)?;
+    let plan = Plan::build(&config, &facts)?;
+    if arguments.json {
+        println!("{:#}", as_json(&plan));
+    } else {
+        print!("{plan}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(plan: &Plan) -> Value {
+    let files: Vec<_> = plan
+        .files
+        .iter()
+        .map(|step| {
+            json!({
+                "operation": step.operation.to_string(),
+                "at": step.operation.at().to_string_lossy(),
+                "source": step.operation.source().map(|path| path.to_string_lossy()),
+                "reason": step.reason,
+            })
+        })
+        .collect();
+    let environment: Vec<_> = plan
+        .environment
+        .iter()
+        .map(|variable| {
+            json!({
+                "name": variable.name.to_string_lossy(),
+                "value": (!variable.is_private).then(|| variable.value.to_string_lossy()),
+                "reason": variable.reason,
+            })
+        })
+        .collect();
+    let limits: Vec<_> = plan
+        .limits
+        .iter()
+        .map(|(limit, reason)| {
+            json!({
+                "resource": format!("{:?}", limit.resource),
+                "soft": limit.soft,
+                "hard": limit.hard,
+                "reason": reason,
+            })
+        })
+        .collect();
+    let isolation: Vec<_> = plan
+        .isolation
+        .iter()
+        .map(|(isolation, reason)| json!({ "apart": format!("{isolation:?}"), "reason": reason }))
+        .collect();
+    let layers: Vec<_> = plan
+        .layers
+        .iter()
+        .map(|layer| json!({ "layer": layer.name, "state": layer.state.to_string() }))
+        .collect();
+    json!({
+        "files": files,
+        "environment": environment,
+        "isolation": isolation,
+        "limits": limits,
+        "layers": layers,
+        "working_directory": plan.working_directory.to_string_lossy(),
+        "program": plan.program.as_ref().map(|path| path.to_string_lossy()),
+        "notes": plan.notes,
+    })
+}
