@@ -74,10 +74,26 @@ fn the_limit_of_a_client_is_never_below_512() {
 }
 
 #[test]
-fn only_the_identifier_changes_on_the_way_up() {
-    let sent = query(DIG).to_upstream(0x1234);
-    assert_eq!(sent[..2], [0x12, 0x34]);
-    assert_eq!(sent[2..], DIG[2..]);
+fn only_the_question_and_its_flags_go_up() {
+    let plain = query(PLAIN).to_upstream(0x1234);
+    assert_eq!(plain[..2], [0x12, 0x34]);
+    assert_eq!(plain[2..], PLAIN[2..]);
+    // Of EDNS that it is spoken, and whether signatures are wanted: not the options, in
+    // which anything could be written.
+    let dig = query(DIG).to_upstream(0x1234);
+    let again = query(&dig);
+    assert_eq!(again.name(), query(DIG).name());
+    assert_eq!(
+        again.edns.map(|edns| edns.dnssec_ok),
+        query(DIG).edns.map(|edns| edns.dnssec_ok)
+    );
+    assert_eq!(dig.len(), 12 + again.question_wire.len() + 11);
+    // Further records neither.
+    let mut stuffed = PLAIN.to_vec();
+    stuffed[11] = 1;
+    stuffed.extend([0, 0, 16, 0, 1, 0, 0, 0, 0, 0, 5, 4, b'l', b'e', b'a', b'k']);
+    assert_eq!(query(&stuffed).to_upstream(0x1234), plain);
+    assert_eq!(query(&stuffed).key(), query(PLAIN).key());
 }
 
 #[test]
