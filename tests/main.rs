@@ -9,5 +9,6 @@ mod attack;
 mod ending;
 mod feature;
 mod local;
+mod log;
 mod support;
 mod warden;

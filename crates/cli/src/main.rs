@@ -7,6 +7,8 @@ mod exit;
 mod explain;
 mod here;
 mod init;
+mod journal;
+mod log;
 mod plan;
 mod receipt;
 mod reload;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Command::Config(command) => config::config(&command),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Log(arguments) => log::log(&arguments),
+        Command::Ps(arguments) => log::ps(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),

@@ -1,6 +1,6 @@
 //! `stockade reload`: running sessions take up the configuration as it is now.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::PoisonError};
 
 use anyhow::{Result, bail};
 
@@ -10,6 +10,7 @@ use stockade_gate::Policies;
 use crate::{
     args,
     control::{Reply, Request, ask},
+    journal::InForce,
     session,
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Reload {
     pub(crate) loader: Loader,
     /// What the session was started with.
     pub(crate) launched: Effective,
+    pub(crate) in_force: InForce,
     pub(crate) policies: Policies,
 }
 
@@ -68,6 +70,7 @@ impl Reload {
         let new = loaded.effective;
         let policy = new.policy();
         let (rules, internet) = (policy.rules.len(), policy.internet);
+        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = new.clone();
         self.policies
             .change(policy)
             .map_err(|error| error.to_string())?;

@@ -39,7 +39,7 @@ use crate::{
     ends::Ends,
     flows::Flows,
     inspect::Inspector,
-    judge::{Admission, Judge},
+    judge::{Admission, Judge, Refusal},
     relay::{Papers, relay, reset},
     turns::Turns,
 };
@@ -75,7 +75,7 @@ enum Attempt {
 }
 
 /// What is on the other side of an attempt that may pass.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Far {
     Host(Flow, Admission),
     /// The gate itself answers DNS, whatever server it was meant for.
@@ -129,23 +129,36 @@ impl Hold {
                 }
             }
             Entry::Vacant(_) if !room => {}
-            Entry::Vacant(vacant) => match self.judge(ends.destination) {
+            Entry::Vacant(vacant) => match self.judge(ends) {
                 Ok(far) => {
                     vacant.insert(Attempt::Dialling);
                     spawn_local(carry(Rc::clone(self), ends, far, packet.to_vec()));
                 }
-                Err(why) => self.refuse(&syn, why),
+                Err(Refusal { why, noted: None }) => self.refuse(&syn, why),
+                // Held until somebody has looked at whose it is.
+                Err(Refusal {
+                    why,
+                    noted: Some(noted),
+                }) => {
+                    vacant.insert(Attempt::Dialling);
+                    let (hold, packet) = (Rc::clone(self), packet.to_vec());
+                    spawn_local(async move {
+                        noted.wait().await;
+                        hold.attempts.borrow_mut().remove(&ends);
+                        hold.fail(&packet, Failure::Unreachable(why));
+                    });
+                }
             },
         }
     }
 
     /// Whether the attempt may pass, and else how it is refused.
-    fn judge(&self, destination: SocketAddr) -> Result<Far, Unreachable> {
-        if destination.port() == dns::PORT {
+    fn judge(&self, ends: Ends) -> Result<Far, Refusal> {
+        if ends.destination.port() == dns::PORT {
             return Ok(Far::Dns);
         }
-        let flow = Flow::tcp(destination).ok_or(Unreachable::AdminProhibited)?;
-        let admission = self.judge.judge(flow)?;
+        let flow = Flow::tcp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
+        let admission = self.judge.judge(ends.client, flow)?;
         Ok(Far::Host(flow, admission))
     }
 
@@ -295,7 +308,9 @@ async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission,
     let papers = Papers {
         _pins: hold.judge.pins.hold(flow.destination()),
         standing: Some(Arc::clone(&standing)),
+        entry: admission.entry,
     };
+    let by_name = admission.by_name;
     let outward = match dial(ends.destination).await {
         Ok(stream) => stream,
         Err(failure) => {
@@ -308,7 +323,6 @@ async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission,
         return;
     };
     drop(packet);
-    let inspector =
-        (admission == Admission::Named).then(|| Inspector::new(Rc::clone(&hold.judge), standing));
+    let inspector = by_name.then(|| Inspector::new(Rc::clone(&hold.judge), standing));
     relay(near, outward, &hold.carriers, papers, inspector.as_ref()).await;
 }

@@ -106,7 +106,13 @@ impl Inspector {
     }
 
     /// Passes on what the client sends, as long as it has to be looked at.
-    pub(crate) async fn vet(&self, near: &TcpStream, far: &TcpStream) -> Result<Vetted, Refused> {
+    /// Tells how much that was.
+    pub(crate) async fn vet(
+        &self,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, Refused> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
         loop {
@@ -114,9 +120,11 @@ impl Inspector {
                 Todo::Send(count) => {
                     held.send(far, count).await?;
                     held.drop_front(count);
+                    passed(count);
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;
+                    passed(held.bytes.len());
                     return Ok(Vetted::Opaque);
                 }
                 Todo::Read => {
@@ -242,7 +250,8 @@ impl Inspector {
 
     fn record(&self, what: &str, why: &str) {
         let subject = Subject::Claim(self.standing.flow, what.to_owned());
-        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+        self.judge
+            .denied(subject, Ruling::Odd(why.to_owned()), None);
     }
 
     /// To be called before what the server sent is passed on: an agreement to a WebSocket

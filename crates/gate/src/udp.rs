@@ -39,6 +39,7 @@ use tokio::{
 use crate::{
     awake,
     ends::Ends,
+    events::Entry,
     judge::Judge,
     pins::Use,
     ports::{Claim, Ports},
@@ -84,6 +85,7 @@ struct Pair {
     _port: Option<Rc<Claim>>,
     /// Keeps the names that the flow was admitted for.
     _pins: Option<Use>,
+    entry: Option<Entry>,
     used: Cell<Instant>,
     answered: Cell<bool>,
     evicted: Notify,
@@ -134,6 +136,7 @@ impl Datagrams {
                 Err(why) => return self.refuse(ends, datagram.len(), why),
             },
         };
+        pair.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
         let _ = self.send_outward(ends, &pair.far, datagram);
     }
@@ -169,11 +172,13 @@ impl Datagrams {
 
     fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
         let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(flow)?;
+        let admission = self.judge.judge(ends.client, flow);
+        let admission = admission.map_err(|refusal| refusal.why)?;
         self.make_room();
         let family = Family::of(ends.destination.ip());
         let since = self.queue(family).times_empty.get();
-        let pair = Rc::new(self.pair(ends).map_err(|error| unreachable(&error))?);
+        let pair = self.pair(ends, admission.entry);
+        let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair), since));
         for (client, datagram) in strangers(&pair.near, ends.client) {
@@ -182,7 +187,7 @@ impl Datagrams {
         Ok(pair)
     }
 
-    fn pair(&self, ends: Ends) -> io::Result<Pair> {
+    fn pair(&self, ends: Ends, entry: Option<Entry>) -> io::Result<Pair> {
         let (far, claim) = self.ports.connect(ends)?;
         let speaker = self
             .speakers
@@ -194,6 +199,7 @@ impl Datagrams {
             far: UdpSocket::from_std(far.into())?,
             _port: claim,
             _pins: self.judge.pins.hold(ends.destination.ip()),
+            entry,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
@@ -349,6 +355,12 @@ async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, since: u64)
 }
 
 impl Pair {
+    fn sent(&self, bytes: usize) {
+        if let Some(entry) = &self.entry {
+            entry.sent(bytes);
+        }
+    }
+
     /// Moves a batch out, and tells whether there may be more.
     async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<bool> {
         self.used.set(Instant::now());
@@ -371,6 +383,7 @@ impl Pair {
             if (1..FEW).contains(&count) {
                 awake::stir();
             }
+            self.sent(batch.bytes());
             let mut left = Vec::new();
             for run in batch.runs() {
                 let room = left.is_empty();
@@ -402,6 +415,9 @@ impl Pair {
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(ends.destination);
+            if let Some(entry) = &self.entry {
+                entry.received(batch.bytes());
+            }
             for run in batch.runs() {
                 self.used.set(Instant::now());
                 self.answered.set(true);

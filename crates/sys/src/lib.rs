@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod confine;
+pub mod diag;
 pub mod mount;
 pub mod namespace;
 mod netlink;

@@ -78,7 +78,7 @@ impl Names {
             // Programs look up names of addresses for their logs; nobody misses those.
             if query.name().reversed_address().is_none() {
                 self.judge
-                    .denied(name.into(), Ruling::Name(Box::new(verdict)));
+                    .denied(name.into(), Ruling::Name(Box::new(verdict)), None);
             }
             return Err(refusal(query, note));
         }
@@ -87,7 +87,8 @@ impl Names {
         }
         let why = "too much is said in long names below a wildcard rule";
         let subject = Subject::Name(shown(name.as_str()));
-        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+        self.judge
+            .denied(subject, Ruling::Odd(why.to_owned()), None);
         Err(refusal(query, format!("Stockade: {why}")))
     }
 
@@ -108,7 +109,7 @@ impl Names {
         let text = shown(&query.name().to_string());
         let why = "no rule can allow what is not a host name";
         self.judge
-            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()));
+            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()), None);
         refusal(query, format!("Stockade: {why}"))
     }
 
@@ -117,9 +118,13 @@ impl Names {
         let now = Instant::now();
         let opened = Answer::open(query, &answer);
         if let Ok(opened) = &opened {
+            let mut addresses = Vec::new();
             for (address, ttl) in opened.addresses() {
                 self.judge.pins.pin(address, name, ttl, now);
+                addresses.push(address);
             }
+            let kind = query.qtype().to_string();
+            self.judge.answered(name, kind, addresses);
         }
         if open {
             return answer;
