@@ -50,8 +50,8 @@ impl Query {
         })
     }
 
-    /// The same for all queries that have the same answer: the message but for its
-    /// identifier and its letter case.
+    /// The same for all queries that have the same answer: what is sent upstream but for
+    /// its identifier and its letter case.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
         let mut key = self.to_upstream(0);
