@@ -11,5 +11,6 @@ mod doctor;
 mod ending;
 mod feature;
 mod local;
+mod log;
 mod support;
 mod warden;

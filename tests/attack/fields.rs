@@ -33,6 +33,8 @@ const fn field(key: Key, file: &'static str, line: &'static str, says: [&'static
     }
 }
 
+/// Between what one command says and what the next does.
+const NEXT: &str = "--next--";
 const WEB: &str = "curl -s --max-time 5 http://www.example.com/ || echo nothing";
 
 /// All but those that are seen from outside, which have tests of their own below.
@@ -166,19 +168,18 @@ fn n08_every_field_changes_what_is_inside() {
         let laptop = world.laptop();
         let own = Site::text("the host's\n");
         laptop.http("127.0.0.1:5432", own).expect("listen");
+        // By default, all in one session.
+        let lines = FIELDS.map(|field| format!("({})", field.line));
+        let usual = run(laptop, "", &lines.join(&format!("; echo {NEXT}; "))).stdout();
+        let usual: Vec<&str> = usual.split(&format!("{NEXT}\n")).collect();
+        assert_eq!(usual.len(), FIELDS.len(), "{usual:?}");
         let mut wrong = Vec::new();
-        for Field {
-            key,
-            file,
-            line,
-            says: [usually, then],
-        } in FIELDS
-        {
-            let before = run(laptop, "", line).stdout();
-            let after = run(laptop, file, line);
+        for (field, before) in FIELDS.iter().zip(usual) {
+            let after = run(laptop, field.file, field.line);
             let turned = after.stdout();
+            let [usually, then] = field.says;
             if !before.contains(usually) || !turned.contains(then) || before == turned {
-                wrong.push(format!("{key}: {before:?}, then {after:?}"));
+                wrong.push(format!("{}: {before:?}, then {after:?}", field.key));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

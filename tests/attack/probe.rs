@@ -109,6 +109,13 @@ impl Prober {
 pub(crate) struct Answers(BTreeMap<String, String>);
 
 impl Answers {
+    /// Each target and its outcome.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(target, outcome)| (&**target, &**outcome))
+    }
+
     #[track_caller]
     pub(crate) fn expect_answers(&self) {
         self.expect("an answer", |outcome| outcome == "answer");

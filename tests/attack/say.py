@@ -5,7 +5,7 @@
 #   tcp|udp HOST PORT PIECE…
 #
 # Pieces are hexadecimal, and each is sent by a call of its own; "-" waits until something is
-# heard. After the last one a connection is closed in this direction. What comes back is told in the order of the
+# heard, "+" for a moment. After the last one a connection is closed in this direction. What comes back is told in the order of the
 # sayings, and then "done":
 #
 #   heard BYTES | no address | silence | the errno's name
@@ -14,8 +14,11 @@ import errno
 import socket
 import sys
 import threading
+import time
 
 PATIENCE = 4.0
+# Longer than the gate waits for the rest of something.
+MOMENT = 0.3
 
 
 def open_to(kind, host, port):
@@ -33,6 +36,8 @@ def converse(opened, pieces, heard):
         for piece in pieces:
             if piece == "-":
                 heard += opened.recv(65536)
+            elif piece == "+":
+                time.sleep(MOMENT)
             else:
                 opened.sendall(bytes.fromhex(piece))
         opened.shutdown(socket.SHUT_WR)

@@ -1,12 +1,16 @@
 //! What works inside as it does outside.
 
+mod agreement;
 mod bulk;
 mod daemon;
 mod dns;
 mod errno;
+mod examples;
 mod eyeballs;
 mod git;
 mod hidden;
+mod hosts_file;
+mod named;
 mod place;
 mod receipt;
 mod refusals;

@@ -30,8 +30,10 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Explain(Box<Explain>),
     Init(Init),
+    Log(Log),
     Man(Man),
     Plan(Box<Plan>),
+    Ps(Ps),
     Reload(Reload),
     Trust(Trust),
     /// An agent by its profile's name: `stockade claude …` is
@@ -88,6 +90,34 @@ pub(crate) struct Doctor {
     /// root.
     #[arg(long, conflicts_with = "json")]
     pub(crate) write_apparmor: bool,
+}
+
+/// Show what happened in a session: connections, names, denials, with their programs.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The session; without it, the latest
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+
+    /// Only what was denied
+    #[arg(long)]
+    pub(crate) denied: bool,
+
+    /// Go on until the session ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// The lines as they are, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List your sessions that run.
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Show everything that a session would be given, with the reasons, and run nothing.

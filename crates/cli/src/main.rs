@@ -10,6 +10,7 @@ mod explain;
 mod here;
 mod init;
 mod journal;
+mod log;
 mod plan;
 mod receipt;
 mod reload;
@@ -42,6 +43,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Log(arguments) => log::log(&arguments),
+        Command::Ps(arguments) => log::ps(&arguments),
         Command::Man(arguments) => completions::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),

@@ -1,6 +1,7 @@
 //! `stockade run`: one session, from the configuration to the exit code.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     process::ExitCode,
     sync::{Arc, Mutex},
@@ -10,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
-use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish};
+use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Signals, Watch};
@@ -20,11 +21,13 @@ use crate::{
     control::{self, Request},
     exit::Refused,
     here,
-    journal::{Directory, End, InForce, Journal, Start, Witness},
+    journal::{Directory, End, InForce, Journal, Process, Start, Witness},
     receipt,
     reload::Reload,
     session, walling,
 };
+
+type Programs = HashMap<Subject, Process>;
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
@@ -56,7 +59,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         effective: &effective,
         layers: &layers,
     };
-    let (outcome, denials) = match effective.network.mode.value {
+    let (outcome, denials, programs) = match effective.network.mode.value {
         Mode::Jail => in_jail(launch, loader, &start)?,
         // Without a network, or with the host's: the wall sees to either.
         Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
@@ -66,7 +69,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     }
     if !arguments.quiet {
         if effective.network.log_denials.value {
-            receipt::tell_denials(&denials);
+            receipt::tell_denials(&denials, &programs);
         }
         receipt::tell_findings(&watch.findings());
     }
@@ -94,7 +97,11 @@ fn journal(
 
 /// Without a network, or with the host's: the wall sees to either. To lay out what is shown
 /// it needs authority over mounts, and a thread whose mounts are nobody else's.
-fn without_jail(launch: Launch, loader: &Loader, start: &Start<'_>) -> Result<(Outcome, Denials)> {
+fn without_jail(
+    launch: Launch,
+    loader: &Loader,
+    start: &Start<'_>,
+) -> Result<(Outcome, Denials, Programs)> {
     let (_nothing, happenings) = Events::new();
     let in_force = Arc::new(Mutex::new(start.effective.clone()));
     let _owner = Owner::enter().map_err(|error| refused(&error))?;
@@ -103,18 +110,26 @@ fn without_jail(launch: Launch, loader: &Loader, start: &Start<'_>) -> Result<(O
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     let journal = journal(loader, start, happenings, None, in_force);
     let outcome = running.supervise()?;
-    end_log(journal, &outcome);
-    Ok((outcome, Denials::default()))
+    let programs = end_log(journal, &outcome);
+    Ok((outcome, Denials::default(), programs))
 }
 
-fn end_log(journal: Option<Journal>, outcome: &Outcome) {
+/// Which program was denied something, as far as the log knows.
+fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
     let code = outcome.exit_code();
-    if let Some((lost, why)) = journal.and_then(|journal| journal.finish(End { code })) {
+    let ended = journal.map(|journal| journal.finish(End { code }));
+    let ended = ended.unwrap_or_default();
+    if let Some((lost, why)) = ended.lost {
         eprintln!("stockade: {lost} lines of the log could not be written: {why}");
     }
+    ended.programs
 }
 
-fn in_jail(launch: Launch, loader: Loader, start: &Start<'_>) -> Result<(Outcome, Denials)> {
+fn in_jail(
+    launch: Launch,
+    loader: Loader,
+    start: &Start<'_>,
+) -> Result<(Outcome, Denials, Programs)> {
     let effective = start.effective;
     let policy = effective.policy();
     let settings = Settings {
@@ -155,8 +170,8 @@ fn in_jail(launch: Launch, loader: Loader, start: &Start<'_>) -> Result<(Outcome
     let outcome = running.supervise()?;
     drop(jail);
     let denials = gate.finish()?;
-    end_log(journal, &outcome);
-    Ok((outcome, denials))
+    let programs = end_log(journal, &outcome);
+    Ok((outcome, denials, programs))
 }
 
 fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {

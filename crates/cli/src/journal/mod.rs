@@ -28,10 +28,12 @@ use stockade_gate::{Event, Happenings, Ruling, Subject};
 pub(crate) use file::Directory;
 use file::Log;
 pub(crate) use lines::{End, Start};
-pub(crate) use who::Witness;
+pub(crate) use who::{Process, Witness};
 
 /// How long denials of one kind are folded before they are written.
 const FOLD: Duration = Duration::from_secs(5);
+/// Programs that are told of at the end.
+const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
 
 /// The configuration in force, for telling where a rule stands.
@@ -42,8 +44,17 @@ pub(crate) type InForce = Arc<Mutex<Effective>>;
 pub(crate) struct Journal {
     /// To end it, with what there is to say about the end.
     end: Sender<End>,
-    /// How many lines could not be written, and why, when it has ended.
-    ended: Receiver<Option<(u64, io::Error)>>,
+    /// What is known when it has ended.
+    ended: Receiver<Ended>,
+}
+
+/// What a log knows that others do not.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// How many lines could not be written, and why.
+    pub(crate) lost: Option<(u64, io::Error)>,
+    /// Which program was denied something first.
+    pub(crate) programs: HashMap<Subject, Process>,
 }
 
 impl Journal {
@@ -70,20 +81,24 @@ impl Journal {
                     folded: HashMap::new(),
                     opened: HashMap::new(),
                     denied: 0,
+                    programs: HashMap::new(),
                 };
                 writer.serve(&happenings, &ends);
                 // The ender may have stopped waiting.
-                let _ = done.send(writer.log.failure());
+                let _ = done.send(Ended {
+                    lost: writer.log.failure(),
+                    programs: writer.programs,
+                });
             })?;
         Ok(Self { end, ended })
     }
 
-    /// Writes the last line. Tells how many were lost.
-    pub(crate) fn finish(self, end: End) -> Option<(u64, io::Error)> {
+    /// Writes the last line.
+    pub(crate) fn finish(self, end: End) -> Ended {
         const PATIENCE: Duration = Duration::from_secs(2);
         // The receiver is gone only with the thread.
         let _ = self.end.send(end);
-        self.ended.recv_timeout(PATIENCE).ok().flatten()
+        self.ended.recv_timeout(PATIENCE).unwrap_or_default()
     }
 }
 
@@ -95,6 +110,7 @@ struct Writer {
     folded: HashMap<Subject, Folded>,
     opened: HashMap<u64, SystemTime>,
     denied: u64,
+    programs: HashMap<Subject, Process>,
 }
 
 /// Denials of one kind that were not written yet.
@@ -140,7 +156,10 @@ impl Writer {
             } => {
                 self.opened.insert(id, when);
                 let by = self.origin(&verdict);
-                let process = self.witness.as_mut().and_then(|who| who.of(&flow, client));
+                let process = self
+                    .witness
+                    .as_mut()
+                    .and_then(|who| who.of(&flow, client, false));
                 let process = process.as_ref();
                 let line = lines::opened(when, (id, &flow, &names), (&verdict, by), process);
                 self.log.write(&line);
@@ -192,11 +211,16 @@ impl Writer {
             return;
         }
         let process = match (&subject, client, &mut self.witness) {
-            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client),
+            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
             _ => None,
         };
         self.log
             .write(&lines::denied(when, &subject, &ruling, 1, process.as_ref()));
+        if let Some(process) = process
+            && self.programs.len() < REMEMBERED
+        {
+            self.programs.entry(subject.clone()).or_insert(process);
+        }
         let folded = Folded {
             since: Instant::now(),
             count: 0,

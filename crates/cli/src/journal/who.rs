@@ -33,6 +33,14 @@ pub(crate) struct Process {
     parents: Vec<String>,
 }
 
+impl Process {
+    /// Its file's name, and its number inside.
+    pub(crate) fn brief(&self) -> String {
+        let name = self.exe.rsplit('/').next().unwrap_or_default();
+        format!("{} [{}]", name.escape_debug(), self.pid)
+    }
+}
+
 /// Looks for programs.
 #[derive(Debug)]
 pub(crate) struct Witness {
@@ -59,15 +67,16 @@ impl Witness {
         made.map_err(io::Error::other)?
     }
 
-    /// The program whose flow this is, if it is found.
-    pub(crate) fn of(&mut self, flow: &Flow, client: SocketAddr) -> Option<Process> {
+    /// The program whose flow this is, if it is found. There are few kinds of denials, and
+    /// each is looked into; of what is allowed there may be very much.
+    pub(crate) fn of(&mut self, flow: &Flow, client: SocketAddr, denied: bool) -> Option<Process> {
         let transport = match flow.protocol() {
             Protocol::Tcp => Transport::Tcp,
             Protocol::Udp => Transport::Udp,
             Protocol::Icmp => return None,
         };
         let begin = Instant::now();
-        if begin < self.rested {
+        if begin < self.rested && !denied {
             return None;
         }
         let remote = SocketAddr::new(flow.destination(), flow.port()?.get());
