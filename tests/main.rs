@@ -3,9 +3,11 @@
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
+//! * `doctor`: what is said of machines that lack something;
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod doctor;
 mod ending;
 mod feature;
 mod local;

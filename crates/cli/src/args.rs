@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap_complete::Shell;
 use stockade_config::BUILT_IN;
 
 use crate::settings::Settings;
@@ -23,11 +24,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
+    Completions(Completions),
     #[command(subcommand)]
     Config(Config),
+    Doctor(Doctor),
     Explain(Box<Explain>),
     Init(Init),
     Log(Log),
+    Man(Man),
     Plan(Box<Plan>),
     Ps(Ps),
     Reload(Reload),
@@ -36,6 +40,56 @@ pub(crate) enum Command {
     /// `stockade run --profile claude -- claude …`
     #[command(external_subcommand)]
     Agent(Vec<OsString>),
+}
+
+/// Print a script with which a shell completes what is typed.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  stockade completions bash > ~/.local/share/bash-completion/completions/stockade
+  stockade completions zsh > ~/.zfunc/_stockade
+  stockade completions fish > ~/.config/fish/completions/stockade.fish";
+
+/// Print a page of the manual, in the language of man(7).
+#[derive(Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct Man {
+    /// The command whose page it is, as `run` or `config-show`; without it, the program's
+    pub(crate) command: Option<String>,
+
+    /// Write all pages to this directory instead
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "command")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  stockade man run | man -l -
+  stockade man --directory ~/.local/share/man/man1";
+
+/// Say what this machine lacks, what that costs, and the smallest fix.
+///
+/// A session is started to see whether that works; its command does nothing, and nothing is
+/// sent anywhere.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0 if sessions can be started, 1 if not.")]
+pub(crate) struct Doctor {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Give this program the profile that it needs where AppArmor restricts user namespaces
+    ///
+    /// Writes /etc/apparmor.d/stockade, for the path of this program, and loads it. Needs
+    /// root.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) write_apparmor: bool,
 }
 
 /// Show what happened in a session: connections, names, denials, with their programs.

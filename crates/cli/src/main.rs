@@ -1,8 +1,10 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
 mod args;
+mod completions;
 mod config;
 mod control;
+mod doctor;
 mod exit;
 mod explain;
 mod here;
@@ -36,11 +38,14 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Log(arguments) => log::log(&arguments),
         Command::Ps(arguments) => log::ps(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
