@@ -185,7 +185,9 @@ fn n11_a_request_that_comes_haltingly_is_judged_before_a_server_can_act_on_it() 
         let halting = |host: &str| -> Vec<Saying> {
             let whole = written(&format!("GET / HTTP/1.1|Accept: */*|Host: {host}|X: y||"));
             let positions = (0..whole.len()).step_by(3).chain([whole.len() - 1]);
-            positions.map(|position| at_web(whole.clone()).halting_at(position)).collect()
+            positions
+                .map(|position| at_web(whole.clone()).halting_at(position))
+                .collect()
         };
         let denied = statuses(CLOSED, world, &halting("!"));
         assert!(denied.iter().all(|heard| heard == "403"), "{denied:?}");
@@ -193,7 +195,12 @@ fn n11_a_request_that_comes_haltingly_is_judged_before_a_server_can_act_on_it() 
         let served = statuses(CLOSED, world, &halting("?"));
         assert!(served.iter().all(|heard| heard == "200"), "{served:?}");
         // Nor does it leave as something else: a line that ends, or begins, with a pause.
-        let odd = ["GET / HTTP/1.1\nHost: !\n\n", "GET /\r", "GET / HTTP/1.1|Host: !|\n", "GET|/ HTTP/1.1|Host: !||"];
+        let odd = [
+            "GET / HTTP/1.1\nHost: !\n\n",
+            "GET /\r",
+            "GET / HTTP/1.1|Host: !|\n",
+            "GET|/ HTTP/1.1|Host: !||",
+        ];
         let sayings: Vec<_> = odd
             .iter()
             .flat_map(|text| {
@@ -203,7 +210,10 @@ fn n11_a_request_that_comes_haltingly_is_judged_before_a_server_can_act_on_it() 
             .collect();
         let before = net.web.requests().count();
         let heard = statuses(CLOSED, world, &sayings);
-        assert!(!heard.iter().any(|heard| heard.contains("200")), "{heard:?}");
+        assert!(
+            !heard.iter().any(|heard| heard.contains("200")),
+            "{heard:?}"
+        );
         assert_eq!(net.web.requests().count(), before);
     });
 }
@@ -222,7 +232,9 @@ fn n11_a_long_transfer_does_not_tire_the_reader() {
         let transfer = |place: Place<'_>| {
             let python = place.python(world.laptop(), script);
             let python = python.args([NAME, "8080", &length.to_string()]);
-            let output = python.input([&post[..], b"NEXT", other.as_bytes()].concat()).run();
+            let output = python
+                .input([&post[..], b"NEXT", other.as_bytes()].concat())
+                .run();
             output.expect("python").expect_success().stdout()
         };
         assert_eq!(transfer(CLOSED), format!("{length} 403\n"));

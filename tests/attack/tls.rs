@@ -76,8 +76,12 @@ fn n11_a_hello_that_comes_haltingly_is_judged_before_it_is_whole_at_the_server()
         let net = Standard::serve(world).expect("servers");
         let halting = |name: &str| -> Vec<Saying> {
             let whole = hello(name.as_bytes());
-            let positions = (0..whole.len()).step_by(7).chain([1, 4, 5, 6, whole.len() - 1]);
-            positions.map(|position| at_web(whole.clone()).halting_at(position)).collect()
+            let positions = (0..whole.len())
+                .step_by(7)
+                .chain([1, 4, 5, 6, whole.len() - 1]);
+            positions
+                .map(|position| at_web(whole.clone()).halting_at(position))
+                .collect()
         };
         let whole = u64::try_from(hello(OTHER.as_bytes()).len()).expect("short");
         let sayings = halting(OTHER);
