@@ -9,6 +9,7 @@
 mod attack;
 mod doctor;
 mod ending;
+mod exposed;
 mod feature;
 mod local;
 mod log;

@@ -251,6 +251,42 @@ fn f05_links_and_git_files_of_an_earlier_session_open_nothing() {
     });
 }
 
+/// A path that configuration shows may lie where the command writes.
+#[test]
+fn f05_a_link_in_place_of_a_configured_path_opens_nothing() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let run = |option: &str, script: &str| {
+            let line = ["run", option, "shown", "--", "bash", "-c", script];
+            laptop.stockade(line).run().expect("the end")
+        };
+        for option in ["--read", "--write"] {
+            said(laptop, Place::Outside, "rm -rf shown; mkdir shown");
+            // Positive control: the directory itself is no matter.
+            run(option, "ls shown").expect_success();
+            said(laptop, INSIDE, "rmdir shown; ln -s ../.ssh shown");
+            let look = "cat shown/* ~/.ssh/*; echo planted > ~/.ssh/planted";
+            let output = run(option, look).expect_code(125);
+            assert!(output.stderr().contains("by a link"), "{output:?}");
+            assert_eq!(secrets(&output.stdout()), BTreeSet::new());
+            assert!(!laptop.home().join(".ssh/planted").exists());
+            // The link of somebody outside is followed.
+            said(
+                laptop,
+                Place::Outside,
+                "rm shown; mkdir ../data; ln -s data ../led",
+            );
+            let led = ["run", option, "../led", "--", "ls", "../led"];
+            laptop
+                .stockade(led)
+                .run()
+                .expect("the end")
+                .expect_success();
+            said(laptop, Place::Outside, "rmdir ../data; rm ../led");
+        }
+    });
+}
+
 #[test]
 fn f06_control_characters_are_characters_and_nothing_else() {
     test(&standard(), |world| {

@@ -103,7 +103,7 @@ fn a_change_of_the_hosts_own_file_shows_inside() {
     test(&standard(), |world| {
         let laptop = world.laptop();
         laptop.write_etc("hosts", HOSTS).expect("write");
-        let line = "getent ahostsv4 nas; echo once; read; getent ahostsv4 nas; echo twice";
+        let line = "getent ahostsv4 nas; echo once; read line; getent ahostsv4 nas; echo twice";
         let mut session = Place::Inside(&[])
             .shell(laptop, line)
             .spawn()

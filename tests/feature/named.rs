@@ -190,7 +190,7 @@ fn no_protocol_stalls_whoever_speaks_first_and_however_little_is_said() {
             ),
             // The client first, with what could become a request, or a hello, or nothing.
             ("7", &["hello", "-", "again", "-"], "hello again "),
-            ("7", &["GET", "-", " key\\r\\n", "-"], "GET  key\r\n "),
+            ("7", &["get", "-", " key\\r\\n", "-"], "get  key\r\n "),
             ("7", &["G", "-", "E", "-", "\\r\\n", "-"], "G E \r\n "),
             ("7", &["\\x16", "-", "\\x00", "-"], "\u{16} \0 "),
             ("7", &["\\x00\\x00\\x00\\x08", "-"], "\0\0\0\u{8} "),

@@ -1,6 +1,7 @@
 //! Tasks for people who work on Stockade: `cargo xtask --help`.
 
 mod bench;
+mod exposed;
 mod world;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     Bench(bench::Arguments),
+    Exposed(exposed::Arguments),
     World(world::Arguments),
     /// Half of `bench` that runs in a world
     #[command(name = bench::DRIVER, hide = true)]
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::BenchDriver(arguments) => bench::rounds::run(&arguments),
         Task::BenchClient(arguments) => bench::client::run(&arguments),
+        Task::Exposed(arguments) => exposed::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }
 }

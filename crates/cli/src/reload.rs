@@ -26,10 +26,12 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
             continue;
         };
         asked += 1;
-        match ask(stream, Request::Reload)? {
-            Ok(said) => println!("{id}: {said}"),
+        let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
+        let id = id.escape_debug();
+        match reply {
+            Ok(said) => println!("{id}: {}", lines(&said)),
             Err(why) => {
-                eprintln!("stockade: {id}: not reloaded: {why}");
+                eprintln!("stockade: {id}: not reloaded: {}", lines(&why));
                 refused = true;
             }
         }
@@ -45,6 +47,15 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// What another process said, for a terminal.
+fn lines(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| line.escape_debug().to_string())
+        .collect();
+    lines.join("\n")
 }
 
 /// What a running session does about it.

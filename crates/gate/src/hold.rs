@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -37,7 +37,7 @@ use crate::{
     dial::{Failure, dial},
     dns,
     ends::Ends,
-    flows::Flows,
+    flows::{Flows, Standing},
     inspect::Inspector,
     judge::{Admission, Judge, Refusal},
     relay::{Papers, relay, reset},
@@ -77,7 +77,7 @@ enum Attempt {
 /// What is on the other side of an attempt that may pass.
 #[derive(Debug)]
 enum Far {
-    Host(Flow, Admission),
+    Host(Arc<Standing>, Admission),
     /// The gate itself answers DNS, whatever server it was meant for.
     Dns,
 }
@@ -104,7 +104,7 @@ impl Hold {
     pub(crate) fn review(&self) {
         let judge = &self.judge;
         self.flows
-            .review(|flow, claimed| judge.may_stay(flow, claimed));
+            .review(|flow, by_name, claimed| judge.may_stay(flow, by_name, claimed));
     }
 
     /// One copy of a SYN has come.
@@ -159,7 +159,9 @@ impl Hold {
         }
         let flow = Flow::tcp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
         let admission = self.judge.judge(ends.client, flow)?;
-        Ok(Far::Host(flow, admission))
+        // From this moment on, so that a change of the policy finds it whatever it waits for.
+        let standing = self.flows.enter(flow, admission.by_name);
+        Ok(Far::Host(standing, admission))
     }
 
     fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
@@ -298,19 +300,29 @@ async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
                 dns::serve_stream(near, &hold.resolution).await;
             }
         }
-        Far::Host(flow, admission) => carry_out(hold, ends, flow, admission, packet).await,
+        Far::Host(standing, admission) => {
+            carry_out(hold, ends, standing, admission, packet).await;
+        }
     }
 }
 
-async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission, packet: Vec<u8>) {
-    // From now on, so that a change of the policy finds it whatever it waits for.
-    let standing = hold.flows.enter(flow);
+async fn carry_out(
+    hold: Rc<Hold>,
+    ends: Ends,
+    standing: Arc<Standing>,
+    admission: Admission,
+    packet: Vec<u8>,
+) {
+    let by_name = admission.by_name;
+    let destination = standing.flow.destination();
+    let pins = &hold.judge.pins;
     let papers = Papers {
-        _pins: hold.judge.pins.hold(flow.destination()),
+        _pins: by_name
+            .then(|| pins.hold(destination, Instant::now()))
+            .flatten(),
         standing: Some(Arc::clone(&standing)),
         entry: admission.entry,
     };
-    let by_name = admission.by_name;
     let outward = match dial(ends.destination).await {
         Ok(stream) => stream,
         Err(failure) => {

@@ -171,10 +171,15 @@ impl Judge {
         });
     }
 
-    /// Whether a flow that stands would be admitted again. Tells nobody.
-    pub(crate) fn may_stay(&self, flow: &Flow, claimed: Option<&Hostname>) -> bool {
+    /// Whether a flow that stands would be admitted again, and be looked at no more than it
+    /// is. Tells nobody.
+    pub(crate) fn may_stay(&self, flow: &Flow, by_name: bool, claimed: Option<&Hostname>) -> bool {
+        if self.is_host_port(flow) {
+            return true;
+        }
         let names = self.pins.names(flow.destination(), Instant::now());
-        self.is_host_port(flow) || self.verdict(flow, &names, claimed).is_allowed()
+        let verdict = self.verdict(flow, &names, claimed);
+        verdict.is_allowed() && (by_name || !verdict.rests_on_names())
     }
 
     pub(crate) fn take_denials(&self) -> Denials {

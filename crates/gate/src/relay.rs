@@ -102,8 +102,10 @@ pub(crate) async fn relay(
         tokio::try_join!(going_out, coming_in)
     };
     let ended = tokio::select! {
-        ended = both => ended,
+        // What has to end moves nothing more.
+        biased;
         () = papers.is_cut() => Err(Stop::Failed),
+        ended = both => ended,
     };
     match ended {
         Ok(_) => {}
@@ -165,8 +167,10 @@ pub(crate) async fn carry_on(load: Load) {
         )
     };
     let ended = tokio::select! {
-        ended = both => ended,
+        // What has to end moves nothing more.
+        biased;
         () = papers.is_cut() => Err(Stop::Failed),
+        ended = both => ended,
     };
     if ended.is_err() {
         reset(near);

@@ -40,7 +40,7 @@ use crate::{
     awake,
     ends::Ends,
     events::Entry,
-    judge::Judge,
+    judge::{Admission, Judge},
     pins::Use,
     ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
@@ -177,7 +177,7 @@ impl Datagrams {
         self.make_room();
         let family = Family::of(ends.destination.ip());
         let since = self.queue(family).times_empty.get();
-        let pair = self.pair(ends, admission.entry);
+        let pair = self.pair(ends, admission);
         let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair), since));
@@ -187,7 +187,7 @@ impl Datagrams {
         Ok(pair)
     }
 
-    fn pair(&self, ends: Ends, entry: Option<Entry>) -> io::Result<Pair> {
+    fn pair(&self, ends: Ends, admission: Admission) -> io::Result<Pair> {
         let (far, claim) = self.ports.connect(ends)?;
         let speaker = self
             .speakers
@@ -198,12 +198,17 @@ impl Datagrams {
             near: UdpSocket::from_std(near)?,
             far: UdpSocket::from_std(far.into())?,
             _port: claim,
-            _pins: self.judge.pins.hold(ends.destination.ip()),
-            entry,
+            _pins: admission.by_name.then(|| self.hold(ends)).flatten(),
+            entry: admission.entry,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
         })
+    }
+
+    fn hold(&self, ends: Ends) -> Option<Use> {
+        let now = std::time::Instant::now();
+        self.judge.pins.hold(ends.destination.ip(), now)
     }
 
     /// When there are too many flows, one of those that nobody answered goes, else the one
@@ -226,7 +231,7 @@ impl Datagrams {
     pub(crate) fn review(&self) {
         self.flows.borrow_mut().retain(|ends, pair| {
             let flow = Flow::udp(ends.destination);
-            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, None));
+            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, true, None));
             if !stays {
                 pair.evicted.notify_one();
             }

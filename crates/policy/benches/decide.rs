@@ -3,8 +3,8 @@
 //!
 //! Time: `cargo bench -p stockade-policy`.
 //!
-//! Instructions, which a busy machine does not change (divide what callgrind
-//! collected by [`FLOWS`]):
+//! Instructions, which a busy machine does not change: what callgrind collected,
+//! divided by the number of decisions that is printed at the end:
 //!
 //! ```sh
 //! cargo bench -p stockade-policy --no-run    # prints the path of the executable
@@ -14,6 +14,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
+use std::cell::Cell;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -206,7 +207,9 @@ fn main() {
             rules: load(&texts),
         };
         let questions: Vec<_> = (0..FLOWS).map(shape.question).collect();
+        let decisions = Cell::new(0_u64);
         let decide_all = || {
+            decisions.set(decisions.get() + u64::from(FLOWS));
             let allowed = questions.iter().filter(|(flow, names)| {
                 let evidence = Evidence {
                     route: Route::Default,
@@ -225,6 +228,7 @@ fn main() {
         group.measurement_time(Duration::from_secs(3));
         group.bench_function(shape.name, |bencher| bencher.iter(decide_all));
         group.finish();
+        eprintln!("{}: {} decisions", shape.name, decisions.get());
     }
     criterion.final_summary();
 }

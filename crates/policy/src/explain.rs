@@ -218,33 +218,20 @@ fn is_alike(a: &Verdict, b: &Verdict) -> bool {
 /// What was asked about is allowed if nothing of it is denied but what programs
 /// do without: QUIC, and addresses of a family that the host has no route for.
 fn outcome(hosts: &[HostAnswers]) -> Outcome {
-    let verdicts = || {
-        hosts
-            .iter()
-            .flat_map(|host| &host.answers)
-            .map(|answer| &answer.verdict)
-    };
-    let is_dispensable = |verdict: &&Verdict| {
-        matches!(
-            verdict.reason(),
-            Reason::Quic { .. } | Reason::NoRoute { .. }
-        )
-    };
-    let is_denied = |verdict: &Verdict| !verdict.is_allowed();
-    let mut any_allowed = verdicts().filter(|verdict| verdict.is_allowed());
-    if verdicts().next().is_none() {
-        return Outcome::Unclear;
+    let answers = hosts.iter().flat_map(|host| &host.answers);
+    let (mut allowed, mut denied, mut dispensable) = (false, false, false);
+    for Answer { verdict, .. } in answers {
+        match verdict.reason() {
+            _ if verdict.is_allowed() => allowed = true,
+            Reason::Quic { .. } | Reason::NoRoute { .. } => dispensable = true,
+            _ => denied = true,
+        }
     }
-    if any_allowed.next().is_none() {
-        return Outcome::Denied;
+    match (allowed, denied, dispensable) {
+        (true, false, _) => Outcome::Allowed,
+        (false, true, _) | (false, _, true) => Outcome::Denied,
+        (true, true, _) | (false, false, false) => Outcome::Unclear,
     }
-    if verdicts()
-        .filter(|verdict| !is_dispensable(verdict))
-        .any(is_denied)
-    {
-        return Outcome::Unclear;
-    }
-    Outcome::Allowed
 }
 
 /// Each decision's fix, widened from the port that it was made for to what was

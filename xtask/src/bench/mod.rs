@@ -38,6 +38,7 @@ use column::Column;
 use measure::Measurement;
 use results::Results;
 use settings::Settings;
+pub(crate) use setup::repository;
 
 #[derive(Args)]
 #[command(about = "Measure the product")]
@@ -161,7 +162,7 @@ fn publish(net: &Net, results: &Results) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if net.write {
-        report::write(&setup::repository(), results)?;
+        report::write(&repository(), results)?;
     }
     Ok(())
 }
