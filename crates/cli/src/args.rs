@@ -36,6 +36,10 @@ pub(crate) enum Command {
     Ps(Ps),
     Reload(Reload),
     Trust(Trust),
+    Verify(Box<Verify>),
+    /// The command of the sessions that `verify` looks at
+    #[command(name = "verify-probe", hide = true)]
+    VerifyProbe,
     /// An agent by its profile's name: `stockade claude …` is
     /// `stockade run --profile claude -- claude …`
     #[command(external_subcommand)]
@@ -119,6 +123,34 @@ pub(crate) struct Ps {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Start a session and check, from inside and outside, that it is what it promises to be.
+///
+/// The session is one of this configuration; its command is a part of Stockade that looks
+/// around and tries what a hostile program would. Nothing is sent beyond this machine.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct Verify {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// With this profile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  stockade verify
+  stockade verify --profile claude --json
+  stockade verify --hardening strict
+
+Each property is PASS, FAIL, or INCONCLUSIVE if something is missing that would have shown it.
+Exit code: 0 if nothing failed, 1 if something did, 125 if no session could be started.";
 
 /// Show everything that a session would be given, with the reasons, and run nothing.
 #[derive(Debug, Args)]

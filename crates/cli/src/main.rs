@@ -18,6 +18,7 @@ mod run;
 mod session;
 mod settings;
 mod trust;
+mod verify;
 mod walling;
 
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
+        Command::VerifyProbe => verify::probe(),
         Command::Agent(words) => match args::agent(&words) {
             Ok(arguments) => run::run(&arguments),
             Err(message) => return exit::usage(&message),
