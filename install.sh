@@ -47,12 +47,8 @@ esac
 # Ubuntu 24.04 and later let only programs with a profile use user namespaces.
 restriction=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
 if [ "$(cat $restriction 2>/dev/null || echo 0)" = 1 ] && [ "$(id -u)" != 0 ]; then
-    profile=/etc/apparmor.d/stockade
-    wanted="abi <abi/4.0>,
-profile stockade $directory/stockade flags=(unconfined) { userns, }"
-    if [ "$(cat $profile 2>/dev/null || true)" != "$wanted" ]; then
-        echo "AppArmor restricts user namespaces here; giving Stockade a profile ($profile)"
-        printf '%s\n' "$wanted" | as_root tee "$profile" >/dev/null
-        as_root apparmor_parser -r "$profile"
-    fi
+    grep -qs " $directory/stockade " /etc/apparmor.d/stockade || {
+        echo "AppArmor restricts user namespaces here; giving Stockade a profile"
+        as_root "$directory/stockade" doctor --write-apparmor
+    }
 fi

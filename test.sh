@@ -10,9 +10,14 @@ missing=
 for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv:util-linux \
     curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git /usr/bin/python3:python3 \
     node:nodejs npm:npm gh:gh iperf3:iperf3 \
-    ssh:openssh-client dropbear:dropbear-bin cc:gcc; do
+    ssh:openssh-client dropbear:dropbear-bin cc:gcc vim:vim tmux:tmux; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
+# Where it is a package and not a snap, which does not start without its daemon.
+if ! command -v chromium >/dev/null && apt-cache policy chromium 2>/dev/null | grep -q 'Candidate: [0-9]' &&
+    ! apt-cache depends chromium | grep -q snapd; then
+    missing="$missing chromium"
+fi
 # shellcheck disable=SC2086 # a list of words
 [ -z "$missing" ] || install_packages $missing
 

@@ -3,12 +3,16 @@
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
+//! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod doctor;
 mod ending;
 mod exposed;
 mod feature;
 mod local;
+mod log;
 mod support;
+mod verify;
 mod warden;

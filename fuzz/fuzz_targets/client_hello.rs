@@ -54,6 +54,7 @@ fn same_elsewhere(hello: &Hello, sent: &[u8], theirs: Option<Option<String>>) {
     assert!(inspect(&sent[..hello.length - 1]) == Inspection::NeedMore);
 
     let message = tls::message(&sent[..hello.length]);
+    assert_eq!(tls::count_names(&message), usize::from(name.is_some()));
     match inspect(&tls::records(&message, message.len() / 3 + 1)) {
         Inspection::Hello(again) => assert_eq!(again.server_name, *name),
         other => panic!("{other:?}"),

@@ -33,7 +33,7 @@ fn check(sent: &[u8]) {
     }
     let theirs = http::requests(sent);
     for (number, (at, head)) in whole.heads.iter().enumerate() {
-        assert!(sent[*at..*at + head.length].ends_with(b"\r\n\r\n"));
+        plain(&sent[*at..*at + head.length]);
         // The other reader finds the same requests at the same places.
         let (their_at, their_host) = &theirs[number];
         assert_eq!(at, their_at);
@@ -54,6 +54,15 @@ fn check(sent: &[u8]) {
         }
     }
     switch(&whole.heads);
+}
+
+/// That nothing in a head tells its end, or its Host, a second time.
+fn plain(head: &[u8]) {
+    assert!(head.ends_with(b"\r\n\r\n"));
+    let text = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let count = |name: &str| text.matches(&format!("\n{name}:")).count();
+    assert!(count("host") <= 1);
+    assert!(count("content-length") + count("transfer-encoding") <= 1);
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,25 +1,42 @@
-//! A text that may be a rule.
+//! A text that may be a rule, a host name or a target of a question.
 
 #![no_main]
 
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
 use libfuzzer_sys::fuzz_target;
-use stockade_policy::Rule;
+use stockade_policy::{Hostname, Rule, RuleError, Target};
 
 fuzz_target!(|text: &str| {
-    match text.parse::<Rule>() {
-        Ok(rule) => {
-            let canonical = rule.to_string();
-            let again: Rule = canonical.parse().expect("the canonical form is a rule");
-            assert_eq!(again, rule);
+    check::<Rule>(text);
+    check::<Target>(text);
+    let written = check::<Hostname>(text);
+
+    // The wire may add a dot, and nothing else makes a difference.
+    let dotted = format!("{text}.");
+    assert_eq!(Hostname::from_wire(dotted.as_bytes()), written);
+    let labels = text.split('.').map(str::as_bytes);
+    assert_eq!(Hostname::from_labels(labels), written);
+});
+
+fn check<T: FromStr<Err = RuleError> + Display + Debug + PartialEq>(text: &str) -> Option<T> {
+    match text.parse::<T>() {
+        Ok(parsed) => {
+            let canonical = parsed.to_string();
+            let again: T = canonical.parse().expect("the canonical form parses");
+            assert_eq!(again, parsed);
             assert_eq!(again.to_string(), canonical);
+            Some(parsed)
         }
         Err(error) => {
             // The caret has a place to stand, and the message is safe to print.
             assert!(text.get(error.span()).is_some());
             assert!(!error.to_string().contains(char::is_control));
             if let Some(suggestion) = error.suggestion() {
-                assert!(suggestion.parse::<Rule>().is_ok());
+                assert!(suggestion.parse::<T>().is_ok());
             }
+            None
         }
     }
-});
+}

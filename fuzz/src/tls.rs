@@ -51,3 +51,24 @@ pub fn hello(extensions: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&[1], &length[1..], &body].concat()
 }
+
+/// How many entries all server name extensions of a hello have, together.
+pub fn count_names(message: &[u8]) -> usize {
+    let word = |at: usize| usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
+    let mut at = 4 + 2 + 32;
+    at += 1 + usize::from(message[at]);
+    at += 2 + word(at);
+    at += 1 + usize::from(message[at]);
+    let mut count = 0;
+    at += 2;
+    while at < message.len() {
+        let (kind, end) = (word(at), at + 4 + word(at + 2));
+        at += 6;
+        while kind == 0 && at < end {
+            count += 1;
+            at += 3 + word(at + 1);
+        }
+        at = end;
+    }
+    count
+}

@@ -1,6 +1,6 @@
 //! The names in the requests of a plain HTTP connection, all of them (N9, N11).
 
-use stockade_world::{Request, Standard, World, test};
+use stockade_world::{Request, Site, Standard, World, test};
 
 use super::probe::Place;
 use super::say::{Heard, Saying, Speaker};
@@ -175,6 +175,94 @@ fn n11_a_later_request_for_another_name_ends_the_connection() {
             statuses(Place::Outside, world, &[saying]),
             ["200 200 200 200"]
         );
+    });
+}
+
+#[test]
+fn n11_a_request_that_comes_haltingly_is_judged_before_a_server_can_act_on_it() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let halting = |host: &str| -> Vec<Saying> {
+            let whole = written(&format!("GET / HTTP/1.1|Accept: */*|Host: {host}|X: y||"));
+            let positions = (0..whole.len()).step_by(3).chain([whole.len() - 1]);
+            positions
+                .map(|position| at_web(whole.clone()).halting_at(position))
+                .collect()
+        };
+        let denied = statuses(CLOSED, world, &halting("!"));
+        assert!(denied.iter().all(|heard| heard == "403"), "{denied:?}");
+        assert_eq!(net.web.requests().count(), 0);
+        let served = statuses(CLOSED, world, &halting("?"));
+        assert!(served.iter().all(|heard| heard == "200"), "{served:?}");
+        // Nor does it leave as something else: a line that ends, or begins, with a pause.
+        let odd = [
+            "GET / HTTP/1.1\nHost: !\n\n",
+            "GET /\r",
+            "GET / HTTP/1.1|Host: !|\n",
+            "GET|/ HTTP/1.1|Host: !||",
+        ];
+        let sayings: Vec<_> = odd
+            .iter()
+            .flat_map(|text| {
+                let whole = written(text);
+                (0..whole.len()).map(move |position| at_web(whole.clone()).halting_at(position))
+            })
+            .collect();
+        let before = net.web.requests().count();
+        let heard = statuses(CLOSED, world, &sayings);
+        assert!(
+            !heard.iter().any(|heard| heard.contains("200")),
+            "{heard:?}"
+        );
+        assert_eq!(net.web.requests().count(), before);
+    });
+}
+
+#[test]
+fn n11_a_long_transfer_does_not_tire_the_reader() {
+    test(&standard(), |world| {
+        let length = 12 << 20;
+        let page = "x".repeat(length);
+        let site = Site::text(&page);
+        let server = world.host("web").http(8080, site).expect("listen");
+        let post = format!("POST / HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: 300000\r\n\r\n");
+        let post = [post.as_bytes(), &[b'y'; 300_000]].concat();
+        let other = written("GET / HTTP/1.1|Host: !||");
+        let script = include_str!("transfer.py");
+        let transfer = |place: Place<'_>| {
+            let python = place.python(world.laptop(), script);
+            let python = python.args([NAME, "8080", &length.to_string()]);
+            let output = python
+                .input([&post[..], b"NEXT", other.as_bytes()].concat())
+                .run();
+            output.expect("python").expect_success().stdout()
+        };
+        assert_eq!(transfer(CLOSED), format!("{length} 403\n"));
+        assert_eq!(server.requests().count(), 1);
+        assert_eq!(transfer(Place::Outside), format!("{length} 200\n"));
+    });
+}
+
+#[test]
+fn n11_an_upgrade_that_the_server_does_not_agree_to_hides_nothing() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let upgrade = written(
+            "GET / HTTP/1.1|Host: ?|Connection: Upgrade|Upgrade: websocket|\
+             Sec-WebSocket-Version: 13|Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==||",
+        );
+        let other = written("GET / HTTP/1.1|Host: !||");
+        let sayings = [
+            at_web(upgrade.clone()).then(other.clone()),
+            at_web([upgrade.clone(), other.clone()].concat()),
+            // Not the first request of its connection.
+            at_web(written("GET / HTTP/1.1|Host: ?||")).then(upgrade.clone()),
+        ];
+        let heard = statuses(CLOSED, world, &sayings);
+        assert_eq!(heard[0], "200 403");
+        assert_eq!(heard[1].strip_prefix("200 ").unwrap_or(&heard[1]), "403");
+        assert_eq!(heard[2], "200 400");
+        assert_eq!(net.web.requests().count_where(is_for_other), 0);
     });
 }
 

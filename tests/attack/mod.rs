@@ -1,14 +1,21 @@
 //! What a program inside must not be able to do.
 //!
-//! Tests are named by the number of the attack (`n01` … `n20`). Each asserts on both sides:
+//! Tests are named by the number of the attack (`n01` … `n20`, `f01` … `f13`). Each asserts on both sides:
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
+mod answers;
+mod ask;
 mod calls;
 mod change;
 mod datagrams;
 mod death;
 mod dns;
+mod empty;
+mod f_files;
+mod f_launch;
+mod f_process;
+mod fields;
 mod flood;
 mod hello;
 mod host;
@@ -17,7 +24,8 @@ mod keeper;
 mod lateral;
 mod notation;
 mod pins;
-mod probe;
+pub(crate) mod probe;
+mod questions;
 mod rebinding;
 mod resolver;
 mod say;

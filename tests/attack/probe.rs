@@ -109,6 +109,13 @@ impl Prober {
 pub(crate) struct Answers(BTreeMap<String, String>);
 
 impl Answers {
+    /// Each target and its outcome.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(target, outcome)| (&**target, &**outcome))
+    }
+
     #[track_caller]
     pub(crate) fn expect_answers(&self) {
         self.expect("an answer", |outcome| outcome == "answer");
@@ -201,6 +208,18 @@ impl Watch {
         for (name, capture) in &self.0 {
             let seen: Vec<_> = capture.packets().into_iter().filter(is_traffic).collect();
             assert!(seen.is_empty(), "{name} saw {seen:?}");
+        }
+    }
+
+    /// Nothing but DNS, of which there was some, on each host.
+    #[track_caller]
+    pub(crate) fn expect_questions_alone(&self) {
+        let is_dns =
+            |packet: &Packet| [packet.source_port, packet.destination_port].contains(&Some(53));
+        for (name, capture) in &self.0 {
+            let seen: Vec<_> = capture.packets().into_iter().filter(is_traffic).collect();
+            assert!(!seen.is_empty(), "nothing reached {name}");
+            assert!(seen.iter().all(is_dns), "{name} saw {seen:?}");
         }
     }
 

@@ -18,6 +18,9 @@ const INWARD: [(&str, &str, u16); 6] = [
     ("nat64.evil.example", "64:ff9b::10.20.0.5", 80),
 ];
 
+/// With the internet closed but for all these names.
+const ALLOWED: Place<'_> = Place::Closed(&["*.evil.example", "flip.example", "www.example.com"]);
+
 fn hostile_zone() -> Builder {
     standard().host(HostSpec::new("nat64").at("64:ff9b::10.20.0.5"))
 }
@@ -43,16 +46,20 @@ fn n13_a_name_that_points_inward_opens_nothing() {
         }
         let targets = INWARD.map(|(name, _, port)| format!("tcp://{name}:{port}"));
         let watch = Watch::on(&["intranet", "metadata", "nat64"].map(|name| world.host(name)));
-        INSIDE.probe(world.laptop(), &targets).expect_none();
-        // The names were resolved: it is the address that was refused.
-        for (name, address, _) in INWARD {
-            let kind = if address.contains(':') { "AAAA" } else { "A" };
-            let told = dig(world, INSIDE, &[name, kind]).stdout();
-            assert_eq!(told.trim().parse(), address.parse::<IpAddr>(), "{name}");
+        for place in [INSIDE, ALLOWED] {
+            place.probe(world.laptop(), &targets).expect_none();
+            // The names were resolved: it is the address that was refused.
+            for (name, address, _) in INWARD {
+                let kind = if address.contains(':') { "AAAA" } else { "A" };
+                let told = dig(world, place, &[name, kind]).stdout();
+                assert_eq!(told.trim().parse(), address.parse::<IpAddr>(), "{name}");
+            }
         }
         watch.expect_nothing();
         assert_eq!(own.connections().count(), 0);
         INSIDE.probe(world.laptop(), &INTERNET).expect_answers();
+        let by_name = ["tcp", "udp"].map(|kind| format!("{kind}://www.example.com:7"));
+        ALLOWED.probe(world.laptop(), &by_name).expect_answers();
 
         Place::Outside
             .probe(world.laptop(), &targets)
@@ -62,33 +69,72 @@ fn n13_a_name_that_points_inward_opens_nothing() {
     });
 }
 
+/// Where a name may flip to, each with a server.
+const FLIPS: [&str; 8] = [
+    "10.20.0.5",
+    "127.0.0.1",
+    "169.254.169.254",
+    "192.168.10.5",
+    "fd00:20::5",
+    "fd00:ec2::254",
+    "::1",
+    "64:ff9b::10.20.0.5",
+];
+
 #[test]
 fn n13_a_name_that_flips_between_two_look_ups_opens_nothing() {
     test(&hostile_zone(), |world| {
         serve_inward(world);
         let own = world.laptop().tcp_echo(80).expect("listen");
-        let hosts = ["intranet", "metadata"].map(|name| world.host(name));
-        let flip = |inward: &str| {
-            let inward: IpAddr = inward.parse().expect("address");
-            let web = world.host("web").v4();
-            world.dns().rotate("flip.example", &[&[web][..], &[inward]]);
-        };
+        let hosts = ["intranet", "metadata", "nat64"].map(|name| world.host(name));
+        let watch = Watch::on(&hosts);
         let targets = ["tcp://flip.example:80"];
-        for inward in ["10.20.0.5", "127.0.0.1", "169.254.169.254", "192.168.10.5"] {
-            let watch = Watch::on(&hosts);
-            flip(inward);
-            let session = &mut INSIDE.prober(world.laptop());
-            session.ask(&targets).expect_answers();
-            session.ask(&targets).expect_none();
-            session.ask(&targets).expect_answers();
+        for inward in FLIPS.map(|inward| inward.parse::<IpAddr>().expect("address")) {
+            let web = world.host("web");
+            let web = if inward.is_ipv4() { web.v4() } else { web.v6() };
+            // Of one family at a time: the other one has nothing to fall back on.
+            let flip = || world.dns().rotate("flip.example", &[&[web][..], &[inward]]);
+            for place in [INSIDE, ALLOWED] {
+                flip();
+                let session = &mut place.prober(world.laptop());
+                session.ask(&targets).expect_answers();
+                session.ask(&targets).expect_none();
+                session.ask(&targets).expect_answers();
+            }
             watch.expect_nothing();
-            flip(inward);
-            let session = &mut Place::Outside.prober(world.laptop());
-            session.ask(&targets).expect_answers();
-            let before = own.connections().count();
-            session.ask(&targets).expect_answers();
-            let reached = hosts.iter().any(|host| host.v4().to_string() == inward);
-            assert_eq!(own.connections().count() - before, usize::from(!reached));
+            assert_eq!(own.connections().count(), 0, "{inward}");
         }
+        for inward in FLIPS.map(|inward| inward.parse::<IpAddr>().expect("address")) {
+            world.dns().rotate("flip.example", &[&[inward]]);
+            Place::Outside
+                .probe(world.laptop(), &targets)
+                .expect_answers();
+        }
+        watch.expect_something();
+        assert_eq!(own.connections().count(), 3);
+    });
+}
+
+/// Both at once: the internet's address of the answer is open, the inner one is not.
+#[test]
+fn n13_an_answer_with_an_inner_address_among_others_opens_the_others() {
+    test(&hostile_zone(), |world| {
+        serve_inward(world);
+        let name = "mixed.evil.example";
+        for address in ["10.20.0.5", "93.184.216.34", "127.0.0.1"] {
+            let address: IpAddr = address.parse().expect("address");
+            world.dns().record(name, address);
+        }
+        let targets = [
+            "tcp://mixed.evil.example:80",
+            "tcp://10.20.0.5:80",
+            "tcp://93.184.216.34:80",
+        ];
+        let watch = Watch::on(&[world.host("intranet")]);
+        let session = &mut ALLOWED.prober(world.laptop());
+        session.ask(&targets[..1]);
+        session.ask(&targets[1..2]).expect_denials();
+        session.ask(&targets[2..]).expect_answers();
+        watch.expect_nothing();
     });
 }

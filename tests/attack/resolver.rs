@@ -7,6 +7,7 @@ use crate::support::standard;
 
 const NAME: &str = "www.example.com";
 const WEB: &str = "93.184.216.34\n";
+const CLOSED: Place<'_> = Place::Closed(&[NAME, "resolver.example"]);
 
 /// Makes `host` the laptop's resolver, next to the other things that it serves.
 fn resolve_at(world: &World, host: &Host) {
@@ -33,16 +34,30 @@ fn is_open_for_names_only(world: &World, host: &Host) {
     ];
     let watch = Watch::on(&[host]);
     INSIDE.probe(world.laptop(), &others).expect_denials();
-    watch.expect_nothing();
+    CLOSED.probe(world.laptop(), &others).expect_denials();
+    // A name of the resolver's own address opens nothing that is near.
+    world.dns().record("resolver.example", address);
+    let by_name = ["tcp://resolver.example:80", "udp://resolver.example:5353"];
+    let asked = world.dns().queries().count();
+    CLOSED.probe(world.laptop(), &by_name).expect_denials();
+    assert!(world.dns().queries().count() > asked);
+    world.dns().queries().clear();
+    watch.expect_questions_alone();
     Place::Outside
         .probe(world.laptop(), &others)
         .expect_answers();
 
     let at = format!("@{address}");
-    for options in [&[NAME][..], &[&at, NAME], &["+tcp", &at, NAME]] {
-        assert_eq!(dig(world, INSIDE, options).stdout(), WEB, "{options:?}");
+    for place in [INSIDE, CLOSED] {
+        for options in [&[NAME][..], &[&at, NAME], &["+tcp", &at, NAME]] {
+            assert_eq!(dig(world, place, options).stdout(), WEB, "{options:?}");
+        }
     }
-    assert_eq!(world.dns().queries_for(NAME), 3);
+    assert_eq!(world.dns().queries_for(NAME), 6);
+    // For names that are allowed, where only some are.
+    let told = dig(world, CLOSED, &["mirror.example.org"]).stdout();
+    assert_eq!(told, "");
+    assert_eq!(world.dns().queries_for("mirror.example.org"), 0);
 }
 
 #[test]
@@ -67,10 +82,12 @@ fn n04_a_stub_on_the_hosts_loopback_is_open_for_names_only() {
         let laptop = world.laptop();
         let beside = laptop.tcp_echo("127.0.0.53:80").expect("listen");
         let targets = ["tcp://127.0.0.53:80"];
-        INSIDE.probe(laptop, &targets).expect_none();
+        for place in [INSIDE, CLOSED] {
+            place.probe(laptop, &targets).expect_none();
+            assert_eq!(dig(world, place, &[NAME]).stdout(), WEB);
+        }
         assert_eq!(beside.connections().count(), 0);
         Place::Outside.probe(laptop, &targets).expect_answers();
-        assert_eq!(dig(world, INSIDE, &[NAME]).stdout(), WEB);
     });
 }
 

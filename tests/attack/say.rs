@@ -25,6 +25,8 @@ enum Piece {
     Bytes(Vec<u8>),
     /// Waits until something is heard.
     Listen,
+    /// Waits for a moment.
+    Pause,
 }
 
 impl Saying {
@@ -48,13 +50,23 @@ impl Saying {
     /// Cuts the message into pieces of at most this many bytes.
     pub(crate) fn cut(mut self, length: usize) -> Self {
         let cut = |piece: Piece| match piece {
-            Piece::Listen => vec![Piece::Listen],
+            Piece::Listen | Piece::Pause => vec![piece],
             Piece::Bytes(bytes) => {
                 let parts = bytes.chunks(length).map(<[u8]>::to_vec);
                 parts.map(Piece::Bytes).collect()
             }
         };
         self.pieces = self.pieces.into_iter().flat_map(cut).collect();
+        self
+    }
+
+    /// Hesitates after this many bytes of the message.
+    pub(crate) fn halting_at(mut self, position: usize) -> Self {
+        if let [Piece::Bytes(bytes)] = self.pieces.as_slice() {
+            let (start, end) = bytes.split_at(position.min(bytes.len()));
+            let [start, end] = [start, end].map(|part| Piece::Bytes(part.to_vec()));
+            self.pieces = vec![start, Piece::Pause, end];
+        }
         self
     }
 
@@ -69,6 +81,7 @@ impl Saying {
         let written = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => to_hex(bytes),
             Piece::Listen => "-".to_owned(),
+            Piece::Pause => "+".to_owned(),
         };
         let pieces: Vec<String> = self.pieces.iter().map(written).collect();
         let (host, port) = (&self.host, self.port);

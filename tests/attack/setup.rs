@@ -10,13 +10,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use stockade_world::{Output, PATIENCE, Standard, World, test};
 
 use crate::support::standard;
 
 /// The calls that set-up is made of.
-const CALLS: [&str; 24] = [
+const CALLS: [&str; 31] = [
     "bind",
     "capset",
     "clone",
@@ -24,10 +25,17 @@ const CALLS: [&str; 24] = [
     "close_range",
     "epoll_create1",
     "execve",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
     "landlock_restrict_self",
     "listen",
     "memfd_create",
     "mount",
+    "mount_setattr",
+    "move_mount",
+    "open_tree",
+    "openat2",
     "pipe2",
     "pivot_root",
     "prctl",
@@ -164,7 +172,8 @@ fn disturb(world: &World, steps: Vec<(String, usize)>, how: &str, seen: &str) ->
 
 #[test]
 fn n19_the_command_runs_in_the_whole_sandbox_or_not_at_all() {
-    test(&standard(), |world| {
+    // Some hundred launches.
+    test(&standard().limit(Duration::from_secs(240)), |world| {
         let net = Standard::serve(world).expect("servers");
         let own = world.laptop().tcp_echo(7).expect("listen");
         let (seen, counts) = undisturbed(world);

@@ -71,6 +71,30 @@ fn n11_a_hello_is_judged_by_its_name_in_whatever_shape_it_comes() {
 }
 
 #[test]
+fn n11_a_hello_that_comes_haltingly_is_judged_before_it_is_whole_at_the_server() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let halting = |name: &str| -> Vec<Saying> {
+            let whole = hello(name.as_bytes());
+            let positions = (0..whole.len())
+                .step_by(7)
+                .chain([1, 4, 5, 6, whole.len() - 1]);
+            positions
+                .map(|position| at_web(whole.clone()).halting_at(position))
+                .collect()
+        };
+        let whole = u64::try_from(hello(OTHER.as_bytes()).len()).expect("short");
+        let sayings = halting(OTHER);
+        let (heard, arrived) = say_inside(world, &net.web_tls, &sayings);
+        assert!(heard.iter().all(|heard| heard == DENIED), "{heard:?}");
+        assert!(arrived < whole * u64::try_from(sayings.len()).expect("few"));
+        assert_eq!(net.web_tls.requests().count(), 0);
+        let (heard, _) = say_inside(world, &net.web_tls, &halting(NAME));
+        assert!(heard.iter().all(|heard| heard == "hello"), "{heard:?}");
+    });
+}
+
+#[test]
 fn n11_a_hello_that_two_readers_could_understand_differently_is_refused() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");

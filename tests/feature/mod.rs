@@ -1,14 +1,18 @@
 //! What works inside as it does outside.
 
 mod agents;
+mod agreement;
 mod bulk;
 mod daemon;
 mod dns;
 mod errno;
+mod examples;
 mod eyeballs;
 mod forge;
 mod git;
 mod hidden;
+mod hosts_file;
+mod named;
 mod place;
 mod receipt;
 mod refusals;

@@ -8,17 +8,21 @@ pub(crate) enum Place<'a> {
     Outside,
     /// In the sandbox, with these rules.
     Inside(&'a [&'a str]),
+    /// In the sandbox, with these rules and without the internet.
+    Closed(&'a [&'a str]),
 }
 
 impl Place<'_> {
     pub(crate) fn command(self, laptop: &Laptop, program: &str) -> Command {
-        match self {
-            Place::Outside => laptop.command(program),
-            Place::Inside(rules) => laptop
-                .stockade(["run"])
-                .args(rules.iter().flat_map(|rule| ["--allow", rule]))
-                .args(["--", program]),
-        }
+        let (internet, rules) = match self {
+            Place::Outside => return laptop.command(program),
+            Place::Inside(rules) => ("--internet=true", rules),
+            Place::Closed(rules) => ("--internet=false", rules),
+        };
+        laptop
+            .stockade(["run", internet])
+            .args(rules.iter().flat_map(|rule| ["--allow", rule]))
+            .args(["--", program])
     }
 
     /// A script, free of what a user's Python would load besides.

@@ -24,15 +24,25 @@ fn every_denied_destination_is_named_with_its_count_and_the_rule_to_add() {
         );
         let output = run(world, &[], &line).expect_success();
         assert_eq!(output.stdout(), "done\n");
+        let numbers: String = output
+            .stderr()
+            .split("curl [")
+            .enumerate()
+            .map(|(part, text)| match text.split_once(']') {
+                Some((_, rest)) if part > 0 => format!("curl [N]{rest}"),
+                _ => text.to_owned(),
+            })
+            .collect();
         assert_eq!(
-            output.stderr(),
+            numbers,
             "\
-stockade: denied tcp://10.20.0.5:80 (3 times): 10.20.0.5 is in 10.0.0.0/8 (private use, RFC 1918)
+stockade: denied tcp://10.20.0.5:80 to curl [N] (3 times): 10.20.0.5 is in 10.0.0.0/8 (private use, RFC 1918)
 stockade:   to allow it: --allow tcp://10.20.0.5:80
-stockade: denied tcp://[fd00:20::5]:8080 (2 times): fd00:20::5 is in fc00::/7 (unique local, RFC 4193)
+stockade: denied tcp://[fd00:20::5]:8080 to curl [N] (2 times): fd00:20::5 is in fc00::/7 (unique local, RFC 4193)
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
-stockade: denied tcp://169.254.169.254:80: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
+stockade: denied tcp://169.254.169.254:80 to curl [N]: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
 stockade:   to allow it: --allow tcp://169.254.169.254:80
+stockade:   or in the list `allow` of [network] in a file: see `stockade init`; all of it: `stockade log`
 "
         );
     });

@@ -50,7 +50,7 @@ fn one_connection_carries_many_requests() {
 }
 
 /// A server with HTTP/2 on port 8443 and a WebSocket on port 8080.
-fn modern_server(world: &World) -> Daemon {
+pub(super) fn modern_server(world: &World) -> Daemon {
     let identity = world.authority().identity(&[NAME]).expect("a certificate");
     fs::write("/tmp/certificate.pem", identity.certificate).expect("write");
     fs::write("/tmp/key.pem", identity.key).expect("write");

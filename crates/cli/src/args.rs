@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap_complete::Shell;
 use stockade_config::BUILT_IN;
 
 use crate::settings::Settings;
@@ -23,18 +24,133 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
+    Completions(Completions),
     #[command(subcommand)]
     Config(Config),
+    Doctor(Doctor),
     Explain(Box<Explain>),
     Init(Init),
+    Log(Log),
+    Man(Man),
     Plan(Box<Plan>),
+    Ps(Ps),
     Reload(Reload),
     Trust(Trust),
+    Verify(Box<Verify>),
+    /// The command of the sessions that `verify` looks at
+    #[command(name = "verify-probe", hide = true)]
+    VerifyProbe,
     /// An agent by its profile's name: `stockade claude …` is
     /// `stockade run --profile claude -- claude …`
     #[command(external_subcommand)]
     Agent(Vec<OsString>),
 }
+
+/// Print a script with which a shell completes what is typed.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  stockade completions bash > ~/.local/share/bash-completion/completions/stockade
+  stockade completions zsh > ~/.zfunc/_stockade
+  stockade completions fish > ~/.config/fish/completions/stockade.fish";
+
+/// Print a page of the manual, in the language of man(7).
+#[derive(Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct Man {
+    /// The command whose page it is, as `run` or `config-show`; without it, the program's
+    pub(crate) command: Option<String>,
+
+    /// Write all pages to this directory instead
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "command")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  stockade man run | man -l -
+  stockade man --directory ~/.local/share/man/man1";
+
+/// Say what this machine lacks, what that costs, and the smallest fix.
+///
+/// A session is started to see whether that works; its command does nothing, and nothing is
+/// sent anywhere.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0 if sessions can be started, 1 if not.")]
+pub(crate) struct Doctor {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Give this program the profile that it needs where AppArmor restricts user namespaces
+    ///
+    /// Writes /etc/apparmor.d/stockade, for the path of this program, and loads it. Needs
+    /// root.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) write_apparmor: bool,
+}
+
+/// Show what happened in a session: connections, names, denials, with their programs.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The session; without it, the latest
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+
+    /// Only what was denied
+    #[arg(long)]
+    pub(crate) denied: bool,
+
+    /// Go on until the session ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// The lines as they are, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List your sessions that run.
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Start a session and check, from inside and outside, that it is what it promises to be.
+///
+/// The session is one of this configuration; its command is a part of Stockade that looks
+/// around and tries what a hostile program would. Nothing is sent beyond this machine.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct Verify {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// With this profile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  stockade verify
+  stockade verify --profile claude --json
+  stockade verify --hardening strict
+
+Each property is PASS, FAIL, or INCONCLUSIVE if something is missing that would have shown it.
+Exit code: 0 if nothing failed, 1 if something did, 125 if no session could be started.";
 
 /// Show everything that a session would be given, with the reasons, and run nothing.
 #[derive(Debug, Args)]
@@ -179,6 +295,7 @@ Examples:
   stockade run -- bash
   stockade run -- npm test
   stockade run --allow 192.168.10.21 --allow tcp://10.20.0.0/16:443 -- python3 scan.py
+  stockade run --internet=false --allow api.example.com --allow '*.example.org:443' -- bash
   stockade run --host-port 5432 --publish 3000 -- npm run dev
 
 Exit code: the command's own; 125 if Stockade failed (then the command was not run, or was
@@ -214,5 +331,32 @@ pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
                 ),
             ))
         }
+    }
+}
+
+/// Refuses `--internet false`: such a flag takes its value after an equals sign only, and the
+/// word would be taken for the command.
+///
+/// # Errors
+/// If the line has one, before the command.
+pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
+    const FLAGS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
+    let options = words.iter().take_while(|word| *word != "--");
+    let options: Vec<_> = options.collect();
+    let confused = options.windows(2).find_map(|pair| match pair {
+        [flag, value] if FLAGS.iter().any(|known| flag == known) => {
+            let value = value
+                .to_str()
+                .filter(|value| ["true", "false"].contains(value))?;
+            Some((flag.to_string_lossy(), value))
+        }
+        _ => None,
+    });
+    match confused {
+        None => Ok(()),
+        Some((flag, value)) => Err(Arguments::command().error(
+            ErrorKind::NoEquals,
+            format!("`{flag} {value}` would run the command `{value}`; write `{flag}={value}`"),
+        )),
     }
 }

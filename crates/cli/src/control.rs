@@ -35,8 +35,14 @@ pub(crate) fn serve(
         .name("control".to_owned())
         .spawn(move || {
             for stream in listener.incoming() {
-                // Whoever asks nonsense, or does not wait for the answer, gets none.
-                let _ = stream.and_then(|stream| hear(stream, &answer));
+                match stream {
+                    // Whoever asks nonsense, or does not wait for the answer, gets none.
+                    Ok(stream) => {
+                        let _ = hear(stream, &answer);
+                    }
+                    // Out of descriptors, most likely: that may pass.
+                    Err(_) => thread::sleep(Duration::from_millis(100)),
+                }
             }
         })?;
     Ok(())

@@ -11,6 +11,9 @@ use stockade_config::{Diagnostic, Diagnostics, Place};
 /// Stockade failed. The command was not run, or was ended.
 pub(crate) const FAILED: u8 = 125;
 
+/// The command is not there.
+const NOT_FOUND: u8 = 127;
+
 /// An error with the smallest change that would help.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
@@ -32,6 +35,12 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
             }
         }
         return FAILED.into();
+    }
+    if let Some(wall) = error.downcast_ref::<stockade_wall::Error>() {
+        // Its messages have their causes in them.
+        eprintln!("stockade: {wall}");
+        let missing = matches!(wall, stockade_wall::Error::AgentMissing(_));
+        return if missing { NOT_FOUND } else { FAILED }.into();
     }
     eprintln!("stockade: {error:#}");
     if let Some(refused) = error.downcast_ref::<Refused>() {

@@ -1,12 +1,16 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
 mod args;
+mod completions;
 mod config;
 mod control;
+mod doctor;
 mod exit;
 mod explain;
 mod here;
 mod init;
+mod journal;
+mod log;
 mod plan;
 mod receipt;
 mod reload;
@@ -14,6 +18,7 @@ mod run;
 mod session;
 mod settings;
 mod trust;
+mod verify;
 mod walling;
 
 use std::process::ExitCode;
@@ -28,18 +33,29 @@ fn main() -> ExitCode {
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
     }
-    let arguments = match Arguments::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Err(message) = args::check_booleans(&words) {
+        return exit::usage(&message);
+    }
+    let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(message) => return exit::usage(&message),
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Log(arguments) => log::log(&arguments),
+        Command::Ps(arguments) => log::ps(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
+        Command::VerifyProbe => verify::probe(),
         Command::Agent(words) => match args::agent(&words) {
             Ok(arguments) => run::run(&arguments),
             Err(message) => return exit::usage(&message),

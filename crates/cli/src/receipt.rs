@@ -1,10 +1,14 @@
 //! What is said at the end of a session. During it the terminal belongs to the command.
 
-use stockade_gate::Denials;
+use std::collections::HashMap;
+
+use stockade_gate::{Denials, Subject};
 use stockade_wall::{Change, Finding};
 
+use crate::journal::Process;
+
 /// What was denied, and what would allow it.
-pub(crate) fn tell_denials(denials: &Denials) {
+pub(crate) fn tell_denials(denials: &Denials, programs: &HashMap<Subject, Process>) {
     const LINES: usize = 8;
     let all = denials.by_count();
     for denial in all.iter().take(LINES) {
@@ -13,13 +17,21 @@ pub(crate) fn tell_denials(denials: &Denials) {
         } else {
             String::new()
         };
+        let program = programs.get(&denial.subject);
+        let program = program.map_or_else(String::new, |by| format!(" to {}", by.brief()));
         eprintln!(
-            "stockade: denied {}{times}: {}",
+            "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
         );
         if let Some(fix) = denial.ruling.fix() {
             eprintln!("stockade:   to allow it: --allow {fix}");
         }
+    }
+    if all.iter().any(|denial| denial.ruling.fix().is_some()) {
+        eprintln!(
+            "stockade:   or in the list `allow` of [network] in a file: see `stockade init`; \
+             all of it: `stockade log`"
+        );
     }
     let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
     if more + denials.others() > 0 {

@@ -1,6 +1,6 @@
 //! `stockade reload`: running sessions take up the configuration as it is now.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::PoisonError};
 
 use anyhow::{Result, bail};
 
@@ -10,6 +10,7 @@ use stockade_gate::Policies;
 use crate::{
     args,
     control::{Reply, Request, ask},
+    journal::InForce,
     session,
 };
 
@@ -25,10 +26,12 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
             continue;
         };
         asked += 1;
-        match ask(stream, Request::Reload)? {
-            Ok(said) => println!("{id}: {said}"),
+        let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
+        let id = id.escape_debug();
+        match reply {
+            Ok(said) => println!("{id}: {}", lines(&said)),
             Err(why) => {
-                eprintln!("stockade: {id}: not reloaded: {why}");
+                eprintln!("stockade: {id}: not reloaded: {}", lines(&why));
                 refused = true;
             }
         }
@@ -46,12 +49,22 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     })
 }
 
+/// What another process said, for a terminal.
+fn lines(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| line.escape_debug().to_string())
+        .collect();
+    lines.join("\n")
+}
+
 /// What a running session does about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reload {
     pub(crate) loader: Loader,
     /// What the session was started with.
     pub(crate) launched: Effective,
+    pub(crate) in_force: InForce,
     pub(crate) policies: Policies,
 }
 
@@ -68,6 +81,7 @@ impl Reload {
         let new = loaded.effective;
         let policy = new.policy();
         let (rules, internet) = (policy.rules.len(), policy.internet);
+        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = new.clone();
         self.policies
             .change(policy)
             .map_err(|error| error.to_string())?;

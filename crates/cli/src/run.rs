@@ -1,11 +1,17 @@
 //! `stockade run`: one session, from the configuration to the exit code.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
-use stockade_gate::{Denials, Gate, Local, Publish};
+use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Signals, Watch};
@@ -14,10 +20,14 @@ use crate::{
     args,
     control::{self, Request},
     exit::Refused,
-    here, receipt,
+    here,
+    journal::{Directory, End, InForce, Journal, Process, Start, Witness},
+    receipt,
     reload::Reload,
     session, walling,
 };
+
+type Programs = HashMap<Subject, Process>;
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
@@ -38,26 +48,87 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     for note in &plan.notes {
         eprintln!("stockade: {note}");
     }
+    let layers = plan.layers.clone();
     let launch = plan.prepare(command, bubblewrap, signals)?;
 
-    let (outcome, denials) = match effective.network.mode.value {
-        Mode::Jail => in_jail(launch, loader, &effective)?,
+    let id = session::identifier();
+    let start = Start {
+        id: &id,
+        workspace: &facts.workspace,
+        command: &arguments.command,
+        effective: &effective,
+        layers: &layers,
+    };
+    let (outcome, denials, programs) = match effective.network.mode.value {
+        Mode::Jail => in_jail(launch, loader, &start)?,
         // Without a network, or with the host's: the wall sees to either.
-        Mode::None | Mode::Host => (launch.spawn()?.supervise()?, Denials::default()),
+        Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
     };
     if let Some(complaint) = outcome.complaint() {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
-        if effective.network.log_denials.value {
-            receipt::tell_denials(&denials);
-        }
+        receipt::tell_denials(&denials, &programs);
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())
 }
 
-fn in_jail(launch: Launch, loader: Loader, effective: &Effective) -> Result<(Outcome, Denials)> {
+/// A session without a log is better than none; that it has none is said.
+fn journal(
+    loader: &Loader,
+    start: &Start<'_>,
+    happenings: Happenings,
+    witness: Option<Witness>,
+    in_force: InForce,
+) -> Option<Journal> {
+    let directory = Directory::of(&loader.places.home);
+    directory
+        .create(start.id)
+        .and_then(|log| Journal::start(log, start, happenings, witness, in_force))
+        .inspect_err(|error| {
+            let path = directory.path().display();
+            eprintln!("stockade: this session is not logged: {path}: {error}");
+        })
+        .ok()
+}
+
+/// Without a network, or with the host's: the wall sees to either. To lay out what is shown
+/// it needs authority over mounts, and a thread whose mounts are nobody else's.
+fn without_jail(
+    launch: Launch,
+    loader: &Loader,
+    start: &Start<'_>,
+) -> Result<(Outcome, Denials, Programs)> {
+    let (_nothing, happenings) = Events::new();
+    let in_force = Arc::new(Mutex::new(start.effective.clone()));
+    let _owner = Owner::enter().map_err(|error| refused(&error))?;
+    let spawned = thread::spawn(move || launch.spawn()).join();
+    let running = spawned.map_err(|_| anyhow!("the thread that builds the sandbox died"))??;
+    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
+    let journal = journal(loader, start, happenings, None, in_force);
+    let outcome = running.supervise()?;
+    let programs = end_log(journal, &outcome);
+    Ok((outcome, Denials::default(), programs))
+}
+
+/// Which program was denied something, as far as the log knows.
+fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
+    let code = outcome.exit_code();
+    let ended = journal.map(|journal| journal.finish(End { code }));
+    let ended = ended.unwrap_or_default();
+    if let Some((lost, why)) = ended.lost {
+        eprintln!("stockade: {lost} lines of the log could not be written: {why}");
+    }
+    ended.programs
+}
+
+fn in_jail(
+    launch: Launch,
+    loader: Loader,
+    start: &Start<'_>,
+) -> Result<(Outcome, Denials, Programs)> {
+    let effective = start.effective;
     let policy = effective.policy();
     let settings = Settings {
         ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
@@ -67,22 +138,28 @@ fn in_jail(launch: Launch, loader: Loader, effective: &Effective) -> Result<(Out
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
-    let gate = Gate::start(policy, local, sockets)?;
+    let (events, happenings) = Events::new();
+    let gate = Gate::start(policy, local, sockets, events)?;
 
     let mut running = jail
         .run(move || launch.spawn())
         .map_err(|error| refused(&error))??;
+    // Without it denials are logged without the program.
+    let witness = Witness::new(&jail).ok();
     // Nothing is built any more: what only building needed is given up.
     jail.confine().map_err(|error| refused(&error))?;
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
+    let in_force = Arc::new(Mutex::new(effective.clone()));
+    let journal = journal(&loader, start, happenings, witness, Arc::clone(&in_force));
     let reload = Reload {
         loader,
         launched: effective.clone(),
+        in_force: Arc::clone(&in_force),
         policies: gate.policies(),
     };
-    offer_control(reload.clone());
+    offer_control(start.id, reload.clone());
     running.on_reload(move || {
         if let Err(why) = reload.reload() {
             eprintln!("stockade: the configuration was not reloaded: {why}");
@@ -90,7 +167,12 @@ fn in_jail(launch: Launch, loader: Loader, effective: &Effective) -> Result<(Out
     });
     let outcome = running.supervise()?;
     drop(jail);
-    Ok((outcome, gate.finish()?))
+    let denials = gate.finish()?;
+    let programs = end_log(journal, &outcome);
+    let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = in_force.network.log_denials.value;
+    let denials = if told { denials } else { Denials::default() };
+    Ok((outcome, denials, programs))
 }
 
 fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {
@@ -102,8 +184,8 @@ fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {
 
 /// Lets other commands of the user find the session. It runs without, too: then it cannot be
 /// asked to reload.
-fn offer_control(reload: Reload) {
-    let offered = session::listen(&session::identifier()).and_then(|listener| {
+fn offer_control(id: &str, reload: Reload) {
+    let offered = session::listen(id).and_then(|listener| {
         control::serve(listener, move |request| match request {
             Request::Reload => reload.reload(),
         })

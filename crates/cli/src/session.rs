@@ -15,7 +15,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use rustix::{net::sockopt::socket_peercred, process::getuid};
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with,
+        sockopt::socket_peercred,
+    },
+    process::getuid,
+};
 
 /// A name for this session that sorts by time and is never used twice.
 pub(crate) fn identifier() -> String {
@@ -30,11 +37,20 @@ pub(crate) fn listen(id: &str) -> io::Result<UnixListener> {
 
 /// A connection to a session. Nothing if it is gone, or is not this user's.
 pub(crate) fn connect(id: &str) -> io::Result<Option<UnixStream>> {
-    match UnixStream::connect_addr(&address(id)?) {
-        Ok(stream) if is_mine(&stream) => Ok(Some(stream)),
-        Ok(_) => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(None),
-        Err(error) => Err(error),
+    // Without waiting: a name may be somebody else's, who never answers.
+    let kind = SocketType::STREAM;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    let name = format!("{}{id}", prefix());
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) => {
+            let stream = UnixStream::from(socket);
+            stream.set_nonblocking(false)?;
+            Ok(is_mine(&stream).then_some(stream))
+        }
+        Err(Errno::CONNREFUSED | Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -46,8 +62,9 @@ pub(crate) fn is_mine(stream: &UnixStream) -> bool {
 /// The identifiers of all sessions that seem to be there, the oldest first.
 pub(crate) fn all() -> io::Result<Vec<String>> {
     let prefix = format!("@{}", prefix());
-    let table = fs::read_to_string("/proc/net/unix")?;
-    let mut found: Vec<String> = table
+    // Names of others' sockets may be any bytes.
+    let table = fs::read("/proc/net/unix")?;
+    let mut found: Vec<String> = String::from_utf8_lossy(&table)
         .lines()
         .filter_map(|line| line.split_whitespace().last()?.strip_prefix(&prefix))
         .map(str::to_owned)

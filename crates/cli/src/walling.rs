@@ -4,7 +4,9 @@ use std::{ffi::OsString, path::PathBuf};
 
 use stockade_config::{self as config, Effective, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
-use stockade_wall::{Agent, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root};
+use stockade_wall::{
+    Agent, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Network, PathRequest, Root,
+};
 
 /// What of the configuration concerns files, environment and processes.
 pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString) -> Config {
@@ -17,6 +19,14 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         limits,
         profile,
     } = effective;
+    // A session that is verified has this program in the agent's place, but all that the agent
+    // would be given.
+    let agents = profile.as_deref().filter(|name| *name != GENERIC);
+    let is_probe = program == INNER_STAGE;
+    let installed = match agents {
+        Some(name) if is_probe => &OsString::from(name),
+        _ => program,
+    };
     // What the user names has to be there; what a profile of ours names may be.
     let requests = |paths: &[Sourced<PathBuf>], ours: bool| {
         let of = paths.iter().filter(|path| is_built_in(path) == ours);
@@ -58,8 +68,8 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             hosts: forge.hosts.iter().map(|host| host.value.clone()).collect(),
         },
         agent: Agent {
-            program: Some(program.clone()),
-            is_known: profile.as_deref().is_some_and(|name| name != GENERIC),
+            program: Some(installed.clone()),
+            is_known: !is_probe && agents.is_some(),
             // What an agent's profile lets it write is what it keeps.
             state: requests(&files.write, true),
             binaries: Vec::new(),

@@ -74,13 +74,17 @@ pub struct Denials {
 impl Denials {
     const REMEMBERED: usize = 256;
 
-    pub(crate) fn record(&mut self, subject: Subject, ruling: Ruling) {
+    /// Tells whether it is the first of its kind, of those that are remembered.
+    pub(crate) fn record(&mut self, subject: Subject, ruling: Ruling) -> bool {
         if let Some((_, count)) = self.known.get_mut(&subject) {
             *count += 1;
+            false
         } else if self.known.len() < Self::REMEMBERED {
             self.known.insert(subject, (ruling, 1));
+            true
         } else {
             self.others += 1;
+            false
         }
     }
 

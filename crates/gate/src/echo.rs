@@ -25,7 +25,7 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
-    judge::Judge,
+    judge::{Admission, Judge},
     told::{unreachable, unreachable_code},
     turns::Turns,
     udp::{INPUT, receive_now, send_now},
@@ -93,7 +93,9 @@ impl Echoes {
         match flows.entry(key) {
             Entry::Occupied(known) => Ok(Rc::clone(known.get())),
             Entry::Vacant(vacant) => {
-                self.judge.judge(Flow::echo(key.destination))?;
+                let client = SocketAddr::new(key.client, 0);
+                let admission = self.judge.judge(client, Flow::echo(key.destination));
+                let admission = admission.map_err(|refusal| refusal.why)?;
                 if full {
                     return Err(Unreachable::Host);
                 }
@@ -105,6 +107,7 @@ impl Echoes {
                     key,
                     Rc::clone(&socket),
                     packet.to_vec(),
+                    admission,
                 ));
                 Ok(socket)
             }
@@ -132,7 +135,13 @@ pub(crate) async fn watch(echoes: Rc<Echoes>, tap: AsyncFd<EchoTap>) {
 }
 
 /// Brings the answers of one flow home until none have come for a while.
-async fn carry(echoes: Rc<Echoes>, key: Key, socket: Rc<UdpSocket>, request: Vec<u8>) {
+async fn carry(
+    echoes: Rc<Echoes>,
+    key: Key,
+    socket: Rc<UdpSocket>,
+    request: Vec<u8>,
+    _admission: Admission,
+) {
     let mut buffer = vec![0; LARGEST];
     while let Ok(Ok(_)) = timeout(IDLE_LIMIT, socket.ready(INPUT)).await {
         let answer = match receive_now(&socket, &mut buffer) {

@@ -18,15 +18,18 @@ pub(crate) struct Flows {
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) flow: Flow,
+    /// It was admitted for the names of its destination, and what it shows is judged.
+    by_name: bool,
     /// The name that it showed, and was admitted with.
     claimed: Mutex<Option<Hostname>>,
     cut: Notify,
 }
 
 impl Standing {
-    pub(crate) fn new(flow: Flow) -> Self {
+    fn new(flow: Flow, by_name: bool) -> Self {
         Self {
             flow,
+            by_name,
             claimed: Mutex::default(),
             cut: Notify::new(),
         }
@@ -43,8 +46,8 @@ impl Standing {
 }
 
 impl Flows {
-    pub(crate) fn enter(&self, flow: Flow) -> Arc<Standing> {
-        let standing = Arc::new(Standing::new(flow));
+    pub(crate) fn enter(&self, flow: Flow, by_name: bool) -> Arc<Standing> {
+        let standing = Arc::new(Standing::new(flow, by_name));
         let mut known = self.known.borrow_mut();
         // Now and then: those that have ended make way.
         if known.len() == known.capacity() {
@@ -55,11 +58,11 @@ impl Flows {
     }
 
     /// Ends those for which `may_stay` is false.
-    pub(crate) fn review(&self, may_stay: impl Fn(&Flow, Option<&Hostname>) -> bool) {
+    pub(crate) fn review(&self, may_stay: impl Fn(&Flow, bool, Option<&Hostname>) -> bool) {
         for standing in self.known.borrow().iter().filter_map(Weak::upgrade) {
             let claimed = standing.claimed.lock();
             let claimed = claimed.unwrap_or_else(PoisonError::into_inner);
-            if !may_stay(&standing.flow, claimed.as_ref()) {
+            if !may_stay(&standing.flow, standing.by_name, claimed.as_ref()) {
                 standing.cut.notify_one();
             }
         }

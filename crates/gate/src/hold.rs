@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -37,9 +37,9 @@ use crate::{
     dial::{Failure, dial},
     dns,
     ends::Ends,
-    flows::Flows,
+    flows::{Flows, Standing},
     inspect::Inspector,
-    judge::{Admission, Judge},
+    judge::{Admission, Judge, Refusal},
     relay::{Papers, relay, reset},
     turns::Turns,
 };
@@ -75,9 +75,9 @@ enum Attempt {
 }
 
 /// What is on the other side of an attempt that may pass.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Far {
-    Host(Flow, Admission),
+    Host(Arc<Standing>, Admission),
     /// The gate itself answers DNS, whatever server it was meant for.
     Dns,
 }
@@ -104,7 +104,7 @@ impl Hold {
     pub(crate) fn review(&self) {
         let judge = &self.judge;
         self.flows
-            .review(|flow, claimed| judge.may_stay(flow, claimed));
+            .review(|flow, by_name, claimed| judge.may_stay(flow, by_name, claimed));
     }
 
     /// One copy of a SYN has come.
@@ -129,24 +129,39 @@ impl Hold {
                 }
             }
             Entry::Vacant(_) if !room => {}
-            Entry::Vacant(vacant) => match self.judge(ends.destination) {
+            Entry::Vacant(vacant) => match self.judge(ends) {
                 Ok(far) => {
                     vacant.insert(Attempt::Dialling);
                     spawn_local(carry(Rc::clone(self), ends, far, packet.to_vec()));
                 }
-                Err(why) => self.refuse(&syn, why),
+                Err(Refusal { why, noted: None }) => self.refuse(&syn, why),
+                // Held until somebody has looked at whose it is.
+                Err(Refusal {
+                    why,
+                    noted: Some(noted),
+                }) => {
+                    vacant.insert(Attempt::Dialling);
+                    let (hold, packet) = (Rc::clone(self), packet.to_vec());
+                    spawn_local(async move {
+                        noted.wait().await;
+                        hold.attempts.borrow_mut().remove(&ends);
+                        hold.fail(&packet, Failure::Unreachable(why));
+                    });
+                }
             },
         }
     }
 
     /// Whether the attempt may pass, and else how it is refused.
-    fn judge(&self, destination: SocketAddr) -> Result<Far, Unreachable> {
-        if destination.port() == dns::PORT {
+    fn judge(&self, ends: Ends) -> Result<Far, Refusal> {
+        if ends.destination.port() == dns::PORT {
             return Ok(Far::Dns);
         }
-        let flow = Flow::tcp(destination).ok_or(Unreachable::AdminProhibited)?;
-        let admission = self.judge.judge(flow)?;
-        Ok(Far::Host(flow, admission))
+        let flow = Flow::tcp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
+        let admission = self.judge.judge(ends.client, flow)?;
+        // From this moment on, so that a change of the policy finds it whatever it waits for.
+        let standing = self.flows.enter(flow, admission.by_name);
+        Ok(Far::Host(standing, admission))
     }
 
     fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
@@ -285,16 +300,28 @@ async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
                 dns::serve_stream(near, &hold.resolution).await;
             }
         }
-        Far::Host(flow, admission) => carry_out(hold, ends, flow, admission, packet).await,
+        Far::Host(standing, admission) => {
+            carry_out(hold, ends, standing, admission, packet).await;
+        }
     }
 }
 
-async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission, packet: Vec<u8>) {
-    // From now on, so that a change of the policy finds it whatever it waits for.
-    let standing = hold.flows.enter(flow);
+async fn carry_out(
+    hold: Rc<Hold>,
+    ends: Ends,
+    standing: Arc<Standing>,
+    admission: Admission,
+    packet: Vec<u8>,
+) {
+    let by_name = admission.by_name;
+    let destination = standing.flow.destination();
+    let pins = &hold.judge.pins;
     let papers = Papers {
-        _pins: hold.judge.pins.hold(flow.destination()),
+        _pins: by_name
+            .then(|| pins.hold(destination, Instant::now()))
+            .flatten(),
         standing: Some(Arc::clone(&standing)),
+        entry: admission.entry,
     };
     let outward = match dial(ends.destination).await {
         Ok(stream) => stream,
@@ -308,7 +335,6 @@ async fn carry_out(hold: Rc<Hold>, ends: Ends, flow: Flow, admission: Admission,
         return;
     };
     drop(packet);
-    let inspector =
-        (admission == Admission::Named).then(|| Inspector::new(Rc::clone(&hold.judge), standing));
+    let inspector = by_name.then(|| Inspector::new(Rc::clone(&hold.judge), standing));
     relay(near, outward, &hold.carriers, papers, inspector.as_ref()).await;
 }

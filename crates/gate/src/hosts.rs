@@ -6,14 +6,15 @@
 use std::{
     cell::RefCell,
     collections::HashMap,
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     net::IpAddr,
     rc::Rc,
-    time::SystemTime,
 };
 
 use stockade_policy::Hostname;
+
+use crate::resolvers::Version;
 
 const PATH: &str = "/etc/hosts";
 /// Lists of blocked hosts have some megabytes.
@@ -22,7 +23,7 @@ const LARGEST: u64 = 32 << 20;
 /// The file, read again when it changes.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    cached: RefCell<Option<(SystemTime, Rc<Table>)>>,
+    cached: RefCell<Option<(Version, Rc<Table>)>>,
 }
 
 /// What the file says.
@@ -35,12 +36,12 @@ pub(crate) struct Table {
 impl Hosts {
     /// A file that is missing or cannot be read says nothing.
     pub(crate) fn current(&self) -> Rc<Table> {
-        let Ok(changed) = fs::metadata(PATH).and_then(|file| file.modified()) else {
+        let Ok(version) = Version::of(PATH) else {
             return Rc::default();
         };
         let mut cached = self.cached.borrow_mut();
-        if let Some((when, table)) = &*cached
-            && *when == changed
+        if let Some((known, table)) = &*cached
+            && *known == version
         {
             return Rc::clone(table);
         }
@@ -48,7 +49,7 @@ impl Hosts {
             return Rc::default();
         };
         let table = Rc::new(Table::parse(&text));
-        *cached = Some((changed, Rc::clone(&table)));
+        *cached = Some((version, Rc::clone(&table)));
         table
     }
 }

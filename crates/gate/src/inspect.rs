@@ -38,8 +38,10 @@ use crate::{
 };
 
 const READ: usize = 16 * 1024;
-/// Of all connections together. A program inside could have thousands of them wait.
+/// Of all connections together. A program inside could have thousands of them wait. Beyond it
+/// each may still hold a little, which is all that most ever do.
 const HELD_LIMIT: usize = 16 << 20;
+const LITTLE: usize = 4096;
 /// How long what a client sent is held while it sends nothing more.
 const HESITATION: Duration = Duration::from_millis(100);
 /// How long a client may take to read why it was refused.
@@ -47,6 +49,8 @@ const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
 thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
+    /// Bytes stay here only until it is known whose they are.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
 }
 
 /// Watches over one connection.
@@ -106,7 +110,13 @@ impl Inspector {
     }
 
     /// Passes on what the client sends, as long as it has to be looked at.
-    pub(crate) async fn vet(&self, near: &TcpStream, far: &TcpStream) -> Result<Vetted, Refused> {
+    /// Tells how much that was.
+    pub(crate) async fn vet(
+        &self,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, Refused> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
         loop {
@@ -114,9 +124,11 @@ impl Inspector {
                 Todo::Send(count) => {
                     held.send(far, count).await?;
                     held.drop_front(count);
+                    passed(count);
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;
+                    passed(held.bytes.len());
                     return Ok(Vetted::Opaque);
                 }
                 Todo::Read => {
@@ -242,7 +254,8 @@ impl Inspector {
 
     fn record(&self, what: &str, why: &str) {
         let subject = Subject::Claim(self.standing.flow, what.to_owned());
-        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+        self.judge
+            .denied(subject, Ruling::Odd(why.to_owned()), None);
     }
 
     /// To be called before what the server sent is passed on: an agreement to a WebSocket
@@ -289,8 +302,13 @@ impl Held {
     async fn read(&mut self, from: &TcpStream) -> io::Result<usize> {
         loop {
             from.readable().await?;
-            self.bytes.reserve(READ);
-            match from.try_read_buf(&mut self.bytes) {
+            let read = BUFFER.with_borrow_mut(|buffer| {
+                let read = from.try_read(buffer)?;
+                self.bytes
+                    .extend_from_slice(buffer.get(..read).unwrap_or_default());
+                Ok::<_, io::Error>(read)
+            });
+            match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => {
                     let read = read?;
@@ -313,13 +331,16 @@ impl Held {
     fn drop_front(&mut self, count: usize) {
         self.bytes.drain(..count.min(self.bytes.len()));
         self.sent = self.sent.saturating_sub(count);
+        if self.bytes.is_empty() {
+            self.bytes = Vec::new();
+        }
     }
 
     fn count(&mut self) -> io::Result<()> {
         let others = HELD.get().saturating_sub(self.counted);
         self.counted = self.bytes.capacity();
         HELD.set(others + self.counted);
-        if HELD.get() > HELD_LIMIT {
+        if HELD.get() > HELD_LIMIT && self.bytes.len() > LITTLE {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         Ok(())

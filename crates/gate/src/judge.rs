@@ -3,9 +3,9 @@
 use std::{
     cell::RefCell,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     rc::Rc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ipnet::IpNet;
@@ -15,9 +15,11 @@ use stockade_policy::{
 };
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
+use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     denials::{Denials, Ruling, Subject},
+    events::{Entry, Event, Events},
     pins::Pins,
 };
 
@@ -31,25 +33,53 @@ pub(crate) struct Judge {
     host_ports: Vec<u16>,
     routing: RefCell<Routing>,
     denials: RefCell<Denials>,
+    events: Events,
     pub(crate) pins: Pins,
 }
 
-/// Why a flow may pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// Whatever names it shows.
-    Plain,
-    /// For the names of its destination only: those that it shows are to be judged.
-    Named,
+/// The right of a flow to pass.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// It may pass for the names of its destination only: those that it shows are to be
+    /// judged.
+    pub(crate) by_name: bool,
+    /// Its place in the book. A port of the host's loopback has none: nothing was decided.
+    pub(crate) entry: Option<Entry>,
+}
+
+/// What the agent is told instead.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) why: Unreachable,
+    pub(crate) noted: Option<Noted>,
+}
+
+impl From<Unreachable> for Refusal {
+    fn from(why: Unreachable) -> Self {
+        Self { why, noted: None }
+    }
+}
+
+/// Somebody wants to see who is denied before that one is told, and goes on.
+#[derive(Debug)]
+pub(crate) struct Noted(oneshot::Receiver<()>);
+
+impl Noted {
+    /// Returns when that has been done, or takes too long.
+    pub(crate) async fn wait(self) {
+        const PATIENCE: Duration = Duration::from_millis(30);
+        let _ = timeout(PATIENCE, self.0).await;
+    }
 }
 
 impl Judge {
-    pub(crate) fn new(policy: Policy, host_ports: Vec<u16>) -> io::Result<Self> {
+    pub(crate) fn new(policy: Policy, host_ports: Vec<u16>, events: Events) -> io::Result<Self> {
         Ok(Self {
             policy: RefCell::new(Rc::new(policy)),
             host_ports,
             routing: RefCell::new(Routing::open()?),
             denials: RefCell::default(),
+            events,
             pins: Pins::default(),
         })
     }
@@ -59,41 +89,51 @@ impl Judge {
     }
 
     pub(crate) fn change_policy(&self, policy: Policy) {
+        self.events.tell(Event::Reloaded {
+            internet: policy.internet,
+            rules: policy.rules.len(),
+        });
         self.policy.replace(Rc::new(policy));
     }
 
-    /// Whether the flow may pass, and else what the agent is told.
-    pub(crate) fn judge(&self, flow: Flow) -> Result<Admission, Unreachable> {
+    /// Whether the client's flow may pass, and else what the agent is told.
+    pub(crate) fn judge(&self, client: SocketAddr, flow: Flow) -> Result<Admission, Refusal> {
         if self.is_host_port(&flow) {
-            return Ok(Admission::Plain);
+            return Ok(Admission {
+                by_name: false,
+                entry: None,
+            });
         }
-        let verdict = self.verdict(&flow, None);
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let verdict = self.verdict(&flow, &names, None);
         if verdict.is_allowed() {
-            return Ok(if verdict.rests_on_names() {
-                Admission::Named
-            } else {
-                Admission::Plain
+            return Ok(Admission {
+                by_name: verdict.rests_on_names(),
+                entry: Some(self.events.opened(flow, client, names, verdict)),
             });
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
         if matches!(verdict.reason(), Reason::NoRoute { .. }) {
-            return Err(Unreachable::Network);
+            return Err(Unreachable::Network.into());
         }
-        let mut denials = self.denials.borrow_mut();
-        denials.record(Subject::Flow(flow), Ruling::Flow(Box::new(verdict)));
-        Err(Unreachable::AdminProhibited)
+        let ruling = Ruling::Flow(Box::new(verdict));
+        Err(Refusal {
+            why: Unreachable::AdminProhibited,
+            noted: self.denied(Subject::Flow(flow), ruling, Some(client)),
+        })
     }
 
     /// Whether a flow that was admitted for its names may show this one, and else why not.
     pub(crate) fn judge_claim(&self, flow: &Flow, claimed: &Hostname) -> Result<(), Ruling> {
-        let verdict = self.verdict(flow, Some(claimed));
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let verdict = self.verdict(flow, &names, Some(claimed));
         if verdict.is_allowed() {
             return Ok(());
         }
         let ruling = Ruling::Flow(Box::new(verdict));
         let subject = Subject::Claim(*flow, claimed.to_string());
-        self.denials.borrow_mut().record(subject, ruling.clone());
+        self.denied(subject, ruling.clone(), None);
         Err(ruling)
     }
 
@@ -102,13 +142,44 @@ impl Judge {
         decide_name(&self.policy(), name)
     }
 
-    pub(crate) fn denied(&self, subject: Subject, ruling: Ruling) {
-        self.denials.borrow_mut().record(subject, ruling);
+    pub(crate) fn denied(
+        &self,
+        subject: Subject,
+        ruling: Ruling,
+        client: Option<SocketAddr>,
+    ) -> Option<Noted> {
+        let (sender, noted) = oneshot::channel();
+        let mut denials = self.denials.borrow_mut();
+        let first = denials.record(subject.clone(), ruling.clone());
+        let waits = first && client.is_some();
+        self.events.tell(Event::Denied {
+            subject,
+            ruling,
+            client,
+            noted: waits.then_some(sender),
+        });
+        waits.then_some(Noted(noted))
     }
 
-    /// Whether a flow that stands would be admitted again. Tells nobody.
-    pub(crate) fn may_stay(&self, flow: &Flow, claimed: Option<&Hostname>) -> bool {
-        self.is_host_port(flow) || self.verdict(flow, claimed).is_allowed()
+    /// A name was answered.
+    pub(crate) fn answered(&self, name: &Hostname, kind: String, addresses: Vec<IpAddr>) {
+        let name = name.clone();
+        self.events.tell(Event::Answered {
+            name,
+            kind,
+            addresses,
+        });
+    }
+
+    /// Whether a flow that stands would be admitted again, and be looked at no more than it
+    /// is. Tells nobody.
+    pub(crate) fn may_stay(&self, flow: &Flow, by_name: bool, claimed: Option<&Hostname>) -> bool {
+        if self.is_host_port(flow) {
+            return true;
+        }
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let verdict = self.verdict(flow, &names, claimed);
+        verdict.is_allowed() && (by_name || !verdict.rests_on_names())
     }
 
     pub(crate) fn take_denials(&self) -> Denials {
@@ -124,11 +195,10 @@ impl Judge {
                 .is_some_and(|port| self.host_ports.contains(&port.get()))
     }
 
-    fn verdict(&self, flow: &Flow, claimed: Option<&Hostname>) -> Verdict {
+    fn verdict(&self, flow: &Flow, names: &[Hostname], claimed: Option<&Hostname>) -> Verdict {
         let policy = self.policy();
-        let names = self.pins.names(flow.destination(), Instant::now());
         let evidence = Evidence {
-            names: &names,
+            names,
             ..self.evidence(flow)
         };
         match claimed {

@@ -24,6 +24,7 @@ mod dial;
 mod dns;
 mod echo;
 mod ends;
+mod events;
 mod flows;
 mod hold;
 mod hosts;
@@ -60,6 +61,7 @@ use carriers::Carriers;
 use judge::Judge;
 
 pub use denials::{Denial, Denials, Ruling, Subject};
+pub use events::{Event, Events, Happenings};
 pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
@@ -93,7 +95,12 @@ impl Gate {
     ///
     /// # Errors
     /// If a socket or the thread cannot be had.
-    pub fn start(policy: Policy, local: Local, sockets: Sockets) -> Result<Self, Error> {
+    pub fn start(
+        policy: Policy,
+        local: Local,
+        sockets: Sockets,
+        events: Events,
+    ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let (policies, changes) = unbounded_channel();
         let (ready, started) = mpsc::sync_channel(1);
@@ -101,10 +108,15 @@ impl Gate {
         thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
-                let denials = serve(policy, local, sockets, stopped, changes, |result| {
-                    // The starter waits below; without it there is nobody to tell.
-                    let _ = ready.send(result);
-                });
+                let denials = serve(
+                    (policy, local, sockets, events),
+                    stopped,
+                    changes,
+                    |result| {
+                        // The starter waits below; without it there is nobody to tell.
+                        let _ = ready.send(result);
+                    },
+                );
                 let _ = end.send(denials);
             })?;
         started.recv().map_err(|_| Error::Died)??;
@@ -162,14 +174,12 @@ pub fn claim_descriptors() {
 }
 
 fn serve(
-    policy: Policy,
-    local: Local,
-    sockets: Sockets,
+    given: (Policy, Local, Sockets, Events),
     mut stopped: oneshot::Receiver<()>,
     mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
-    let ready = set_up(policy, local, sockets).and_then(|parts| {
+    let ready = set_up(given).and_then(|parts| {
         confine::confine()?;
         Ok(parts)
     });
@@ -223,7 +233,9 @@ struct Serving {
     echoes: Rc<echo::Echoes>,
 }
 
-fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving> {
+fn set_up(
+    (policy, local, sockets, events): (Policy, Local, Sockets, Events),
+) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -241,7 +253,7 @@ fn set_up(policy: Policy, local: Local, sockets: Sockets) -> io::Result<Serving>
         host_ports,
         publish,
     } = local;
-    let judge = Rc::new(Judge::new(policy, host_ports)?);
+    let judge = Rc::new(Judge::new(policy, host_ports, events)?);
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
     let carriers = Rc::new(Carriers::start()?);

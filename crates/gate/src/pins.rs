@@ -96,10 +96,14 @@ impl Pins {
         self.names(address, now).contains(name)
     }
 
-    /// Keeps the address's names while a flow uses them.
-    pub(crate) fn hold(&self, address: IpAddr) -> Option<Use> {
-        let entries = self.entries.borrow();
-        Some(Use(Arc::clone(&entries.get(&address)?.used)))
+    /// Keeps the address's names while a flow uses them: those that hold now.
+    pub(crate) fn hold(&self, address: IpAddr, now: Instant) -> Option<Use> {
+        let mut entries = self.entries.borrow_mut();
+        let entry = entries.get_mut(&address)?;
+        if !entry.is_used() {
+            entry.names.retain(|pin| pin.until > now);
+        }
+        Some(Use(Arc::clone(&entry.used)))
     }
 }
 
@@ -145,11 +149,20 @@ mod tests {
     fn a_pin_holds_while_a_flow_uses_it() {
         let (pins, start) = (Pins::default(), Instant::now());
         pins.pin(ADDRESS, &name("a.example"), 10, start);
-        let flow = pins.hold(ADDRESS).expect("pinned");
+        let flow = pins.hold(ADDRESS, start).expect("pinned");
         let late = start + Duration::from_secs(1000);
         assert!(pins.is_pinned(ADDRESS, &name("a.example"), late));
         drop(flow);
         assert!(!pins.is_pinned(ADDRESS, &name("a.example"), late));
+    }
+
+    #[test]
+    fn a_flow_that_comes_too_late_does_not_bring_a_name_back() {
+        let (pins, start) = (Pins::default(), Instant::now());
+        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        let late = start + Duration::from_secs(1000);
+        let _flow = pins.hold(ADDRESS, late);
+        assert_eq!(pins.names(ADDRESS, late), []);
     }
 
     #[test]
@@ -167,7 +180,7 @@ mod tests {
     fn very_many_addresses_and_names_are_bounded_and_those_in_use_stay() {
         let (pins, now) = (Pins::default(), Instant::now());
         pins.pin(ADDRESS, &name("mine.example"), 0, now);
-        let _flow = pins.hold(ADDRESS).expect("pinned");
+        let _flow = pins.hold(ADDRESS, now).expect("pinned");
         for number in 0..2 * u32::try_from(ADDRESSES).expect("small") {
             let other = Ipv4Addr::from_bits(0x0a00_0000 + number);
             pins.pin(other.into(), &name("other.example"), 1000, now);

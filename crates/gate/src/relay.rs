@@ -23,6 +23,7 @@ use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 use crate::{
     awake,
     carriers::Carriers,
+    events::Entry,
     flows::Standing,
     inspect::{Inspector, Refused, Vetted, farewell},
     pins::Use,
@@ -46,9 +47,22 @@ pub(crate) struct Papers {
     pub(crate) standing: Option<Arc<Standing>>,
     /// Keeps the names that it was admitted for.
     pub(crate) _pins: Option<Use>,
+    pub(crate) entry: Option<Entry>,
 }
 
 impl Papers {
+    fn sent(&self, bytes: usize) {
+        if let Some(entry) = &self.entry {
+            entry.sent(bytes);
+        }
+    }
+
+    fn received(&self, bytes: usize) {
+        if let Some(entry) = &self.entry {
+            entry.received(bytes);
+        }
+    }
+
     async fn is_cut(&self) {
         match &self.standing {
             Some(standing) => standing.is_cut().await,
@@ -73,19 +87,25 @@ pub(crate) async fn relay(
     let inward = Direction::default();
     let going_out = async {
         if let Some(inspector) = inspector
-            && let Vetted::Ended = inspector.vet(&near, &far).await?
+            && let Vetted::Ended = inspector
+                .vet(&near, &far, |bytes| papers.sent(bytes))
+                .await?
         {
             finish(&far, &outward, &inward);
         }
-        pump(&near, &far, &outward, &inward, None, HEAVY).await
+        let sent = |bytes| papers.sent(bytes);
+        pump(&near, &far, [&outward, &inward], None, HEAVY, sent).await
     };
     let both = async {
-        let coming_in = pump(&far, &near, &inward, &outward, inspector, HEAVY);
+        let received = |bytes| papers.received(bytes);
+        let coming_in = pump(&far, &near, [&inward, &outward], inspector, HEAVY, received);
         tokio::try_join!(going_out, coming_in)
     };
     let ended = tokio::select! {
-        ended = both => ended,
+        // What has to end moves nothing more.
+        biased;
         () = papers.is_cut() => Err(Stop::Failed),
+        ended = both => ended,
     };
     match ended {
         Ok(_) => {}
@@ -124,13 +144,33 @@ pub(crate) async fn carry_on(load: Load) {
     } = load;
     let both = async {
         tokio::try_join!(
-            pump(&near, &far, &outward, &inward, None, usize::MAX),
-            pump(&far, &near, &inward, &outward, None, usize::MAX),
+            pump(
+                &near,
+                &far,
+                [&outward, &inward],
+                None,
+                usize::MAX,
+                |bytes| {
+                    papers.sent(bytes);
+                }
+            ),
+            pump(
+                &far,
+                &near,
+                [&inward, &outward],
+                None,
+                usize::MAX,
+                |bytes| {
+                    papers.received(bytes);
+                }
+            ),
         )
     };
     let ended = tokio::select! {
-        ended = both => ended,
+        // What has to end moves nothing more.
+        biased;
         () = papers.is_cut() => Err(Stop::Failed),
+        ended = both => ended,
     };
     if ended.is_err() {
         reset(near);
@@ -227,10 +267,10 @@ impl From<io::Error> for Stop {
 async fn pump(
     from: &TcpStream,
     to: &TcpStream,
-    this: &Direction,
-    other: &Direction,
+    [this, other]: [&Direction; 2],
     inspector: Option<&Inspector>,
     heavy: usize,
+    moved: impl Fn(usize),
 ) -> Result<(), Stop> {
     let mut bulk = false;
     let mut weight = 0_usize;
@@ -250,6 +290,7 @@ async fn pump(
             finish(to, this, other);
             break;
         }
+        moved(turn.moved);
         bulk = turn.moved >= BUFFER;
         if !bulk {
             awake::stir();

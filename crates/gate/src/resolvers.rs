@@ -4,8 +4,8 @@ use std::{
     cell::RefCell,
     fs, io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    os::unix::fs::MetadataExt as _,
     rc::Rc,
-    time::SystemTime,
 };
 
 use resolv_conf::{Config, ScopedIp};
@@ -19,21 +19,41 @@ pub(crate) struct Resolvers {
     cached: RefCell<Option<Cached>>,
 }
 
+/// What tells one state of a file from another. The time alone would not: its clock ticks
+/// slowly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Version {
+    changed: (i64, i64),
+    length: u64,
+    inode: u64,
+}
+
+impl Version {
+    pub(crate) fn of(path: &str) -> io::Result<Self> {
+        let file = fs::metadata(path)?;
+        Ok(Self {
+            changed: (file.ctime(), file.ctime_nsec()),
+            length: file.len(),
+            inode: file.ino(),
+        })
+    }
+}
+
 #[derive(Debug)]
 struct Cached {
-    changed: SystemTime,
+    version: Version,
     servers: Rc<[SocketAddr]>,
 }
 
 impl Resolvers {
     /// In the order of the file. Empty if the host has none.
     pub(crate) fn current(&self) -> Rc<[SocketAddr]> {
-        let Ok(changed) = fs::metadata(PATH).and_then(|file| file.modified()) else {
+        let Ok(version) = Version::of(PATH) else {
             return Rc::default();
         };
         let mut cached = self.cached.borrow_mut();
         if let Some(cached) = &*cached
-            && cached.changed == changed
+            && cached.version == version
         {
             return Rc::clone(&cached.servers);
         }
@@ -43,7 +63,7 @@ impl Resolvers {
         };
         let servers: Rc<[SocketAddr]> = servers(&config).into();
         *cached = Some(Cached {
-            changed,
+            version,
             servers: Rc::clone(&servers),
         });
         servers

@@ -39,7 +39,8 @@ use tokio::{
 use crate::{
     awake,
     ends::Ends,
-    judge::Judge,
+    events::Entry,
+    judge::{Admission, Judge},
     pins::Use,
     ports::{Claim, Ports},
     told::{unreachable, unreachable_code},
@@ -84,6 +85,7 @@ struct Pair {
     _port: Option<Rc<Claim>>,
     /// Keeps the names that the flow was admitted for.
     _pins: Option<Use>,
+    entry: Option<Entry>,
     used: Cell<Instant>,
     answered: Cell<bool>,
     evicted: Notify,
@@ -134,6 +136,7 @@ impl Datagrams {
                 Err(why) => return self.refuse(ends, datagram.len(), why),
             },
         };
+        pair.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
         let _ = self.send_outward(ends, &pair.far, datagram);
     }
@@ -169,11 +172,13 @@ impl Datagrams {
 
     fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
         let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(flow)?;
+        let admission = self.judge.judge(ends.client, flow);
+        let admission = admission.map_err(|refusal| refusal.why)?;
         self.make_room();
         let family = Family::of(ends.destination.ip());
         let since = self.queue(family).times_empty.get();
-        let pair = Rc::new(self.pair(ends).map_err(|error| unreachable(&error))?);
+        let pair = self.pair(ends, admission);
+        let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair), since));
         for (client, datagram) in strangers(&pair.near, ends.client) {
@@ -182,7 +187,7 @@ impl Datagrams {
         Ok(pair)
     }
 
-    fn pair(&self, ends: Ends) -> io::Result<Pair> {
+    fn pair(&self, ends: Ends, admission: Admission) -> io::Result<Pair> {
         let (far, claim) = self.ports.connect(ends)?;
         let speaker = self
             .speakers
@@ -193,11 +198,17 @@ impl Datagrams {
             near: UdpSocket::from_std(near)?,
             far: UdpSocket::from_std(far.into())?,
             _port: claim,
-            _pins: self.judge.pins.hold(ends.destination.ip()),
+            _pins: admission.by_name.then(|| self.hold(ends)).flatten(),
+            entry: admission.entry,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             evicted: Notify::new(),
         })
+    }
+
+    fn hold(&self, ends: Ends) -> Option<Use> {
+        let now = std::time::Instant::now();
+        self.judge.pins.hold(ends.destination.ip(), now)
     }
 
     /// When there are too many flows, one of those that nobody answered goes, else the one
@@ -220,7 +231,7 @@ impl Datagrams {
     pub(crate) fn review(&self) {
         self.flows.borrow_mut().retain(|ends, pair| {
             let flow = Flow::udp(ends.destination);
-            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, None));
+            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, true, None));
             if !stays {
                 pair.evicted.notify_one();
             }
@@ -349,6 +360,12 @@ async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, since: u64)
 }
 
 impl Pair {
+    fn sent(&self, bytes: usize) {
+        if let Some(entry) = &self.entry {
+            entry.sent(bytes);
+        }
+    }
+
     /// Moves a batch out, and tells whether there may be more.
     async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<bool> {
         self.used.set(Instant::now());
@@ -371,6 +388,7 @@ impl Pair {
             if (1..FEW).contains(&count) {
                 awake::stir();
             }
+            self.sent(batch.bytes());
             let mut left = Vec::new();
             for run in batch.runs() {
                 let room = left.is_empty();
@@ -402,6 +420,9 @@ impl Pair {
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(ends.destination);
+            if let Some(entry) = &self.entry {
+                entry.received(batch.bytes());
+            }
             for run in batch.runs() {
                 self.used.set(Instant::now());
                 self.answered.set(true);

@@ -59,15 +59,20 @@ fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String 
 
 /// Ubuntu lets only programs with a profile use what a user namespace gives.
 fn apparmor() -> Option<String> {
-    (sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")).then(|| {
-        let path = std::env::current_exe()
-            .map_or_else(|_| "/usr/local/bin/stockade".to_owned(), |path| path.display().to_string());
+    apparmor_restricts().then(|| {
+        let path = std::env::current_exe();
+        let path = path.map_or_else(|_| "stockade".to_owned(), |path| path.display().to_string());
         format!(
-            "AppArmor restricts user namespaces on this machine; give Stockade a profile:\n  \
-             printf 'abi <abi/4.0>,\\nprofile stockade {path} flags=(unconfined) {{ userns, }}\\n' \
-             | sudo tee /etc/apparmor.d/stockade && sudo apparmor_parser -r /etc/apparmor.d/stockade"
+            "AppArmor restricts user namespaces on this machine; give Stockade a profile \
+             (`stockade doctor` shows it): sudo {path} doctor --write-apparmor"
         )
     })
+}
+
+/// Whether AppArmor lets only programs with a profile use what a user namespace gives.
+#[must_use]
+pub fn apparmor_restricts() -> bool {
+    sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
 }
 
 /// Without the present value: by now it would be that of a namespace of our own.

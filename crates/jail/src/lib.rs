@@ -24,6 +24,7 @@ use std::{
     thread,
 };
 
+pub use advice::apparmor_restricts;
 use rustix::thread::CapabilitySet;
 pub use speakers::Speakers;
 use stockade_sys::{

@@ -6,7 +6,7 @@
 //! gathered. So an explanation is nothing but decisions, and cannot disagree with
 //! them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
@@ -63,6 +63,7 @@ pub struct Answer {
 /// Explains what [`decide`] says of the target. `hosts` are the addresses that it
 /// has, each with the host's evidence: for an address just that one, for a name
 /// those to which it resolves. A name counts as if the program had asked for it.
+/// Of loopback the ports that are given from the host are not known here.
 pub fn explain<'a>(
     policy: &Policy,
     target: &Target,
@@ -75,6 +76,11 @@ pub fn explain<'a>(
         hosts: Vec::new(),
         fixes: Vec::new(),
     };
+    if target.is_loopback() {
+        explanation.hosts.push(loopback(policy, target));
+        explanation.outcome = outcome(&explanation.hosts);
+        return explanation;
+    }
     if let Host::Name(name) = target.host() {
         let verdict = decide_name(policy, name);
         if !verdict.is_allowed() {
@@ -106,6 +112,20 @@ pub fn explain<'a>(
         explanation.fixes.clear();
     }
     explanation
+}
+
+/// `localhost` is no name to be asked for, and what routes say of loopback is known.
+fn loopback(policy: &Policy, target: &Target) -> HostAnswers {
+    let address = match target.host() {
+        Host::Address(address) => *address,
+        Host::Name(_) => Ipv4Addr::LOCALHOST.into(),
+    };
+    let evidence = Evidence {
+        route: Route::Local,
+        own: true,
+        names: &[],
+    };
+    ask(policy, target, address, &evidence)
 }
 
 fn ask(policy: &Policy, target: &Target, address: IpAddr, evidence: &Evidence<'_>) -> HostAnswers {
@@ -198,33 +218,20 @@ fn is_alike(a: &Verdict, b: &Verdict) -> bool {
 /// What was asked about is allowed if nothing of it is denied but what programs
 /// do without: QUIC, and addresses of a family that the host has no route for.
 fn outcome(hosts: &[HostAnswers]) -> Outcome {
-    let verdicts = || {
-        hosts
-            .iter()
-            .flat_map(|host| &host.answers)
-            .map(|answer| &answer.verdict)
-    };
-    let is_dispensable = |verdict: &&Verdict| {
-        matches!(
-            verdict.reason(),
-            Reason::Quic { .. } | Reason::NoRoute { .. }
-        )
-    };
-    let is_denied = |verdict: &Verdict| !verdict.is_allowed();
-    let mut any_allowed = verdicts().filter(|verdict| verdict.is_allowed());
-    if verdicts().next().is_none() {
-        return Outcome::Unclear;
+    let answers = hosts.iter().flat_map(|host| &host.answers);
+    let (mut allowed, mut denied, mut dispensable) = (false, false, false);
+    for Answer { verdict, .. } in answers {
+        match verdict.reason() {
+            _ if verdict.is_allowed() => allowed = true,
+            Reason::Quic { .. } | Reason::NoRoute { .. } => dispensable = true,
+            _ => denied = true,
+        }
     }
-    if any_allowed.next().is_none() {
-        return Outcome::Denied;
+    match (allowed, denied, dispensable) {
+        (true, false, _) => Outcome::Allowed,
+        (false, true, _) | (false, _, true) => Outcome::Denied,
+        (true, true, _) | (false, false, false) => Outcome::Unclear,
     }
-    if verdicts()
-        .filter(|verdict| !is_dispensable(verdict))
-        .any(is_denied)
-    {
-        return Outcome::Unclear;
-    }
-    Outcome::Allowed
 }
 
 /// Each decision's fix, widened from the port that it was made for to what was

@@ -6,9 +6,14 @@
 //! and which rule would have made it a yes. Nothing else decides; whoever wants
 //! to explain, log or test a decision calls the same function.
 //!
-//! - [`Rule`]: what users write, `[proto://]target[:ports]`;
+//! - [`Rule`]: what users write, `[proto://]target[:ports]`; [`RuleSet`]: many of
+//!   them, searched at once;
+//! - [`Hostname`] and [`NamePattern`]: names of hosts, as rules and the wire have them;
 //! - [`registry`]: what kind of address an address is;
-//! - [`Flow`] and [`Evidence`]: what is asked, and what the host knows.
+//! - [`Flow`] and [`Evidence`]: what is asked, and what the host knows;
+//! - [`decide_name`] and [`decide_claim`]: the same for a name that is to be
+//!   resolved, and for one that a connection turns out to be for;
+//! - [`explain`]: decisions on what a person asks about, a [`Target`].
 //!
 //! The crate does no I/O. A value of one of its types is valid: what could not
 //! be a rule or a flow was refused where it was made.

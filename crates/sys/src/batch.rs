@@ -102,7 +102,13 @@ impl Batch {
         })
     }
 
-    fn bytes(&self, received: &Received) -> &[u8] {
+    /// The lengths of all, together.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.received.iter().map(|received| received.length).sum()
+    }
+
+    fn datagram(&self, received: &Received) -> &[u8] {
         let start = received.slot * LARGEST;
         &self.room[start..start + received.length]
     }
@@ -134,7 +140,9 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub fn datagrams(self) -> impl Iterator<Item = &'a [u8]> {
-        self.run.iter().map(|received| self.batch.bytes(received))
+        self.run
+            .iter()
+            .map(|received| self.batch.datagram(received))
     }
 
     /// Sends them through a connected socket: all, or none.

@@ -4,8 +4,11 @@
     reason = "this crate exists to hold every unsafe block of the project"
 )]
 
+pub mod attempt;
 pub mod batch;
 pub mod confine;
+pub mod diag;
+pub mod interfaces;
 pub mod mount;
 pub mod namespace;
 mod netlink;

@@ -5,7 +5,10 @@
 
 use std::{fs, io};
 
-use rustix::thread::UnshareFlags;
+use rustix::{
+    mount::MountPropagationFlags,
+    thread::{CapabilitySet, UnshareFlags},
+};
 
 /// Who the process is on the host, read before it enters any namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +78,18 @@ pub fn enter_network_namespace() -> io::Result<()> {
 /// # Errors
 /// If the thread has no authority over the namespaces that it leaves.
 pub fn enter_mount_namespace() -> io::Result<()> {
-    unshare(UnshareFlags::NEWNS)
+    unshare(UnshareFlags::NEWNS)?;
+    // A copy that root makes would otherwise show its mounts to the original.
+    let flags = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", flags)?;
+    Ok(())
+}
+
+/// Whether the calling thread may mount, and make namespaces other than user namespaces.
+#[must_use]
+pub fn has_authority() -> bool {
+    rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
 /// Moves the calling thread, and it alone, into a cgroup namespace, whose root is the control

@@ -1,6 +1,7 @@
 //! The bubblewrap program: where it is and whether it is new enough.
 
 use std::{
+    fmt,
     io::Read,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -58,7 +59,15 @@ impl Bubblewrap {
     }
 
     /// The program's path, once its version is known to do.
-    pub(crate) fn checked(mut self) -> Result<PathBuf, Error> {
+    pub(crate) fn checked(self) -> Result<PathBuf, Error> {
+        self.identify().map(|(path, _)| path)
+    }
+
+    /// The program's path and version.
+    ///
+    /// # Errors
+    /// If it is too old, or does not tell its version.
+    pub fn identify(mut self) -> Result<(PathBuf, Version), Error> {
         let mut answer = String::new();
         let read = match self.version.stdout.take() {
             // A version is short; what is longer is none.
@@ -71,10 +80,10 @@ impl Bubblewrap {
             return Err(Error::BubblewrapUnusable { path, why });
         }
         match Version::parse(&answer) {
-            Some(version) if version >= OLDEST => Ok(path),
-            Some(Version(major, minor, patch)) => Err(Error::BubblewrapTooOld {
+            Some(version) if version >= OLDEST => Ok((path, version)),
+            Some(version) => Err(Error::BubblewrapTooOld {
                 path,
-                found: format!("{major}.{minor}.{patch}"),
+                found: version.to_string(),
             }),
             None => Err(Error::BubblewrapUnusable {
                 path,
@@ -93,8 +102,16 @@ impl Drop for Bubblewrap {
     }
 }
 
+/// A version of bubblewrap: major, minor, patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(u32, u32, u32);
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(major, minor, patch) = self;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
 
 impl Version {
     /// From `bubblewrap 0.8.0`.

@@ -15,7 +15,10 @@ use std::{
 };
 
 use rustix::fs::MemfdFlags;
-use stockade_sys::process::Descent;
+use stockade_sys::{
+    namespace::{Identity, enter_user_namespace, has_authority},
+    process::Descent,
+};
 
 use crate::{
     arguments::arguments,
@@ -143,11 +146,11 @@ impl Plan {
 }
 
 impl Launch {
-    /// Starts the sandbox, in the network namespace of the calling thread. The process has
-    /// to be in a user namespace of its own, over which it has authority.
+    /// Starts the sandbox, in the network namespace of the calling thread. A process that has
+    /// not entered a user namespace of its own does so now, while it has one thread.
     ///
     /// # Errors
-    /// If a place that the plan shows has changed, or bubblewrap cannot be started.
+    /// If the kernel lets this user make no user namespace, a place that the plan shows has changed, or bubblewrap cannot be started.
     pub fn spawn(self) -> Result<Running, Error> {
         let Self {
             mut bubblewrap,
@@ -160,6 +163,10 @@ impl Launch {
             job,
             program,
         } = self;
+        if !has_authority() {
+            enter_user_namespace(Identity::current())
+                .map_err(|error| failed("a user namespace")(io::Error::other(error)))?;
+        }
         // A thread of its own, since it moves into another mount namespace. It may end: none
         // of those that it starts is bound to it.
         let start = move || {

@@ -62,7 +62,7 @@ mod terminal;
 mod watch;
 mod workspace;
 
-pub use bubblewrap::Bubblewrap;
+pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{Agent, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root};
 pub use env::Variable;
 pub use error::Error;
@@ -75,7 +75,7 @@ pub use launch::{CommandLine, Launch};
 pub use layers::{Layer, State};
 pub use limits::{Limit, Resource};
 pub use outcome::{FAILED, NotFound, Outcome};
-pub use plan::{Guard, Isolation, Operation, Plan, Step};
+pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Step};
 pub use signals::Signals;
 pub use supervise::Running;
 pub use watch::{Change, Finding, Watch};

@@ -34,6 +34,8 @@ pub enum Refusal {
     Own,
     /// It holds the workspace or the system.
     HidesAll,
+    /// It leads elsewhere, by a link where the command can make links.
+    Led,
 }
 
 impl fmt::Display for Refusal {
@@ -55,6 +57,10 @@ impl fmt::Display for Refusal {
             Self::Device => f.write_str("is a device, and those are only to be had with `write`"),
             Self::Own => f.write_str("would let the command write its own permissions"),
             Self::HidesAll => f.write_str("holds the workspace or the system"),
+            Self::Led => f.write_str(
+                "leads elsewhere by a link in a place that the command can write, so the \
+                 command could have chosen where: name what is meant itself",
+            ),
         }
     }
 }

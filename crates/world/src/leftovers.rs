@@ -35,7 +35,9 @@ impl Snapshot {
         for place in PLACES.map(PathBuf::from) {
             files(&place, &[], &mut lines);
         }
-        files(laptop.home(), &[laptop.workspace()], &mut lines);
+        // The logs of sessions are meant to stay.
+        let logs = laptop.home().join(".local/state");
+        files(laptop.home(), &[laptop.workspace(), logs], &mut lines);
         network(laptop, &mut lines)?;
         Ok(Self {
             lines,

@@ -12,7 +12,7 @@
 use std::{net::IpAddr, rc::Rc, time::Instant};
 
 use stockade_policy::{Hostname, NameReason, NameVerdict};
-use stockade_wire::dns::{Answer, ExtendedError, Name, Own, Query, Rcode, Type};
+use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
 
 use super::{tunnel::Budget, upstream::Upstream};
 use crate::{
@@ -60,6 +60,10 @@ impl Names {
             None if !open => return self.refuse_odd(query),
             None => {}
         }
+        // No program needs another class, and what it means nobody knows.
+        if !open && query.qclass() != Class::IN {
+            return query.error(Rcode::Refused, None);
+        }
         if query.qtype() == Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
         }
@@ -78,16 +82,17 @@ impl Names {
             // Programs look up names of addresses for their logs; nobody misses those.
             if query.name().reversed_address().is_none() {
                 self.judge
-                    .denied(name.into(), Ruling::Name(Box::new(verdict)));
+                    .denied(name.into(), Ruling::Name(Box::new(verdict)), None);
             }
             return Err(refusal(query, note));
         }
         if self.affordable(query, &verdict) {
             return Ok(());
         }
-        let why = "too much is said in long names below a wildcard rule";
+        let why = "too much is said in names below a wildcard rule";
         let subject = Subject::Name(shown(name.as_str()));
-        self.judge.denied(subject, Ruling::Odd(why.to_owned()));
+        self.judge
+            .denied(subject, Ruling::Odd(why.to_owned()), None);
         Err(refusal(query, format!("Stockade: {why}")))
     }
 
@@ -108,7 +113,7 @@ impl Names {
         let text = shown(&query.name().to_string());
         let why = "no rule can allow what is not a host name";
         self.judge
-            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()));
+            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()), None);
         refusal(query, format!("Stockade: {why}"))
     }
 
@@ -117,9 +122,13 @@ impl Names {
         let now = Instant::now();
         let opened = Answer::open(query, &answer);
         if let Ok(opened) = &opened {
+            let mut addresses = Vec::new();
             for (address, ttl) in opened.addresses() {
                 self.judge.pins.pin(address, name, ttl, now);
+                addresses.push(address);
             }
+            let kind = query.qtype().to_string();
+            self.judge.answered(name, kind, addresses);
         }
         if open {
             return answer;
@@ -167,7 +176,12 @@ impl Names {
     /// The name of an address, as far as the file of hosts has it.
     fn name_of(&self, address: IpAddr, query: &Query) -> Option<Vec<u8>> {
         let table = self.hosts.current();
-        let name = Name::from_text(table.name(address)?.as_str())?;
+        let name = table.name(address)?;
+        // What may not be asked for is not told either.
+        if !self.judge.judge_name(name).is_allowed() {
+            return None;
+        }
+        let name = Name::from_text(name.as_str())?;
         Some(query.answer(&[Own::Name(name)], HOSTS_TTL))
     }
 }

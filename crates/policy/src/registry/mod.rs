@@ -40,6 +40,25 @@ pub enum Reach {
     Never,
 }
 
+impl Entry {
+    /// Whether the address is in the block. (`IpNet::contains` computes the bounds
+    /// of the network each time, and each flow passes the whole table.)
+    fn holds(&self, address: IpAddr) -> bool {
+        let length = u32::from(self.block.prefix_len());
+        match (self.block.addr(), address) {
+            (IpAddr::V4(block), IpAddr::V4(address)) => {
+                let differing = block.to_bits() ^ address.to_bits();
+                differing.leading_zeros() >= length
+            }
+            (IpAddr::V6(block), IpAddr::V6(address)) => {
+                let differing = block.to_bits() ^ address.to_bits();
+                differing.leading_zeros() >= length
+            }
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.block, self.name, self.source)
@@ -98,9 +117,10 @@ pub fn classify(address: IpAddr) -> Class {
 /// The entry of the smallest block that holds the address. IPv4 addresses that
 /// are in no block are ordinary ones; IPv6 addresses are all in one.
 fn lookup(address: IpAddr) -> Option<&'static Entry> {
-    table::entries(address.to_canonical())
+    let address = address.to_canonical();
+    table::entries(address)
         .iter()
-        .filter(|entry| entry.block.contains(&address.to_canonical()))
+        .filter(|entry| entry.holds(address))
         .max_by_key(|entry| entry.block.prefix_len())
 }
 

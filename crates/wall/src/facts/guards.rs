@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::io::Errno;
+
 use super::Git;
 use crate::{
     beneath,
@@ -17,6 +19,10 @@ pub struct Guarded {
     pub path: PathBuf,
     pub reason: &'static str,
 }
+
+const NOENT: i32 = Errno::NOENT.raw_os_error();
+const NOTDIR: i32 = Errno::NOTDIR.raw_os_error();
+const LOOP: i32 = Errno::LOOP.raw_os_error();
 
 /// What can be protected, and what cannot, because a link is on the way.
 pub(super) fn find(workspace: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
@@ -33,25 +39,23 @@ pub(super) fn find(workspace: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) 
     let trees: Vec<_> = [Some(workspace), git.outside.as_deref()]
         .into_iter()
         .flatten()
-        .filter_map(|tree| Some((tree, beneath::pin(tree).ok()?)))
         .collect();
     let mut guarded = Vec::<Guarded>::new();
     let mut links = Vec::new();
     for (path, reason) in executed.chain(hooks).chain(dot_git) {
         // Hooks that lie elsewhere are not writable inside.
-        let Some((below, pin)) = trees
-            .iter()
-            .find_map(|(tree, pin)| Some((path.strip_prefix(tree).ok()?, pin)))
-        else {
-            continue;
-        };
-        if below.as_os_str().is_empty() || guarded.iter().any(|other| other.path == path) {
+        let is_below = |tree: &&Path| path.starts_with(tree) && path != **tree;
+        if !trees.iter().any(is_below) {
             continue;
         }
-        if beneath::pin_below(pin, below).is_ok() {
-            guarded.push(Guarded { path, reason });
-        } else if fs::symlink_metadata(&path).is_ok() {
-            links.push(path);
+        if guarded.iter().any(|other| other.path == path) {
+            continue;
+        }
+        match beneath::pin(&path).map_err(|error| error.raw_os_error()) {
+            Err(Some(NOENT | NOTDIR)) => {}
+            Err(Some(LOOP)) => links.push(path),
+            // Whatever else is wrong with it, the launch will meet again, and be refused.
+            Ok(_) | Err(_) => guarded.push(Guarded { path, reason }),
         }
     }
     (guarded, links)

@@ -10,7 +10,7 @@ mod place;
 mod proc;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
     ffi::{OsStr, OsString},
     fs,
@@ -30,7 +30,7 @@ pub use self::{
 };
 use self::{
     installation::Search,
-    place::{directory, look},
+    place::{directory, is_led_from_inside, look},
 };
 use crate::{
     config::Config,
@@ -81,6 +81,8 @@ pub struct Facts {
     pub nsswitch: EtcFile,
     /// What exists of the paths that configuration and tables name.
     pub found: BTreeMap<PathBuf, Found>,
+    /// Those of them whose end a link decides that the command could have made.
+    pub led_from_inside: BTreeSet<PathBuf>,
     pub git: Git,
     /// What programs outside execute of the workspace.
     pub guarded: Vec<Guarded>,
@@ -126,9 +128,10 @@ impl Facts {
             };
             Installation::find(program, search, config.agent.is_known)
         });
-        let found = paths(config, &home.real, &environment)
+        let found: BTreeMap<_, _> = paths(config, &home.real, &environment)
             .filter_map(|path| Some((path.clone(), look(&path)?)))
             .collect();
+        let led_from_inside = led_from_inside(config, &workspace, &found);
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -142,6 +145,7 @@ impl Facts {
             hosts: EtcFile::find("/etc/hosts"),
             nsswitch: EtcFile::find("/etc/nsswitch.conf"),
             found,
+            led_from_inside,
             git,
             guarded,
             unguarded,
@@ -241,6 +245,28 @@ fn may(path: &Path, access: Access) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
 }
 
+/// Requests through a link in the workspace, or in another place that the command can write.
+fn led_from_inside(
+    config: &Config,
+    workspace: &Path,
+    found: &BTreeMap<PathBuf, Found>,
+) -> BTreeSet<PathBuf> {
+    let to_write = config.write.iter().chain(&config.agent.state);
+    let writable: Vec<PathBuf> = to_write
+        .filter_map(|request| Some(found.get(&request.path)?.real.clone()))
+        .chain([workspace.to_owned()])
+        .collect();
+    config
+        .requests()
+        .map(|request| &request.path)
+        .filter(|path| {
+            let found = found.get(*path);
+            found.is_some_and(|found| is_led_from_inside(path, found, &writable))
+        })
+        .cloned()
+        .collect()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -290,6 +316,7 @@ pub(crate) mod tests {
             hosts: etc_file("/etc/hosts"),
             nsswitch: etc_file("/etc/nsswitch.conf"),
             found: BTreeMap::new(),
+            led_from_inside: BTreeSet::new(),
             git: Git::default(),
             guarded: Vec::new(),
             unguarded: Vec::new(),

@@ -55,6 +55,24 @@ pub(super) fn look(path: &Path) -> Option<Found> {
     Some(Found { at, real, kind })
 }
 
+/// Whether a link inside one of these places, where the command can write, decides what the
+/// path leads to.
+pub(super) fn is_led_from_inside(path: &Path, found: &Found, writable: &[PathBuf]) -> bool {
+    let mut prefixes: Vec<_> = path.ancestors().collect();
+    prefixes.reverse();
+    for prefix in prefixes {
+        let Ok(real) = fs::canonicalize(prefix) else {
+            return true;
+        };
+        if writable.iter().any(|place| real.starts_with(place)) {
+            let rest = path.strip_prefix(prefix).unwrap_or(Path::new(""));
+            // Joining nothing would add a slash, which counts for nothing.
+            return found.real != real.join(rest);
+        }
+    }
+    false
+}
+
 /// The path of a directory, links resolved.
 pub(super) fn directory(path: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;

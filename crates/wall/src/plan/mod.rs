@@ -29,8 +29,8 @@ use crate::{
     workspace,
 };
 
-/// Where the inner stage lies in the sandbox.
-pub(crate) const INNER_STAGE: &str = "/run/stockade/init";
+/// Where the inner stage, which is this same program, lies in the sandbox.
+pub const INNER_STAGE: &str = "/run/stockade/init";
 
 /// One thing that is done to the sandbox's files, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

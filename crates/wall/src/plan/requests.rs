@@ -86,6 +86,12 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
     if !missing.is_empty() {
         return Err(Error::MissingPaths(missing));
     }
+    if let Some(path) = facts.led_from_inside.first() {
+        return Err(Error::PathRefused {
+            path: path.clone(),
+            refusal: Refusal::Led,
+        });
+    }
     let found = |requests: &[PathRequest]| -> Vec<&Found> {
         let find = |request: &PathRequest| facts.found.get(&request.path);
         requests.iter().filter_map(find).collect()

@@ -39,6 +39,27 @@ fn nested_bubblewrap_works_by_default_and_not_under_strict() {
 }
 
 #[test]
+fn chromiums_own_sandbox_starts_by_default_and_not_under_strict() {
+    if skip_as_root() {
+        return;
+    }
+    if !Path::new("/usr/bin/chromium").exists() {
+        eprintln!("skipped: there is no Chromium here");
+        return;
+    }
+    let caller = Caller::new();
+    let page = "<p id=x></p><script>x.textContent = 'sum ' + (20 + 3)</script>";
+    caller.write(&caller.project().join("page.html"), page);
+    let script = "chromium --headless --disable-gpu --no-first-run --disable-background-networking \
+        --disable-component-update --disable-sync --user-data-dir=/tmp/profile --dump-dom \
+        file://$PWD/page.html 2>/dev/null";
+    let (_, seen, _) = run(caller.with(&["--no-network"], script));
+    assert!(seen.contains("sum 23"), "{seen}");
+    let (_, seen, _) = run(caller.with(&["--no-network", "--strict"], script));
+    assert!(!seen.contains("sum 23"), "{seen}");
+}
+
+#[test]
 fn strict_lets_programs_of_daily_use_work() {
     let caller = Caller::new();
     let work = "set -e; git init -q .; echo x > a; mkdir d; mv a d/b; ln d/b c; rm d/b

@@ -1,6 +1,6 @@
 //! A question from inside.
 
-use super::message::{DO, Header, OPCODE, Opening, QR, Question};
+use super::message::{AD, CD, DO, Header, OPCODE, Opening, QR, Question, RD};
 use super::{Class, Malformed, Name, Type};
 
 /// What a resolver takes in a datagram if it does not say (RFC 1035 §4.2.1).
@@ -11,8 +11,6 @@ const DATAGRAM_LIMIT: usize = 65507;
 /// A well-formed query with exactly one question.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// The message as it came.
-    bytes: Vec<u8>,
     pub(super) header: Header,
     pub(super) question: Question,
     /// The question as the client wrote it.
@@ -45,7 +43,6 @@ impl Query {
             dnssec_ok: opt.flags & DO != 0,
         });
         Ok(Self {
-            bytes: bytes.to_vec(),
             header,
             question_wire: opening.question_wire.to_vec(),
             question: opening.question,
@@ -53,12 +50,12 @@ impl Query {
         })
     }
 
-    /// The same for all queries that have the same answer: the message but for its
-    /// identifier and its letter case.
+    /// The same for all queries that have the same answer: what is sent upstream but for
+    /// its identifier and its letter case.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
-        let mut key = self.bytes.get(2..).unwrap_or_default().to_vec();
-        let question = key.iter_mut().skip(10).take(self.question_wire.len());
+        let mut key = self.to_upstream(0);
+        let question = key.iter_mut().skip(HEADER).take(self.question_wire.len());
         question.for_each(u8::make_ascii_lowercase);
         key
     }
@@ -88,12 +85,27 @@ impl Query {
         })
     }
 
-    /// The query to send upstream. `id` must be unpredictable from inside.
+    /// The query to send upstream: the client's question and flags, and nothing else of
+    /// its message, in which it could have hidden anything. `id` must be unpredictable
+    /// from inside.
     #[must_use]
     pub fn to_upstream(&self, id: u16) -> Vec<u8> {
-        with_id(self.bytes.clone(), id)
+        let opt = self.our_opt(&[]);
+        let header = Header {
+            id,
+            flags: self.header.flags & (RD | AD | CD),
+            questions: 1,
+            answers: 0,
+            authorities: 0,
+            additionals: u16::from(!opt.is_empty()),
+        };
+        let question = self.question_wire.iter().copied();
+        header.bytes().chain(question).chain(opt).collect()
     }
 }
+
+/// Where the question starts.
+const HEADER: usize = 12;
 
 /// `message` under another identifier: its first two bytes.
 pub(super) fn with_id(mut message: Vec<u8>, id: u16) -> Vec<u8> {

@@ -96,8 +96,16 @@ fn is_space(byte: u8) -> bool {
 }
 
 fn is_request(method: &[u8], rest: &[u8]) -> bool {
-    names_http(rest) || (is_method(method) && leads_somewhere(rest))
+    names_http(rest) || METHODS.contains(&method) || (is_method(method) && leads_somewhere(rest))
 }
+
+/// What servers know without looking further: some take any target after it, in the form
+/// that HTTP/0.9 had. The last one is no method but a line that proxies put before the first
+/// request, and that servers may be told to expect.
+const METHODS: [&[u8]; 10] = [
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH",
+    b"PROXY",
+];
 
 fn is_method(word: &[u8]) -> bool {
     word.iter().all(u8::is_ascii_uppercase)
@@ -119,5 +127,8 @@ fn leads_somewhere(rest: &[u8]) -> bool {
         let start = target.get(..scheme.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
-    target.starts_with(b"/") || is_scheme(b"http:") || is_scheme(b"https:")
+    target.starts_with(b"/")
+        || is_scheme(b"http:")
+        || is_scheme(b"https:")
+        || target.windows(3).any(|place| place == b"://")
 }

@@ -43,30 +43,28 @@ enum Claim {
     Broken(Broken),
 }
 
-/// Whether a server would take the connection for TLS, by its first bytes.
+/// Whether a server would take the connection for TLS, by its first bytes. Some servers
+/// care little for the version of the first record, and some skip records of other types:
+/// they find a hello where nobody looks any more.
 fn claim(sent: &[u8]) -> Claim {
     match *sent {
-        [] | [HANDSHAKE] => Claim::Undecided,
+        [] | [CHANGE_CIPHER_SPEC..=HEARTBEAT] => Claim::Undecided,
         [HANDSHAKE, 3, ..] => Claim::Tls,
-        // A server that skips such a record finds a hello behind it, where nobody
-        // looks any more.
-        [CHANGE_CIPHER_SPEC..=HEARTBEAT, ..] => other_record(sent),
+        [HANDSHAKE, 0..=LAXEST_MAJOR] => Claim::Undecided,
+        [HANDSHAKE, major @ 0..=LAXEST_MAJOR, minor, ..] => {
+            Claim::Broken(Broken::RecordVersion(u16::from_be_bytes([major, minor])))
+        }
+        [kind @ CHANGE_CIPHER_SPEC..=HEARTBEAT, 0..=LAXEST_MAJOR, ..] => {
+            Claim::Broken(Broken::NoHandshake(kind))
+        }
         // A length below 16 KiB, with the top bit set.
         [0x80..=0xbf, ..] => ssl2(sent),
         _ => Claim::NotTls,
     }
 }
 
-fn other_record(sent: &[u8]) -> Claim {
-    match *sent {
-        [_] | [_, 3] | [_, 3, 0..=4] | [_, 3, 0..=4, _] => Claim::Undecided,
-        [kind, 3, 0..=4, high, low, ..] => match u16::from_be_bytes([high, low]) {
-            1..=MAX_CIPHERTEXT => Claim::Broken(Broken::NoHandshake(kind)),
-            _ => Claim::NotTls,
-        },
-        _ => Claim::NotTls,
-    }
-}
+/// The largest major version of a first record that a server is known to take.
+const LAXEST_MAJOR: u8 = 0x0f;
 
 fn ssl2(sent: &[u8]) -> Claim {
     match *sent {

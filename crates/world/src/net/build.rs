@@ -103,7 +103,7 @@ impl Network {
             let wire = format!("h{}", self.wires);
             let bridge = match &spec.place {
                 Place::Internet => {
-                    near_router.extend(lines::routed_wire(spec, &wire));
+                    near_router.extend(lines::routed_wire(spec, &wire, self.wires));
                     None
                 }
                 Place::Lan => {

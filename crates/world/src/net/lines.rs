@@ -53,14 +53,25 @@ fn lan_prefix(address: IpAddr) -> u8 {
     }
 }
 
-pub(super) fn routed_wire(spec: &HostSpec, wire: &str) -> Vec<String> {
+pub(super) fn routed_wire(spec: &HostSpec, wire: &str, number: usize) -> Vec<String> {
     let mut lines = vec![veth(spec, wire)];
     lines.extend(impatient(wire));
     lines.extend(interface_up(wire, "fe80::1"));
     for address in &spec.addresses {
         lines.push(format!("route add {address} dev {wire}"));
     }
+    for network in &spec.networks {
+        // Through one neighbour, not as many as there are addresses.
+        let family = if network.contains(':') { "" } else { "inet6 " };
+        let host = link_local(number);
+        lines.push(format!("route add {network} via {family}{host} dev {wire}"));
+    }
     lines
+}
+
+/// A host's own, unique on the LAN.
+fn link_local(number: usize) -> String {
+    format!("fe80::1:{number:x}")
 }
 
 pub(super) fn bridged_wire(spec: &HostSpec, wire: &str, bridge: &str) -> Vec<String> {
@@ -116,11 +127,11 @@ pub(super) fn laptop(ipv6: bool) -> Vec<String> {
     lines
 }
 
-/// A host's own end: `number` makes its link-local address unique on the LAN.
+/// A host's own end.
 pub(super) fn host(spec: &HostSpec, number: usize, bridge: Option<Bridge>) -> Vec<String> {
     let mut lines = vec!["link set lo up".to_owned()];
     lines.extend(impatient("eth0"));
-    lines.extend(interface_up("eth0", &format!("fe80::1:{number:x}")));
+    lines.extend(interface_up("eth0", &link_local(number)));
     for address in &spec.addresses {
         let prefix = match bridge {
             Some(bridge) => bridge.prefix,
@@ -129,6 +140,8 @@ pub(super) fn host(spec: &HostSpec, number: usize, bridge: Option<Bridge>) -> Ve
         };
         lines.push(address_add(*address, prefix, "eth0"));
     }
+    let all_of = |network| format!("route add local {network} dev lo");
+    lines.extend(spec.networks.iter().map(all_of));
     let gateway = match (bridge, &spec.place) {
         (Some(bridge), _) => bridge.address.to_string(),
         (None, Place::Lan) => lan::ROUTER.to_string(),

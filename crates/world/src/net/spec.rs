@@ -9,6 +9,7 @@ use super::lan;
 pub struct HostSpec {
     pub(crate) name: String,
     pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) networks: Vec<String>,
     pub(crate) dns_names: Vec<String>,
     pub(crate) place: Place,
 }
@@ -28,6 +29,7 @@ impl HostSpec {
         Self {
             name: name.to_owned(),
             addresses: Vec::new(),
+            networks: Vec::new(),
             dns_names: Vec::new(),
             place: Place::Internet,
         }
@@ -39,6 +41,13 @@ impl HostSpec {
     #[track_caller]
     pub fn at(mut self, address: &str) -> Self {
         self.addresses.push(parse(address));
+        self
+    }
+
+    /// Makes every address of a network the host's: `"45.60.0.0/16"`. Only for a host
+    /// behind the router.
+    pub fn at_all_of(mut self, network: &str) -> Self {
+        self.networks.push(network.to_owned());
         self
     }
 

@@ -43,6 +43,28 @@ fn records_are_served_and_queries_noted() {
 }
 
 #[test]
+fn it_may_say_more_than_it_was_asked() {
+    test(&Builder::new(), |world| {
+        let [among, beside] = [[6, 6, 6, 6], [7, 7, 7, 7]].map(IpAddr::from);
+        let greedy = Misbehaviour::Unasked(among, beside);
+        world
+            .dns()
+            .record("host.example", HOME)
+            .misbehave("host.example", greedy);
+        let said = dig(world, &["host.example"]);
+        assert!(
+            said.contains("ANSWER: 2, AUTHORITY: 1, ADDITIONAL: 2"),
+            "{said}"
+        );
+        assert!(
+            said.contains("not.what.was.asked.\t60\tIN\tA\t6.6.6.6"),
+            "{said}"
+        );
+        assert_eq!(said.matches("7.7.7.7").count(), 2, "{said}");
+    });
+}
+
+#[test]
 fn it_misbehaves_as_told() {
     test(&Builder::new(), |world| {
         let dns = world.dns();

@@ -34,6 +34,21 @@ fn the_laptop_reaches_public_and_private_hosts() {
 }
 
 #[test]
+fn a_host_may_have_all_addresses_of_a_network() {
+    let cloud = HostSpec::new("cloud").at("45.60.0.1");
+    let cloud = cloud.at_all_of("45.60.0.0/16").at_all_of("2a02:6ea0::/64");
+    test(&Builder::new().host(cloud), |world| {
+        let echo = world.host("cloud").tcp_echo(7).unwrap();
+        for address in ["45.60.0.2:7", "45.60.255.255:7", "[2a02:6ea0::9]:7"] {
+            let connected = connect(world.laptop(), address);
+            assert!(connected.is_ok(), "{address}: {connected:?}");
+        }
+        echo.connections().wait_for(3).unwrap();
+        assert!(connect(world.laptop(), "45.61.0.1:7").is_err());
+    });
+}
+
+#[test]
 fn hosts_reach_each_other_and_the_laptop() {
     test(&Builder::standard(), |world| {
         let _servers = Standard::serve(world).unwrap();

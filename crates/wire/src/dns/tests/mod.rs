@@ -74,10 +74,26 @@ fn the_limit_of_a_client_is_never_below_512() {
 }
 
 #[test]
-fn only_the_identifier_changes_on_the_way_up() {
-    let sent = query(DIG).to_upstream(0x1234);
+fn a_plain_query_goes_up_under_another_identifier() {
+    let sent = query(PLAIN).to_upstream(0x1234);
     assert_eq!(sent[..2], [0x12, 0x34]);
-    assert_eq!(sent[2..], DIG[2..]);
+    assert_eq!(sent[2..], PLAIN[2..]);
+}
+
+#[test]
+fn nothing_goes_up_that_the_answer_does_not_depend_on() {
+    let sent = query(DIG).to_upstream(0x1234);
+    let bare = [&DIG[2..38], &[0, 0]].concat();
+    assert_eq!(sent[2..], bare, "without the cookie");
+    // Flags that mean nothing in a question, a size of the client's own, a further record.
+    let mut laden = DIG.to_vec();
+    laden[2] |= 0x06;
+    laden[3] |= 0xc7;
+    laden[11] = 2;
+    laden[32..34].copy_from_slice(b"42");
+    laden.extend(b"\x06hidden\x00\x00\x10\x00\x01\x00\x00\x00\x00\x00\x07\x06secret");
+    assert_eq!(query(&laden).to_upstream(0x1234), sent);
+    assert_eq!(query(&laden).key(), query(DIG).key());
 }
 
 #[test]

@@ -17,7 +17,6 @@ fn other_protocols_are_known_for_what_they_are() {
         b"SSH-2.0-libssh\n",
         b"*1\r\n$4\r\nPING\r\n", // Redis
         b"PING\r\n",
-        b"GET key\r\n",
         b"get /key\r\n", // memcached
         b"AMQP\0",
         b"CONNECT\naccept-version:1.2\n", // STOMP
@@ -28,7 +27,6 @@ fn other_protocols_are_known_for_what_they_are() {
         b"\x10\x0c\0\x04MQTT",
         b"0032git-upload-pack /project.git\0",
         b"0032git-upload-pack /http/project.git\0",
-        b"OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
         b"INVITE sip:a@example.org SIP/2.0\r\n",
         b"\x13BitTorrent protocol",
     ] {
@@ -126,7 +124,6 @@ fn what_a_client_ends_with_is_passed_on_unless_it_is_part_of_a_request() {
         "JDWP-Handshake",
         "PING\r",
         "GET",
-        "GET key",
     ] {
         assert!(may_end(other), "{other:?}");
     }
@@ -152,5 +149,24 @@ fn the_answer_that_switches_is_known_by_its_first_bytes() {
     assert_eq!(is_switch(switch), Some(true));
     for other in [&b"HTTP/1.1 200 OK"[..], b"HTTP/1.0", b"HTTP/1.1 1011", b"x"] {
         assert_eq!(is_switch(other), Some(false));
+    }
+}
+
+/// Some servers serve these in the form that HTTP/0.9 had, and choose the site by the URL or by
+/// a Host behind them. A proxy's line before the first request is none of a client's.
+#[test]
+fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
+    for lax in [
+        "GET ftp://other.example/x\r\n",
+        "GET x://other.example/\r\n",
+        "BREW ws://other.example/\r\n",
+        "GET foo\r\nHost: other.example\r\n\r\n",
+        "GET *\r\nHost: other.example\r\n\r\n",
+        "GET ?a\r\n",
+        "PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1\r\nHost: other.example\r\n\r\n",
+        "OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
+    ] {
+        let step = first(lax.as_bytes());
+        assert!(matches!(step, Step::Broken(_)), "{lax:?}: {step:?}");
     }
 }

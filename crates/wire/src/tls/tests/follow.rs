@@ -91,6 +91,15 @@ fn a_second_hello_that_is_too_long_is_not_taken_for_encrypted() {
     assert_eq!(whole(&sent).1, Next::Broken(Broken::TooLong));
 }
 
+/// Servers take a second hello of nearly any version.
+#[test]
+fn a_second_hello_of_an_odd_version_is_not_taken_for_encrypted() {
+    let mut odd = Draft::named(b"b.example").message();
+    odd[4] = 4;
+    let sent = after_hello(&[change(), record(&odd)]);
+    assert!(matches!(whole(&sent).1, Next::Broken(_)));
+}
+
 #[test]
 fn early_data_does_not_hide_a_second_hello() {
     let first = Draft::named(b"a.example").with(42, b"").bytes();

@@ -85,11 +85,8 @@ fn what_is_not_tls_is_known_at_once() {
     }
     assert_eq!(inspect(b""), Inspection::NeedMore);
     for other in [
-        &b"\x16\x02"[..],        // no version of SSL 3 or TLS
-        b"\x16\x16\x16",         // BitTorrent and others may start with anything
-        b"\x15\x03\x07",         // no version
-        b"\x15\x03\x01\x00\x00", // no record is empty
-        b"\x17\x03\x03\xff\xff", // or as long
+        &b"\x16\x16\x16"[..],    // BitTorrent and others may start with anything
+        b"\x15\x10",             // no version that any server takes
         b"\x80\x08",             // too short for a hello of SSL 2
         b"\x80\x20\x04",         // not its type
         b"\x80\x20\x01\x00\x03", // not its version
@@ -322,5 +319,21 @@ proptest! {
                 other => prop_assert!(false, "{:?}", other),
             }
         }
+    }
+}
+
+/// Some servers take a first record of any version below 16.0, and skip an alert before it.
+#[test]
+fn a_first_record_of_an_odd_version_or_type_is_not_let_through_unread() {
+    for odd in [
+        &b"\x16\x02\x01"[..],
+        b"\x16\x00\x00",
+        b"\x16\x0f\xff",
+        b"\x15\x03\x05\x00\x02\x01\x5a",
+        b"\x15\x02\x01",
+        b"\x17\x03\x03\xff\xff",
+    ] {
+        let seen = every_prefix(odd);
+        assert!(matches!(seen, Inspection::Broken(_)), "{odd:?}: {seen:?}");
     }
 }

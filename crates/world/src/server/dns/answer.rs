@@ -4,7 +4,7 @@ use simple_dns::rdata::{OPT, RData};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, Question, RCODE, ResourceRecord, TYPE};
 
 use super::Transport;
-use super::zone::{Misbehaviour, Zone};
+use super::zone::{self, Misbehaviour, Zone};
 
 /// Aliases are followed this far, and loops end there.
 const LONGEST_CHAIN: usize = 16;
@@ -15,7 +15,7 @@ pub(super) fn question(message: &[u8]) -> (String, String) {
     let question = packet.as_ref().and_then(|packet| packet.questions.first());
     match question {
         Some(question) => (
-            super::zone::normal(&question.qname.to_string()),
+            zone::normal(&question.qname.to_string()),
             match question.qtype {
                 QTYPE::TYPE(kind) => format!("{kind:?}"),
                 other => format!("{other:?}"),
@@ -74,6 +74,19 @@ pub(super) fn reply(
         Some(Misbehaviour::Code(code)) => {
             packet.answers.clear();
             *packet.rcode_mut() = code;
+        }
+        Some(Misbehaviour::Unasked(among, beside)) => {
+            let of =
+                |name, address| ResourceRecord::new(name, CLASS::IN, 60, zone::address(address));
+            let stranger = Name::new_unchecked("not.what.was.asked");
+            packet.answers.push(of(stranger, among));
+            let asked = packet
+                .questions
+                .iter()
+                .map(|question| question.qname.clone());
+            let more: Vec<_> = asked.map(|name| of(name, beside)).collect();
+            packet.name_servers.extend(more.clone());
+            packet.additional_records.extend(more);
         }
     }
 

@@ -87,7 +87,7 @@ impl DnsServer {
     /// Adds an address record with a TTL of a minute. The name may begin with
     /// `*.` to stand for all names below.
     pub fn record(&self, name: &str, address: impl Into<IpAddr>) -> &Self {
-        self.records(name, 60, vec![address_data(address.into())])
+        self.records(name, 60, vec![zone::address(address.into())])
     }
 
     pub fn cname(&self, name: &str, target: &str) -> &Self {
@@ -109,7 +109,7 @@ impl DnsServer {
     pub fn rotate<A: Into<IpAddr> + Copy>(&self, name: &str, sets: &[&[A]]) -> &Self {
         let sets = sets
             .iter()
-            .map(|set| set.iter().map(|a| address_data((*a).into())).collect())
+            .map(|set| set.iter().map(|a| zone::address((*a).into())).collect())
             .collect();
         self.zone().rotate(name, sets);
         self
@@ -218,12 +218,5 @@ impl DnsServer {
             _ => None,
         };
         Some((reply, delay))
-    }
-}
-
-fn address_data(address: IpAddr) -> RData<'static> {
-    match address {
-        IpAddr::V4(v4) => RData::A(v4.into()),
-        IpAddr::V6(v6) => RData::AAAA(v6.into()),
     }
 }

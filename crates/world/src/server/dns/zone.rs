@@ -1,6 +1,7 @@
 //! What the resolver knows, and for which names it misbehaves.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use simple_dns::rdata::{CNAME, RData, TXT};
@@ -23,6 +24,9 @@ pub enum Misbehaviour {
     Raw(&'static [u8]),
     /// An empty answer with this code.
     Code(RCODE),
+    /// The right answer with addresses that nobody asked for: the first among the answers,
+    /// for another name; the second beside them, for the same.
+    Unasked(IpAddr, IpAddr),
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +117,13 @@ fn patterns(name: &str) -> impl Iterator<Item = String> {
 /// Lower case without the final dot.
 pub(super) fn normal(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+pub(super) fn address(address: IpAddr) -> RData<'static> {
+    match address {
+        IpAddr::V4(v4) => RData::A(v4.into()),
+        IpAddr::V6(v6) => RData::AAAA(v6.into()),
+    }
 }
 
 pub(super) fn cname(target: &str) -> RData<'static> {

@@ -1,0 +1,225 @@
+//! `stockade doctor`: what this machine lacks, what that costs, and the smallest fix.
+//!
+//! # Theory of operation
+//! A [`Check`] is data: a name, a state, what was found, what it costs, what would mend it.
+//! Most are made from files below `/proc` ([`Machine`]), so that tests can show them any
+//! machine. Those say *why* something does not work. Whether it does work is never concluded
+//! from them: [`session`] tries it, by starting a session of the real thing in a process of
+//! its own.
+
+mod apparmor;
+mod bubblewrap;
+mod container;
+mod here;
+mod kernel;
+mod machine;
+mod namespaces;
+mod session;
+
+use std::{
+    env,
+    fmt::Write as _,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args;
+use machine::Machine;
+
+pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
+    if arguments.write_apparmor {
+        return apparmor::write();
+    }
+    let machine = Machine::this();
+    let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
+    checks.extend(container::engine(&machine));
+    checks.extend(namespaces::limits(&machine));
+    checks.extend(namespaces::apparmor(&machine));
+    checks.extend(namespaces::capabilities(&machine));
+    checks.push(bubblewrap::check());
+    checks.extend(session::checks(&machine));
+    checks.push(kernel::ping(&machine));
+    checks.extend(here::checks());
+
+    if arguments.json {
+        println!("{:#}", as_json(&checks));
+    } else {
+        print!("{}", as_text(&checks));
+    }
+    Ok(match worst(&checks) {
+        State::Failure => ExitCode::FAILURE,
+        State::Ok | State::Warning => ExitCode::SUCCESS,
+    })
+}
+
+/// How bad something is, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    /// Sessions start, but something is weaker or does not work in them.
+    Warning,
+    /// Sessions do not start.
+    Failure,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Failure => "failure",
+        }
+    }
+
+    fn colour(self) -> &'static str {
+        match self {
+            Self::Ok => "\x1b[32m",
+            Self::Warning => "\x1b[33m",
+            Self::Failure => "\x1b[31m",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    found: String,
+    /// What does not work, or is not protected, because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            name,
+            state: State::Ok,
+            found: found.into(),
+            cost: None,
+            fix: None,
+        }
+    }
+
+    fn warning(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            state: State::Warning,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn failure(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            state: State::Failure,
+            cost: Some("no session can be started".to_owned()),
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn cost(self, cost: impl Into<String>) -> Self {
+        Self {
+            cost: Some(cost.into()),
+            ..self
+        }
+    }
+
+    fn fix(self, fix: impl Into<String>) -> Self {
+        Self {
+            fix: Some(fix.into()),
+            ..self
+        }
+    }
+}
+
+fn worst(checks: &[Check]) -> State {
+    let states = checks.iter().map(|check| check.state);
+    states.max().unwrap_or(State::Ok)
+}
+
+fn as_json(checks: &[Check]) -> serde_json::Value {
+    json!({
+        "version": 1,
+        "stockade": env!("CARGO_PKG_VERSION"),
+        "state": worst(checks),
+        "checks": checks,
+    })
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = !unwanted && io::stdout().is_terminal();
+    let mut text = String::new();
+    for check in checks {
+        let word = check.state.word();
+        let (start, end) = if colours {
+            (check.state.colour(), "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{start}{word:7}{end}  {:18}  {}",
+            check.name,
+            below(&check.found)
+        );
+        for (word, what) in [("costs", &check.cost), ("fix", &check.fix)] {
+            if let Some(what) = what {
+                let _ = writeln!(text, "{:29}{word}: {}", "", below(what));
+            }
+        }
+    }
+    text.push_str(match worst(checks) {
+        State::Ok => "All is well.\n",
+        State::Warning => "Sessions can be started; the warnings say what they lack.\n",
+        State::Failure => "No session can be started until the failures are mended.\n",
+    });
+    text
+}
+
+/// Further lines of a text stand below its first.
+fn below(text: &str) -> String {
+    text.trim_end().replace('\n', &format!("\n{:29}", ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_state_is_that_of_the_whole() {
+        let [ok, warning, failure] = [
+            Check::ok("a", "1"),
+            Check::warning("b", "2"),
+            Check::failure("c", "3"),
+        ];
+        assert_eq!(worst(&[]), State::Ok);
+        assert_eq!(worst(&[warning.clone(), ok.clone()]), State::Warning);
+        assert_eq!(worst(&[ok, failure, warning]), State::Failure);
+    }
+
+    #[test]
+    fn what_is_not_said_is_not_there_for_programs_either() {
+        let checks = [
+            Check::ok("a", "1"),
+            Check::warning("b", "2").cost("c").fix("f"),
+        ];
+        let json = as_json(&checks);
+        assert_eq!(json["state"], "warning");
+        assert_eq!(
+            json["checks"],
+            json!([
+                { "name": "a", "state": "ok", "found": "1" },
+                { "name": "b", "state": "warning", "found": "2", "cost": "c", "fix": "f" },
+            ])
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! Whether a session starts: by starting one.
+//!
+//! It is one of the real thing, jail and wall, in a process of its own: entering a user
+//! namespace is for good. Its workspace is an empty directory, its command this program,
+//! which says its version there.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt as _, FileExt as _},
+    },
+    path::{Path, PathBuf},
+    process,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, memfd_create},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+};
+use serde::{Deserialize, Serialize};
+use stockade_config::Effective;
+use stockade_gate::{Events, Gate, Local};
+use stockade_jail::{NAME_SERVER, Owner, Settings};
+use stockade_wall::{
+    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Signals,
+    State as LayerState,
+};
+
+use super::{Check, container::Engine, machine::Machine};
+
+const NAME: &str = "session";
+
+/// A session starts in milliseconds; a machine that is busy may take its time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What came of it, as the process that tried it tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Attempt {
+    Started { layers: Vec<Achieved> },
+    Failed { what: String, fix: Option<String> },
+}
+
+/// A protection that not every kernel has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Achieved {
+    name: String,
+    /// Why it is not there, if it is not.
+    absent: Option<String>,
+}
+
+pub(super) fn checks(machine: &Machine) -> Vec<Check> {
+    match attempt() {
+        Ok(Attempt::Started { layers }) => {
+            let started = Check::ok(NAME, "a session with a jail was started, and ended");
+            let lacking = layers
+                .into_iter()
+                .filter_map(|layer| lacking(layer, machine));
+            std::iter::once(started).chain(lacking).collect()
+        }
+        Ok(Attempt::Failed { what, fix }) => {
+            let check = Check::failure(NAME, what);
+            vec![match fix {
+                Some(fix) => check.fix(fix),
+                None => check,
+            }]
+        }
+        Err(error) => vec![
+            Check::warning(NAME, format!("it could not be tried: {error:#}"))
+                .cost("it is not known whether sessions start"),
+        ],
+    }
+}
+
+/// What a protection that is not there costs, and what would bring it.
+fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
+    let reason = layer.absent?;
+    let (name, cost, fix) = match layer.name.as_str() {
+        "signals and abstract sockets stay inside (Landlock)" => (
+            "landlock",
+            "without a jail (mode \"host\"), the command can connect to abstract sockets of the \
+             desktop; the gate's thread can open files",
+            "Linux 6.12 or newer, with \"landlock\" in the boot parameter lsm=",
+        ),
+        "files (Landlock)" => (
+            "landlock-files",
+            "hardening = \"strict\" is weaker",
+            "Linux 5.13 or newer, with \"landlock\" in the boot parameter lsm=",
+        ),
+        "a view of the own processes only" => (
+            "proc",
+            "the command sees the names of the processes around the sandbox",
+            Engine::of(machine).map_or("let no part of /proc be masked", Engine::unmask),
+        ),
+        "limit of processes" => (
+            "process-limit",
+            "a fork bomb inside takes the machine with it",
+            "do not run Stockade as root",
+        ),
+        "changes to ~/.cache and ~/.local/share stay inside" => (
+            "overlay",
+            "the command can read what is there, and change nothing",
+            "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
+        ),
+        "the caller's control group is out of reach" => (
+            "control-group",
+            "limits count for each process on its own; where the user owns the control group of \
+             the login, a command can freeze what is in it",
+            "start it in a control group of the user's own, as in: systemd-run --user --scope",
+        ),
+        _ => ("layer", "", ""),
+    };
+    let check = Check::warning(name, format!("not there: {}: {reason}", layer.name));
+    Some(match (cost, fix) {
+        ("", _) => check,
+        (cost, fix) => check.cost(cost).fix(fix),
+    })
+}
+
+fn attempt() -> Result<Attempt> {
+    let workspace = Scratch::make()?;
+    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).context("a pipe")?;
+    let messages = memfd_create("stockade", MemfdFlags::CLOEXEC).context("a file in memory")?;
+    let heard = messages.try_clone().context("a descriptor")?;
+    let child = stockade_sys::process::fork(|| {
+        let outcome = try_it(&workspace.0, &messages, File::from(teller));
+        u8::from(outcome.is_err())
+    })
+    .context("cannot make a process")?;
+    let told = hear(File::from(news));
+    if told.is_err() {
+        // It is a child of ours that has not been waited for, so the number is its own.
+        let _ = kill_process(child, Signal::KILL);
+    }
+    wait(child);
+    let mut attempt = told?;
+    if let Attempt::Failed { what, .. } = &mut attempt {
+        let said = text_of(&File::from(heard));
+        if !said.is_empty() {
+            what.push_str(&format!("\n{said}"));
+        }
+    }
+    Ok(attempt)
+}
+
+/// What the process says before it ends, or an error if it does not come to it.
+fn hear(mut news: File) -> Result<Attempt> {
+    let late = Instant::now() + PATIENCE;
+    loop {
+        let left = late.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(&news, PollFlags::IN)];
+        match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
+            Ok(0) => bail!(
+                "it did not come to an end in {} seconds",
+                PATIENCE.as_secs()
+            ),
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut said = String::new();
+    news.read_to_string(&mut said)?;
+    serde_json::from_str(&said).context("the process that tried it died")
+}
+
+fn wait(child: Pid) {
+    while let Err(rustix::io::Errno::INTR) = waitpid(Some(child), WaitOptions::empty()) {}
+}
+
+/// What was written to a file in memory, by whomever.
+fn text_of(file: &File) -> String {
+    let mut bytes = vec![0; 4096];
+    let length = file.read_at(&mut bytes, 0).unwrap_or_default();
+    bytes.truncate(length);
+    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    text.chars()
+        .filter(|c| *c == '\n' || !c.is_control())
+        .collect()
+}
+
+/// In the new process: away from the terminal, tries it and tells.
+fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<()> {
+    setsid()?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(messages)?;
+    dup2_stderr(messages)?;
+    let attempt = start(workspace).unwrap_or_else(|error| {
+        let fix = error
+            .downcast_ref::<stockade_jail::Error>()
+            .map(stockade_jail::Error::fix);
+        let what = format!("{error:#}");
+        Attempt::Failed { what, fix }
+    });
+    teller.write_all(serde_json::to_string(&attempt)?.as_bytes())
+}
+
+fn start(workspace: &Path) -> Result<Attempt> {
+    let config = Config {
+        network: Network::Jail {
+            resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
+            names: Names::AtServer,
+        },
+        ..Config::default()
+    };
+    let signals = Signals::block()?;
+    let bubblewrap = Bubblewrap::find()?;
+    let facts = Facts::gather(&config, Some(workspace))?;
+    let plan = Plan::build(&config, &facts)?;
+    let command = CommandLine {
+        program: INNER_STAGE.into(),
+        arguments: vec!["--version".into()],
+    };
+    let launch = plan.prepare(command, bubblewrap, signals)?;
+    let owner = Owner::enter()?;
+    let (jail, sockets) = owner.build(Settings {
+        ipv6: stockade_gate::host_has_ipv6(),
+        host_ports: Vec::new(),
+    })?;
+    let (events, _happenings) = Events::new();
+    let gate = Gate::start(
+        Effective::default().policy(),
+        Local::default(),
+        sockets,
+        events,
+    )?;
+    let running = jail.run(move || launch.spawn())??;
+    let layers = running.layers().iter().filter_map(achieved).collect();
+    let outcome = running.supervise()?;
+    drop(jail);
+    gate.finish()?;
+    if outcome.exit_code() != 0 {
+        let complaint = outcome.complaint().unwrap_or_default();
+        bail!(
+            "this program does not run inside (exit code {}) {complaint}",
+            outcome.exit_code()
+        );
+    }
+    Ok(Attempt::Started { layers })
+}
+
+fn achieved(layer: &Layer) -> Option<Achieved> {
+    let absent = match layer.state {
+        LayerState::Active => None,
+        // What was not asked for is nobody's fault.
+        LayerState::Off(_) => return None,
+        LayerState::Absent(reason) => Some(reason.to_owned()),
+    };
+    let name = layer.name.to_owned();
+    Some(Achieved { name, absent })
+}
+
+/// An empty directory that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("stockade-doctor-{}", process::id()));
+        let mut builder = DirBuilder::new();
+        let made = builder.mode(0o700).create(&path);
+        made.with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // An empty directory that stays does no harm.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::machine::tests::machine, *};
+
+    /// What the wall says of itself on this machine, and what it adds at a launch.
+    fn names() -> Vec<String> {
+        let workspace = tempfile::tempdir().expect("a directory");
+        let config = Config::default();
+        let facts = Facts::gather(&config, Some(workspace.path())).expect("facts");
+        let plan = Plan::build(&config, &facts).expect("a plan");
+        let planned = plan.layers.iter().map(|layer| layer.name);
+        planned
+            .chain([
+                "changes to ~/.cache and ~/.local/share stay inside",
+                "the caller's control group is out of reach",
+            ])
+            // Both are there or the launch is refused, or were asked for.
+            .filter(|name| !["system call filter", "no user namespaces inside"].contains(name))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn every_protection_that_can_lack_has_a_cost_and_a_fix() {
+        let (_root, machine) = machine(&[]);
+        for name in names() {
+            let absent = Some("a test".to_owned());
+            let check = lacking(Achieved { name, absent }, &machine).expect("a check");
+            assert!(check.cost.is_some() && check.fix.is_some(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_masked_proc_names_the_engines_own_argument() {
+        let (_root, machine) = machine(&[("/.dockerenv", "")]);
+        let layer = Achieved {
+            name: "a view of the own processes only".to_owned(),
+            absent: Some("masked".to_owned()),
+        };
+        let fix = lacking(layer, &machine).and_then(|check| check.fix);
+        assert!(fix.expect("a fix").contains("systempaths=unconfined"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Which program inside a socket belongs to.
+//!
+//! The kernel tells the inode of a socket of the jail; the process that has it open is looked
+//! for among those whose network is the jail. That is best effort: a process may be gone, or
+//! have closed the socket, before it is found. A denied connection is held until this has been
+//! tried, so it mostly is.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use stockade_jail::Jail;
+use stockade_policy::{Flow, Protocol};
+use stockade_sys::diag::{SocketTable, Transport};
+
+/// Of so many parts of time the search takes one.
+const SHARE: u32 = 30;
+const LONGEST: usize = 400;
+const ANCESTORS: usize = 8;
+
+/// A program inside, as it was when it was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Process {
+    /// Its number inside.
+    pid: u32,
+    exe: String,
+    command: String,
+    /// The names of those that started it, the nearest first, up to the agent.
+    parents: Vec<String>,
+}
+
+impl Process {
+    /// Its file's name, and its number inside.
+    pub(crate) fn brief(&self) -> String {
+        let name = self.exe.rsplit('/').next().unwrap_or_default();
+        format!("{} [{}]", name.escape_debug(), self.pid)
+    }
+}
+
+/// Looks for programs.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    table: SocketTable,
+    /// What `/proc/PID/ns/net` reads for those inside.
+    network: PathBuf,
+    /// When the next search may begin.
+    rested: Instant,
+    /// Whose the last one was: mostly the next one's, too.
+    last: Option<PathBuf>,
+}
+
+impl Witness {
+    /// # Errors
+    /// If the kernel does not tell about sockets.
+    pub(crate) fn new(jail: &Jail) -> io::Result<Self> {
+        let made = jail.run(|| {
+            let table = SocketTable::open()?;
+            let network = fs::read_link("/proc/thread-self/ns/net")?;
+            Ok(Self {
+                table,
+                network,
+                rested: Instant::now(),
+                last: None,
+            })
+        });
+        made.map_err(io::Error::other)?
+    }
+
+    /// The program whose flow this is, if it is found. There are few kinds of denials, and
+    /// each is looked into; of what is allowed there may be very much.
+    pub(crate) fn of(&mut self, flow: &Flow, client: SocketAddr, denied: bool) -> Option<Process> {
+        let transport = match flow.protocol() {
+            Protocol::Tcp => Transport::Tcp,
+            Protocol::Udp => Transport::Udp,
+            Protocol::Icmp => return None,
+        };
+        let begin = Instant::now();
+        if begin < self.rested && !denied {
+            return None;
+        }
+        let remote = SocketAddr::new(flow.destination(), flow.port()?.get());
+        let inode = self.table.inode(transport, client, remote).ok()?;
+        let found = self.owner(inode);
+        // A program that opens very many flows must not keep this thread busy.
+        let spent = begin.elapsed();
+        self.rested = begin + (spent * SHARE).min(Duration::from_secs(1));
+        found
+    }
+
+    fn owner(&mut self, inode: u32) -> Option<Process> {
+        let wanted = PathBuf::from(format!("socket:[{inode}]"));
+        if let Some(last) = &self.last
+            && self.is_inside(last)
+            && has_open(last, &wanted)
+        {
+            return describe(last);
+        }
+        let mut processes = fs::read_dir("/proc").ok()?.filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let number = path.file_name()?.to_str()?;
+            number
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then_some(path)
+        });
+        let owner =
+            processes.find(|process| self.is_inside(process) && has_open(process, &wanted))?;
+        let process = describe(&owner);
+        self.last = Some(owner);
+        process
+    }
+
+    fn is_inside(&self, process: &Path) -> bool {
+        fs::read_link(process.join("ns/net")).is_ok_and(|network| network == self.network)
+    }
+}
+
+fn has_open(process: &Path, wanted: &Path) -> bool {
+    let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
+        return false;
+    };
+    descriptors
+        .flatten()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == wanted))
+}
+
+fn describe(process: &Path) -> Option<Process> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let exe = fs::read_link(process.join("exe")).unwrap_or_default();
+    let command = fs::read(process.join("cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let mut parents = Vec::new();
+    let mut parent = field(&status, "PPid");
+    while let Some(pid) = parent.take()
+        && parents.len() < ANCESTORS
+    {
+        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+            break;
+        };
+        // Process 1 inside is ours, and what is above it is outside.
+        if inner_number(&status).is_none_or(|inner| inner == 1) {
+            break;
+        }
+        parents.push(field(&status, "Name").unwrap_or_default());
+        parent = field(&status, "PPid");
+    }
+    Some(Process {
+        pid: inner_number(&status)?,
+        exe: exe.to_string_lossy().into_owned(),
+        command: command.trim_end().chars().take(LONGEST).collect(),
+        parents,
+    })
+}
+
+fn field(status: &str, name: &str) -> Option<String> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.trim().to_owned())
+}
+
+/// The number in the innermost namespace, of those that have one there.
+fn inner_number(status: &str) -> Option<u32> {
+    let numbers = field(status, "NSpid")?;
+    let mut numbers = numbers.split_whitespace();
+    numbers.next()?;
+    numbers.next_back()?.parse().ok()
+}

@@ -1,0 +1,266 @@
+//! Namespaces, privileges, system calls, and what is around the process.
+
+use rustix::io::Errno;
+use stockade_config::Hardening;
+use stockade_sys::attempt::ATTEMPTS;
+use stockade_wall::Operation;
+
+use super::Case;
+use crate::verify::{
+    report::{Check, Finding},
+    words::{Changes, Nested, Tried},
+};
+
+pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {
+    let mut findings = namespaces(case);
+    findings.extend([no_new_privileges(case), capabilities(case), filter(case)]);
+    findings.extend(calls(case));
+    findings.push(scopes(case));
+    findings.extend(file_rules(case));
+    findings.extend([processes(case), descriptors(case), core(case)]);
+    findings.extend(nested(case));
+    findings
+}
+
+/// What the kernel calls each kind, what it is called here, and what is promised.
+const KINDS: [(&str, &str, &str); 6] = [
+    ("user", "user", "no capability inside counts outside"),
+    ("mnt", "mount", "mounts inside are not the host's"),
+    ("pid", "process", "processes outside cannot be signalled"),
+    ("ipc", "ipc", "no shared memory of other programs"),
+    ("uts", "host-name", "the host's name cannot be changed"),
+    (
+        "cgroup",
+        "control-group",
+        "the host's control groups are not shown",
+    ),
+];
+
+/// By identity: a namespace that looks like one of a sandbox may still be the host's.
+fn namespaces(case: &Case<'_>) -> Vec<Finding> {
+    let kinds = KINDS.iter().map(|(kind, name, promise)| {
+        let check = Check::new(&format!("namespace.{name}"), promise);
+        match case.is_apart(kind) {
+            Some(true) => check.pass("another one than the host's"),
+            Some(false) => check.fail("it is the host's own"),
+            None if case.outside.namespaces.contains_key(*kind) => {
+                check.inconclusive("it cannot be told from inside")
+            }
+            None => check.inconclusive("this kernel has none of the kind"),
+        }
+    });
+    kinds.collect()
+}
+
+fn no_new_privileges(case: &Case<'_>) -> Finding {
+    let check = Check::new("privilege.none-new", "no program gives privileges");
+    match case.seen.status.get("NoNewPrivs").map(String::as_str) {
+        Some("1") => check.pass("no_new_privs is set"),
+        Some(_) => check.fail("no_new_privs is not set: setuid programs give their rights"),
+        None => check.inconclusive("the kernel does not tell"),
+    }
+}
+
+fn capabilities(case: &Case<'_>) -> Finding {
+    let check = Check::new("privilege.capabilities", "no capability is there");
+    let mut faults = Vec::new();
+    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        match case.seen.status.get(set) {
+            Some(value) if value.chars().all(|digit| digit == '0') => {}
+            Some(value) => faults.push(format!("{set} is {value}")),
+            None => return check.inconclusive("the kernel does not tell"),
+        }
+    }
+    check.unless(&faults, "all sets but the bounding one are empty")
+}
+
+fn filter(case: &Case<'_>) -> Finding {
+    let check = Check::new("privilege.filter", "a filter of system calls is there");
+    match case.seen.status.get("Seccomp").map(String::as_str) {
+        Some("2") => check.pass("seccomp is in mode 2"),
+        Some(mode) => check.fail(format!("seccomp is in mode {mode}")),
+        None => check.inconclusive("the kernel does not tell"),
+    }
+}
+
+/// A filter answers before the kernel looks at arguments that make no sense.
+fn calls(case: &Case<'_>) -> Vec<Finding> {
+    let refused = Errno::PERM.raw_os_error();
+    let absent = Errno::NOSYS.raw_os_error();
+    let calls = ATTEMPTS.iter().map(|attempt| {
+        let name = attempt
+            .name
+            .replace('(', ".")
+            .replace(')', "")
+            .to_lowercase();
+        let check = Check::new(&format!("call.{name}"), "the call is refused");
+        let inside = case.seen.calls.get(attempt.name).copied();
+        let outside = case.outside.calls.get(attempt.name).copied();
+        match (inside, outside) {
+            (Some(inside), Some(outside)) if inside == refused && outside != refused => {
+                check.pass("refused inside, not outside")
+            }
+            (Some(inside), _) if inside == refused => {
+                check.pass("refused, as this machine does outside, too")
+            }
+            (Some(inside), Some(outside)) if inside == absent && outside == absent => {
+                check.pass("this kernel does not have it")
+            }
+            (Some(inside), _) => {
+                let error = Tried::Refused(inside);
+                check.fail(format!("not refused ({error}): it {}", attempt.danger))
+            }
+            (None, _) => check.inconclusive("it was not tried"),
+        }
+    });
+    calls.collect()
+}
+
+/// Scoping of signals came with this version of Landlock.
+const SCOPES: u32 = 6;
+
+/// Process 1 has the same user and is not in the domain of the command.
+fn scopes(case: &Case<'_>) -> Finding {
+    let check = Check::new(
+        "landlock.scopes",
+        "signals and abstract sockets stay inside, by Landlock",
+    );
+    match &case.seen.signal {
+        _ if case.outside.landlock < SCOPES => {
+            check.inconclusive("this kernel has no scopes of Landlock (Linux 6.12)")
+        }
+        Some(tried) if tried.is_refused_with(&[Errno::PERM]) => {
+            check.pass("process 1 cannot be signalled")
+        }
+        Some(Tried::Worked(_)) => check.fail("process 1, outside of the domain, can be signalled"),
+        _ => check.inconclusive("it could not be tried"),
+    }
+}
+
+/// Only with strict hardening.
+fn file_rules(case: &Case<'_>) -> Option<Finding> {
+    if case.effective.agent.hardening.value != Hardening::Strict {
+        return None;
+    }
+    let check = Check::new(
+        "landlock.files",
+        "files outside of the plan cannot be opened",
+    );
+    Some(match &case.seen.reopened {
+        _ if case.outside.landlock == 0 => {
+            check.inconclusive("this kernel has no Landlock (Linux 5.13)")
+        }
+        Some(tried) if tried.is_refused_with(&[Errno::ACCESS]) => {
+            check.pass("a file of outside cannot be opened again through a descriptor")
+        }
+        Some(Tried::Worked(_)) => {
+            check.fail("a file of outside could be opened again through a descriptor")
+        }
+        _ => check.inconclusive("it could not be tried"),
+    })
+}
+
+fn processes(case: &Case<'_>) -> Finding {
+    let check = Check::new("process.visible", "processes outside cannot be seen");
+    let is_fresh = case.plan.files.iter().any(|step| {
+        matches!(&step.operation, Operation::Processes { at } if at == std::path::Path::new("/proc"))
+    });
+    let secrets = case.outside.own_secrets.iter();
+    let readable: Vec<String> = secrets
+        .filter(|path| case.seen.reads.get(*path).is_some_and(Tried::worked))
+        .map(|path| format!("{} of a process outside can be read", super::shown(path)))
+        .collect();
+    if !case.seen.own_proc && (is_fresh || !readable.is_empty()) {
+        let fault = "/proc is that of the host".to_owned();
+        return check.unless(&[readable, vec![fault]].concat(), "");
+    }
+    if case.seen.own_proc {
+        return check.pass("/proc shows the session's own processes only");
+    }
+    check.inconclusive(
+        "a part of /proc is masked here, so the outer one is shown: names of processes can be \
+         seen, what they hold cannot",
+    )
+}
+
+fn descriptors(case: &Case<'_>) -> Finding {
+    let check = Check::new(
+        "process.descriptors",
+        "no descriptor of the caller's is inherited",
+    );
+    let faults: Vec<String> = case
+        .seen
+        .descriptors
+        .iter()
+        .map(|to| format!("a descriptor of {to} is open"))
+        .collect();
+    check.unless(&faults, "one that was left open outside is closed inside")
+}
+
+fn core(case: &Case<'_>) -> Finding {
+    let check = Check::new("process.core", "no core dump is handled outside");
+    match case.seen.core_limit {
+        Some(0) => check.pass("the limit is zero"),
+        _ => check.fail("core dumps are not limited to nothing"),
+    }
+}
+
+fn nested(case: &Case<'_>) -> Vec<Finding> {
+    let network = Check::new(
+        "nested.network",
+        "a nested user namespace has no authority over the network",
+    );
+    let mounts = Check::new(
+        "nested.mounts",
+        "a nested user namespace cannot undo what is read-only",
+    );
+    let strict = case.effective.agent.hardening.value == Hardening::Strict;
+    let Some(nested) = &case.then.nested else {
+        let why = "it was not tried";
+        return vec![network.inconclusive(why), mounts.inconclusive(why)];
+    };
+    let mut findings = Vec::new();
+    if strict {
+        let check = Check::new("nested.none", "there are no user namespaces inside");
+        findings.push(match &nested.user {
+            Tried::Worked(_) => check.fail("one could be made, though hardening is strict"),
+            refused => check.pass(refused.to_string()),
+        });
+    }
+    if !nested.user.worked() {
+        let why = "no user namespace can be made inside";
+        findings.extend([network.pass(why), mounts.pass(why)]);
+        return findings;
+    }
+    if nested.changes.is_none() {
+        findings.push(network.fail("not tried: the network is the host's"));
+    } else {
+        findings.push(nested_network(network, nested));
+    }
+    findings.push(match (&nested.remount, &nested.own_mount) {
+        (Some(Tried::Worked(_)), _) => mounts.fail("/usr could be made writable"),
+        (Some(_), Some(Tried::Worked(_))) => {
+            mounts.pass("it can mount, but not make /usr writable")
+        }
+        _ => mounts.inconclusive("it cannot mount anything"),
+    });
+    findings
+}
+
+fn nested_network(check: Check, nested: &Nested) -> Finding {
+    let control = nested.own_network.as_ref().is_some_and(Tried::worked);
+    let changed: Vec<String> = nested
+        .changes
+        .iter()
+        .flat_map(Changes::each)
+        .filter(|(_, tried)| tried.worked())
+        .map(|(what, _)| format!("{what} of the session's network could be had or changed"))
+        .collect();
+    if changed.is_empty() && !control {
+        return check.inconclusive("it has no authority over a network of its own either");
+    }
+    check.unless(
+        &changed,
+        "what works in a network of its own does not in the session's",
+    )
+}

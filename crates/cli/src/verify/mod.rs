@@ -1,0 +1,294 @@
+//! `stockade verify`: whether a session of this configuration is what it promises to be.
+//!
+//! # Theory of operation
+//! ```text
+//! outside    puts up what a session must not find: files, sockets, listeners, a variable
+//! session    starts `stockade run` with the prober as its command
+//! probe      inside: looks around, tries what a hostile program would, and tells
+//! judge      pure: what was seen against what was to be expected
+//! report     PASS, FAIL or INCONCLUSIVE, each with its reason
+//! ```
+//!
+//! Nothing is concluded from the absence of something that would not have shown: each probe
+//! is made outside, too, where it has to succeed, and the session is given one listener
+//! that it can reach. What is tried stays on this machine. Listeners are on its own addresses;
+//! destinations beyond are tried only where the policy denies them and the session is known
+//! to have a network of its own.
+
+mod destinations;
+mod identity;
+mod judge;
+mod outside;
+mod probe;
+mod report;
+mod session;
+mod words;
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fs,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Result;
+use serde_json::Value;
+use stockade_config::{Effective, Key, Loader, Mode};
+use stockade_jail::NAME_SERVER;
+use stockade_sys::signals::{self, Signal, SignalSet};
+use stockade_wall::{Facts, INNER_STAGE, Plan};
+
+pub(crate) use probe::probe;
+
+use crate::{args, here, journal::Directory, walling};
+use judge::{Case, Controls, Log};
+use outside::Outside;
+use report::Outcome;
+use session::Session;
+use words::{
+    Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
+};
+
+pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
+    let mut loader = here::loader_here()?;
+    loader.flags = arguments.settings.flags();
+    loader.choice = here::choice(arguments.profile.as_deref(), Some(INNER_STAGE.as_ref()));
+    // Files are put up that have to be removed again.
+    let held = [Signal::INT, Signal::TERM, Signal::HUP]
+        .into_iter()
+        .collect();
+    let before = signals::block(held)?;
+    let findings = findings(loader);
+    restore(before);
+    let (findings, effective) = findings?;
+    if arguments.json {
+        println!("{:#}", report::as_json(&findings, &effective));
+    } else {
+        print!("{}", report::as_text(&findings));
+    }
+    Ok(match report::count(&findings, Outcome::Fail) {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// A signal that came in the meantime takes its effect now.
+fn restore(before: SignalSet) {
+    let _ = signals::set_mask(before);
+}
+
+fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
+    // What is wrong with the configuration is said before anything is put up.
+    loader.load()?;
+    let outside = Outside::put_up(&loader.places.home, &loader.places.workspace)?;
+    let (effective, controls, given) = with_controls(&mut loader, &outside)?;
+    let program = INNER_STAGE.into();
+    let config = walling::config(&effective, &loader.places, &program);
+    let facts = Facts::gather(&config, None)?;
+    let plan = Plan::build(&config, &facts)?;
+    let leaves = plan
+        .working_directory
+        .join(format!(".stockade-verify-{}", outside.token));
+
+    let mut session = Session::start(&outside, &flags(&given))?;
+    let seen: Observations =
+        session.ask(&assignment(&outside, &plan, &facts.home.real, &leaves))?;
+    let left_is_found = fs::remove_file(&leaves).is_ok();
+    let listener_was_reached = reached_from_here(&seen, &outside);
+    let (denied, opened) = destinations::sorted(&effective);
+    let is_apart = seen.namespaces.get("net") != outside.namespaces.get("net");
+    let is_jailed = is_apart && effective.network.mode.value == Mode::Jail;
+    let second = SecondAssignment {
+        change: is_apart,
+        denied: if is_jailed { denied } else { Vec::new() },
+        name_server: is_jailed.then_some(SocketAddr::new(NAME_SERVER.into(), 53)),
+    };
+    let then: SecondObservations = session.ask(&second)?;
+    let pid = session.pid();
+    session.end()?;
+
+    let case = Case {
+        effective: &effective,
+        plan: &plan,
+        home: &facts.home.real,
+        outside: &outside,
+        controls,
+        seen,
+        left_is_found,
+        listener_was_reached,
+        second,
+        then,
+        opened,
+        log: read_log(&loader.places.home, pid, &effective),
+    };
+    Ok((judge::judge(&case), effective))
+}
+
+/// Gives the session something that it can reach: a port of the loopback, and one of this
+/// machine's own addresses. Not where the administrator locked the network.
+fn with_controls(
+    loader: &mut Loader,
+    outside: &Outside,
+) -> Result<(Effective, Controls, Vec<String>)> {
+    let mut given = Vec::new();
+    let mut wider = loader.clone();
+    if let Some(address) = outside.listeners.control(Transport::Tcp) {
+        let port = address.port().to_string();
+        wider.flags.set(Key::HostPorts, port.as_str());
+        given.push(format!("--host-port={port}"));
+    }
+    if let Some(address) = outside.listeners.control(Transport::Udp) {
+        let rule = format!("udp://{address}");
+        wider.flags.set(Key::Allow, rule.as_str());
+        given.push(format!("--allow={rule}"));
+    }
+    if let Ok(loaded) = wider.load() {
+        *loader = wider;
+        return Ok((loaded.effective, Controls::Given, given));
+    }
+    Ok((loader.load()?.effective, Controls::Locked, Vec::new()))
+}
+
+/// The flags of this call that are those of the session, and what is given for control.
+fn flags(given: &[String]) -> Vec<OsString> {
+    let typed = env::args_os().skip(2).filter(|word| word != "--json");
+    typed.chain(given.iter().map(OsString::from)).collect()
+}
+
+/// git's settings inside.
+const GIT_CONFIG: &str = "/run/stockade/gitconfig";
+
+/// Files and directories of a home that hold credentials or what was typed.
+const CREDENTIALS: [&str; 28] = [
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".docker",
+    ".kube",
+    ".netrc",
+    ".git-credentials",
+    ".gitconfig",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".vault-token",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".terraform.d",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/rclone",
+    ".config/stockade",
+    ".config/google-chrome",
+    ".mozilla",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/state/stockade",
+    ".bash_history",
+    ".zsh_history",
+];
+
+fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Assignment {
+    let canaries = outside.canaries.files.iter().map(|(_, path)| path.clone());
+    let credentials = CREDENTIALS
+        .iter()
+        .map(|name| home.join(name))
+        .filter(|path| probe::read(path).worked());
+    let guarded = judge::guarded(plan);
+    let private = outside::PRIVATE.map(PathBuf::from);
+    let system = [
+        "/",
+        "/usr",
+        "/usr/bin",
+        "/etc",
+        "/dev",
+        INNER_STAGE,
+        GIT_CONFIG,
+    ];
+    let utf8 = |paths: Vec<PathBuf>| {
+        let plain = paths.into_iter().filter(|path| path.to_str().is_some());
+        plain.collect::<Vec<_>>()
+    };
+    Assignment {
+        token: outside.token.clone(),
+        reads: utf8(
+            canaries
+                .chain(credentials)
+                .chain(guarded.clone())
+                .chain(outside.own_secrets.clone())
+                .collect(),
+        ),
+        texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
+        lists: vec![home.to_owned(), "/run".into(), "/dev".into()],
+        identities: private.into_iter().chain([home.to_owned()]).collect(),
+        writes: utf8(
+            system
+                .map(PathBuf::from)
+                .into_iter()
+                .chain(guarded)
+                .collect(),
+        ),
+        leaves: leaves.to_owned(),
+        sockets: utf8(
+            outside
+                .canaries
+                .sockets
+                .iter()
+                .chain(&outside.canaries.socket)
+                .cloned()
+                .collect(),
+        ),
+        abstract_socket: outside.canaries.abstract_name.clone(),
+        targets: outside.listeners.targets(),
+    }
+}
+
+/// Whether what listens inside can be reached at any address of this machine.
+fn reached_from_here(seen: &Observations, outside: &Outside) -> bool {
+    let Some((port, _)) = seen.listener else {
+        return false;
+    };
+    let addresses: BTreeSet<IpAddr> = outside
+        .listeners
+        .targets()
+        .iter()
+        .map(|target| target.address.ip())
+        .collect();
+    addresses.into_iter().any(|address| {
+        let target = Target {
+            transport: Transport::Tcp,
+            address: SocketAddr::new(address, port),
+        };
+        // The same port may be somebody else's here.
+        probe::ask(&target) == Tried::Worked(outside.token.clone())
+    })
+}
+
+/// What the log of the session says of destinations; nothing if there is none, or denials are
+/// not logged.
+fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
+    if !effective.network.log_denials.value {
+        return None;
+    }
+    let directory = Directory::of(home);
+    let sessions = directory.sessions();
+    let suffix = format!("-{pid}");
+    let id = sessions.iter().rev().find(|id| id.ends_with(&suffix))?;
+    let text = fs::read_to_string(directory.file(id)).ok()?;
+    let mut log = Log::default();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let field = |name: &str| line[name].as_str().map(str::to_owned);
+        match line["event"].as_str() {
+            Some("deny") => log.denied.extend(field("what")),
+            Some("open") => log.opened.extend(field("to")),
+            _ => {}
+        }
+    }
+    Some(log)
+}

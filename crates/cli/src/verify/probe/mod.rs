@@ -1,0 +1,81 @@
+//! The prober: this same program, as the command of a session. It looks around and tries
+//! what a hostile program would, and tells. It knows nothing of what is right.
+//!
+//! It makes no difference who starts it: it does nothing that its caller could not do.
+
+mod files;
+mod kernel;
+mod nested;
+mod network;
+
+use std::{
+    env,
+    io::{self, BufRead as _, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result};
+use serde::{Serialize, de::DeserializeOwned};
+
+pub(super) use self::{
+    files::read,
+    kernel::{calls, namespaces},
+    network::ask,
+};
+use super::words::{Assignment, Observations, SecondAssignment, SecondObservations};
+
+pub(crate) fn probe() -> Result<ExitCode> {
+    let assignment: Assignment = hear()?;
+    say(&Observations {
+        namespaces: namespaces(),
+        status: kernel::status(),
+        environment: env::vars_os()
+            .map(|(name, value)| {
+                let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+                (text(name), text(value))
+            })
+            .collect(),
+        descriptors: files::descriptors(),
+        core_limit: kernel::core_limit(),
+        own_proc: files::proc_is_own(),
+        mounts: files::mounts(),
+        reads: files::each(&assignment.reads, read),
+        texts: files::texts(&assignment.texts),
+        lists: files::lists(&assignment.lists),
+        identities: super::identity::all(&assignment.identities),
+        writes: files::each(&assignment.writes, files::write),
+        left: Some(files::leave(&assignment.leaves)),
+        sockets: files::each(&assignment.sockets, network::connect_to_file),
+        abstract_socket: Some(network::connect_to_abstract(&assignment.abstract_socket)),
+        calls: calls(),
+        signal: Some(kernel::signal_to_keeper()),
+        reopened: Some(files::reopen_stderr()),
+        targets: assignment.targets.iter().map(ask).collect(),
+        listener: network::listen(&assignment.token),
+    })?;
+
+    let second: SecondAssignment = hear()?;
+    say(&SecondObservations {
+        denied: second.denied.iter().map(ask).collect(),
+        names: second
+            .name_server
+            .map_or_else(Vec::new, network::ask_for_localhost),
+        changes: second.change.then(network::change),
+        nested: Some(nested::attempts(second.change)),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn hear<T: DeserializeOwned>() -> Result<T> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    serde_json::from_str(&line).context("this is a part of `stockade verify`")
+}
+
+fn say(what: &impl Serialize) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    serde_json::to_writer(&mut stdout, what)?;
+    writeln!(stdout)?;
+    stdout.flush()?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What was found, for people and for programs.
+
+use std::{
+    env,
+    fmt::Write as _,
+    io::{self, IsTerminal as _},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use stockade_config::{Effective, Mode, shown};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Pass,
+    Fail,
+    /// It could not be found out, because something is missing that would have shown it.
+    Inconclusive,
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "PASS",
+            Self::Fail => "FAIL",
+            Self::Inconclusive => "INCONCLUSIVE",
+        }
+    }
+
+    fn colour(self) -> &'static str {
+        match self {
+            Self::Pass => "\x1b[32m",
+            Self::Fail => "\x1b[31m",
+            Self::Inconclusive => "\x1b[33m",
+        }
+    }
+}
+
+/// A property of a session, and whether it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// For programs; it stays the same.
+    pub(super) check: String,
+    /// What is promised.
+    pub(super) promise: &'static str,
+    pub(super) outcome: Outcome,
+    pub(super) reason: String,
+}
+
+/// A property, before it is looked at.
+#[derive(Debug, Clone)]
+pub(super) struct Check(pub(super) String, pub(super) &'static str);
+
+impl Check {
+    pub(super) fn new(name: &str, promise: &'static str) -> Self {
+        Self(name.to_owned(), promise)
+    }
+
+    pub(super) fn pass(self, reason: impl Into<String>) -> Finding {
+        self.finding(Outcome::Pass, reason)
+    }
+
+    pub(super) fn fail(self, reason: impl Into<String>) -> Finding {
+        self.finding(Outcome::Fail, reason)
+    }
+
+    pub(super) fn inconclusive(self, reason: impl Into<String>) -> Finding {
+        self.finding(Outcome::Inconclusive, reason)
+    }
+
+    /// Fails with the first of the faults, if there is one.
+    pub(super) fn unless(self, faults: &[String], otherwise: impl Into<String>) -> Finding {
+        match faults {
+            [] => self.pass(otherwise),
+            [one] => self.fail(one.as_str()),
+            [first, rest @ ..] => {
+                let more = rest.len();
+                self.fail(format!("{first}; and {more} more like this"))
+            }
+        }
+    }
+
+    fn finding(self, outcome: Outcome, reason: impl Into<String>) -> Finding {
+        let Self(check, promise) = self;
+        Finding {
+            check,
+            promise,
+            outcome,
+            // What files are called may be hostile.
+            reason: shown(&reason.into()),
+        }
+    }
+}
+
+pub(super) fn count(findings: &[Finding], outcome: Outcome) -> usize {
+    let same = findings.iter().filter(|finding| finding.outcome == outcome);
+    same.count()
+}
+
+pub(super) fn as_json(findings: &[Finding], effective: &Effective) -> Value {
+    let outcome = if count(findings, Outcome::Fail) > 0 {
+        Outcome::Fail
+    } else {
+        Outcome::Pass
+    };
+    json!({
+        "version": 1,
+        "stockade": env!("CARGO_PKG_VERSION"),
+        "policy": effective.hash(),
+        "profile": effective.profile,
+        "mode": match effective.network.mode.value {
+            Mode::Jail => "jail",
+            Mode::None => "none",
+            Mode::Host => "host",
+        },
+        "outcome": outcome,
+        "passed": count(findings, Outcome::Pass),
+        "failed": count(findings, Outcome::Fail),
+        "inconclusive": count(findings, Outcome::Inconclusive),
+        "checks": findings,
+    })
+}
+
+pub(super) fn as_text(findings: &[Finding]) -> String {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = !unwanted && io::stdout().is_terminal();
+    let mut text = String::new();
+    for finding in findings {
+        let word = finding.outcome.word();
+        let (start, end) = if colours {
+            (finding.outcome.colour(), "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{start}{word:12}{end}  {:27}  {}",
+            finding.check, finding.promise
+        );
+        if finding.outcome != Outcome::Pass {
+            let _ = writeln!(text, "{:43}{}", "", finding.reason);
+        }
+    }
+    let _ = writeln!(
+        text,
+        "{} passed, {} failed, {} inconclusive",
+        count(findings, Outcome::Pass),
+        count(findings, Outcome::Fail),
+        count(findings, Outcome::Inconclusive)
+    );
+    text
+}

@@ -1,0 +1,159 @@
+//! The session that is verified: `stockade run` itself, as a process of its own, with the
+//! prober as its command.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, Write as _},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::OpenOptionsExt as _,
+    },
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{Errno, FdFlags, fcntl_setfd},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use stockade_wall::INNER_STAGE;
+
+use super::outside::{Outside, SECRET_VARIABLE};
+use crate::exit::Refused;
+
+/// The hidden command that makes this program the prober.
+pub(super) const PROBE: &str = "verify-probe";
+
+/// For everything that the prober does between two lines. It does much, and a machine may be
+/// busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) struct Session {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: ChildStdout,
+    heard: Vec<u8>,
+    messages: File,
+}
+
+impl Session {
+    /// Starts it. `settings` are flags of `run`.
+    pub(super) fn start(outside: &Outside, settings: &[OsString]) -> Result<Self> {
+        // A file with a path, though it has none any more: what a rule about paths says of it
+        // can be found out inside.
+        let messages = unnamed(&outside.token).context("cannot make a file in /tmp")?;
+        let spare: OwnedFd = messages.try_clone()?.into();
+        // The descriptor that is to stay outside.
+        fcntl_setfd(&spare, FdFlags::empty())?;
+        let program = env::current_exe().context("this program's own file cannot be found")?;
+        let mut child = Command::new(program)
+            .arg("run")
+            .args(settings)
+            .args(["--quiet", "--", INNER_STAGE, PROBE])
+            .env(SECRET_VARIABLE, &outside.token)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(messages.try_clone()?)
+            .spawn()
+            .context("cannot start the session")?;
+        drop(spare);
+        let to = child.stdin.take();
+        let from = child.stdout.take().context("a session without output")?;
+        Ok(Self {
+            child,
+            to,
+            from,
+            heard: Vec::new(),
+            messages,
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells the prober something, and hears what it says to it.
+    pub(super) fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        if let Some(to) = &mut self.to {
+            // If it does not hear this it has ended, which the next line finds out.
+            let _ = to.write_all(&line);
+        }
+        match self.line()? {
+            Some(line) => serde_json::from_slice(&line).context("the prober said nonsense"),
+            None => Err(self.failure()),
+        }
+    }
+
+    /// A line, or nothing if the session has ended.
+    fn line(&mut self) -> Result<Option<Vec<u8>>> {
+        let late = Instant::now() + PATIENCE;
+        loop {
+            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                return Ok(Some(self.heard.drain(..=end).collect()));
+            }
+            let left = late.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
+            match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
+                Ok(0) => bail!("the session did not answer in {} s", PATIENCE.as_secs()),
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let mut bytes = [0; 64 * 1024];
+            match self.from.read(&mut bytes)? {
+                0 => return Ok(None),
+                length => self.heard.extend(&bytes[..length]),
+            }
+        }
+    }
+
+    /// Why there was no answer: the session has ended, and said why.
+    fn failure(&mut self) -> anyhow::Error {
+        let ended = self.child.wait();
+        let mut said = String::new();
+        let read = self.messages.rewind();
+        let _ = read.and_then(|()| self.messages.read_to_string(&mut said));
+        let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+        Refused {
+            what: format!(
+                "no session could be verified ({ended}); it said:\n{}",
+                said.trim()
+            ),
+            fix: "`stockade doctor` says what this machine lacks".to_owned(),
+        }
+        .into()
+    }
+
+    /// Waits for its end.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.to = None;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // If it has ended already this does nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn unnamed(token: &str) -> io::Result<File> {
+    let path = env::temp_dir().join(format!(".stockade-verify-{token}.messages"));
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    fs::remove_file(path)?;
+    Ok(file)
+}

@@ -1,0 +1,159 @@
+//! What happens at the gate, as it happens, for whoever writes it down.
+//!
+//! The gate never waits for the writer. Of events that find its queue full only the number
+//! is kept.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    time::SystemTime,
+};
+
+use stockade_policy::{Flow, Hostname, Verdict};
+
+use tokio::sync::oneshot;
+
+use crate::denials::{Ruling, Subject};
+
+const QUEUE: usize = 8192;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A flow was admitted. For TCP that is before it stands.
+    Opened {
+        /// Counted from one.
+        id: u64,
+        flow: Flow,
+        client: SocketAddr,
+        names: Vec<Hostname>,
+        verdict: Box<Verdict>,
+    },
+    /// It has ended.
+    Closed {
+        id: u64,
+        /// Bytes from inside to outside, and back.
+        sent: u64,
+        received: u64,
+    },
+    Denied {
+        subject: Subject,
+        ruling: Ruling,
+        /// Who asked, if that was a socket of its own.
+        client: Option<SocketAddr>,
+        /// The client waits a moment for this to be dropped before it is told, so that it
+        /// can still be looked at.
+        noted: Option<oneshot::Sender<()>>,
+    },
+    /// A name was answered with these addresses.
+    Answered {
+        name: Hostname,
+        kind: String,
+        addresses: Vec<IpAddr>,
+    },
+    /// Another policy is in force.
+    Reloaded { internet: bool, rules: usize },
+}
+
+/// Where events go. Clones go to the same place.
+#[derive(Debug, Clone)]
+pub struct Events {
+    queue: SyncSender<(SystemTime, Event)>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    flows: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// Where they come out.
+#[derive(Debug)]
+pub struct Happenings {
+    pub queue: Receiver<(SystemTime, Event)>,
+    shared: Arc<Shared>,
+}
+
+impl Happenings {
+    /// How many events were lost since the last time that this was asked.
+    pub fn take_lost(&self) -> u64 {
+        self.shared.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl Events {
+    #[must_use]
+    pub fn new() -> (Self, Happenings) {
+        let (sender, queue) = sync_channel(QUEUE);
+        let shared = Arc::<Shared>::default();
+        let events = Self {
+            queue: sender,
+            shared: Arc::clone(&shared),
+        };
+        (events, Happenings { queue, shared })
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        if self.queue.try_send((SystemTime::now(), event)).is_err() {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells of a new flow, and of its end when the entry is dropped.
+    pub(crate) fn opened(
+        &self,
+        flow: Flow,
+        client: SocketAddr,
+        names: Vec<Hostname>,
+        verdict: Verdict,
+    ) -> Entry {
+        let id = self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1;
+        self.tell(Event::Opened {
+            id,
+            flow,
+            client,
+            names,
+            verdict: Box::new(verdict),
+        });
+        Entry {
+            id,
+            events: self.clone(),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A flow in the book.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    id: u64,
+    events: Events,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Entry {
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.events.tell(Event::Closed {
+            id: self.id,
+            sent: self.sent.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+        });
+    }
+}

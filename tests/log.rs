@@ -1,0 +1,187 @@
+//! The audit log, and the commands that show it.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use serde_json::Value;
+use stockade_world::{Laptop, PATIENCE, Signal, Standard, eventually, test};
+
+use crate::support::standard;
+
+/// The lines of the latest session's log.
+fn lines(laptop: &Laptop) -> Vec<Value> {
+    let directory = laptop.home().join(".local/state/stockade/sessions");
+    let mut files: Vec<_> = fs::read_dir(&directory)
+        .expect("logs")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    let latest = files.last().expect("a log");
+    let mode = fs::metadata(latest).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let text = fs::read_to_string(latest).expect("a log");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect()
+}
+
+fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["event"] == event).collect()
+}
+
+#[test]
+fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let script = "curl -sS -o /dev/null http://www.example.com/
+            curl -s --max-time 5 http://10.20.0.5/
+            curl -s --max-time 5 http://10.20.0.5/
+            curl -s --max-time 5 http://nope.example/
+            exit 3";
+        let options = ["run", "--internet=false", "--allow", "www.example.com"];
+        world
+            .laptop()
+            .stockade(options)
+            .args(["--", "sh", "-c", script])
+            .run()
+            .expect("run")
+            .expect_code(3);
+        let lines = lines(world.laptop());
+        for line in &lines {
+            assert_eq!(line["v"], 1);
+            assert!(
+                line["time"]
+                    .as_str()
+                    .is_some_and(|time| time.ends_with('Z'))
+            );
+        }
+        let [start] = of(&lines, "start")[..] else {
+            panic!("{lines:?}");
+        };
+        assert_eq!(start["internet"], false);
+        assert_eq!(start["policy"].as_str().map(str::len), Some(64));
+        assert_eq!(start["layers"]["system call filter"], "active");
+
+        let [open] = of(&lines, "open")[..] else {
+            panic!("{lines:?}");
+        };
+        assert_eq!(open["names"][0], "www.example.com");
+        assert_eq!(open["by"], "rule `www.example.com`");
+        assert_eq!(open["at"], "--allow");
+        assert_eq!(open["process"]["exe"], "/usr/bin/curl");
+        assert_eq!(open["process"]["parents"][0], "sh");
+        let [close] = of(&lines, "close")[..] else {
+            panic!("{lines:?}");
+        };
+        assert_eq!(close["flow"], open["flow"]);
+        assert!(close["sent"].as_u64() > Some(20) && close["received"].as_u64() > Some(10));
+
+        let denied = of(&lines, "deny");
+        let flow = |line: &&&Value| line["what"] == "tcp://10.20.0.5:80";
+        let counted: u64 = denied
+            .iter()
+            .filter(flow)
+            .filter_map(|line| line["count"].as_u64())
+            .sum();
+        assert_eq!(counted, 2);
+        let first = denied.iter().find(flow).expect("a denial");
+        assert_eq!(first["process"]["exe"], "/usr/bin/curl");
+        assert_eq!(first["fix"], "tcp://10.20.0.5:80");
+        assert!(denied.iter().any(|line| line["what"] == "nope.example"));
+        assert_eq!(of(&lines, "end")[0]["code"], 3);
+
+        let shown = world
+            .laptop()
+            .stockade(["log", "--denied"])
+            .run()
+            .expect("run")
+            .expect_success();
+        assert!(shown.stdout().contains("tcp://10.20.0.5:80"), "{shown:?}");
+        assert!(!shown.stdout().contains("  open  "), "{shown:?}");
+    });
+}
+
+#[test]
+fn the_log_is_there_after_a_violent_death_and_nowhere_inside() {
+    test(&standard(), |world| {
+        let script = "ls -A ~/.local/state; curl -s --max-time 5 http://10.20.0.5/; echo tried
+            exec sleep 60";
+        let session = world
+            .laptop()
+            .stockade(["run", "--", "sh", "-c", script])
+            .spawn()
+            .expect("a session");
+        let before = session.expect("tried").expect("a session");
+        assert_eq!(before, "", "the state directory is not empty inside");
+        let listed = world.laptop().stockade(["ps"]).run().expect("run");
+        assert!(listed.stdout().contains("exec sleep 60"), "{listed:?}");
+        eventually("the denial is logged", PATIENCE, || {
+            of(&lines(world.laptop()), "deny").len() == 1
+        })
+        .expect("a line");
+        session.signal(Signal::KILL).expect("kill");
+        session.wait().expect("an end");
+        let lines = lines(world.laptop());
+        assert_eq!(of(&lines, "deny").len(), 1);
+        assert!(of(&lines, "end").is_empty());
+        let listed = world.laptop().stockade(["ps"]).run().expect("run");
+        assert!(listed.stdout().contains("no session"), "{listed:?}");
+    });
+}
+
+#[test]
+fn denials_can_be_left_out_and_only_they() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let script = "curl -s -o /dev/null http://www.example.com/
+            curl -s --max-time 5 http://10.20.0.5/; true";
+        let output = world
+            .laptop()
+            .stockade(["run", "--log-denials=false", "--", "sh", "-c", script])
+            .run()
+            .expect("run")
+            .expect_success();
+        assert_eq!(output.stderr(), "");
+        let lines = lines(world.laptop());
+        assert!(of(&lines, "deny").is_empty());
+        assert_eq!(of(&lines, "open").len(), 1);
+        assert_eq!(of(&lines, "end")[0]["denied"], 1);
+    });
+}
+
+#[test]
+fn what_a_program_made_up_does_nothing_to_the_terminal_that_shows_it() {
+    test(&standard(), |world| {
+        let script = "import socket, sys
+try:
+    socket.create_connection(('10.20.0.5', 80), 2)
+except OSError:
+    pass";
+        let bell = "\u{1b}]0;owned\u{7}";
+        world
+            .laptop()
+            .stockade(["run", "--", "python3", "-I", "-c", script, bell])
+            .run()
+            .expect("run")
+            .expect_success();
+        let shown = world.laptop().stockade(["log"]).run().expect("run");
+        assert!(shown.stdout().contains("owned"), "{shown:?}");
+        assert!(!shown.stdout().contains(['\u{1b}', '\u{7}']), "{shown:?}");
+    });
+}
+
+#[test]
+fn a_session_that_cannot_be_logged_says_so() {
+    test(&standard(), |world| {
+        let state = world.laptop().home().join(".local/state/stockade");
+        fs::create_dir_all(&state).expect("a directory");
+        fs::write(state.join("sessions"), "").expect("a file in the way");
+        let output = world
+            .laptop()
+            .stockade(["run", "--", "echo", "ran"])
+            .run()
+            .expect("run")
+            .expect_success();
+        assert_eq!(output.stdout(), "ran\n");
+        assert!(output.stderr().contains("not logged"), "{output:?}");
+    });
+}
