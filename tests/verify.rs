@@ -274,3 +274,18 @@ fn the_prober_by_itself_does_nothing() {
         );
     });
 }
+
+/// `crates/sabotage` has the control: that its program holds the same words, and heeds them.
+#[test]
+fn no_variable_takes_a_protection_away_and_the_program_knows_none() {
+    let program = fs::read(env!("CARGO_BIN_EXE_stockade")).expect("the program");
+    let mark = b"STOCKADE_SABOTAGE";
+    assert!(!program.windows(mark.len()).any(|bytes| bytes == mark));
+    test(&standard(), |world| {
+        for sabotage in ["jail", "filter", "home", "said: user"] {
+            let command = world.laptop().stockade(["verify"]);
+            let command = command.env("STOCKADE_SABOTAGE", sabotage);
+            command.run().expect("verify ends").expect_success();
+        }
+    });
+}

@@ -201,6 +201,7 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
         .filter(|path| probe::read(path).worked());
     let guarded = judge::guarded(plan);
     let private = outside::PRIVATE.map(PathBuf::from);
+    let places: Vec<PathBuf> = private.into_iter().chain([home.to_owned()]).collect();
     let system = [
         "/",
         "/usr",
@@ -224,8 +225,8 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
                 .collect(),
         ),
         texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
-        lists: vec![home.to_owned(), "/run".into(), "/dev".into()],
-        identities: private.into_iter().chain([home.to_owned()]).collect(),
+        lists: places.clone(),
+        identities: places,
         writes: utf8(
             system
                 .map(PathBuf::from)
