@@ -4,19 +4,22 @@
 #
 #   tcp|udp HOST PORT PIECE…
 #
-# Pieces are hexadecimal, and each is sent by a call of its own; "-" waits until something is
-# heard, "+" for a moment. After the last one a connection is closed in this direction. What comes back is told in the order of the
-# sayings, and then "done":
+# Pieces are hexadecimal, and each is sent by a call of its own; "-" waits until something
+# was heard, "+" for a moment. After the last one a connection is closed in this direction.
+# What comes back is told in the order of the sayings, and then "done":
 #
 #   heard BYTES | no address | silence | the errno's name
 
 import errno
+import select
 import socket
 import sys
 import threading
 import time
 
 PATIENCE = 4.0
+# So long nothing is heard when somebody has finished.
+QUIET = 0.2
 # Longer than the gate waits for the rest of something.
 MOMENT = 0.3
 
@@ -36,6 +39,9 @@ def converse(opened, pieces, heard):
         for piece in pieces:
             if piece == "-":
                 heard += opened.recv(65536)
+                # A server may say what it says in pieces.
+                while select.select([opened], [], [], QUIET)[0] and (more := opened.recv(65536)):
+                    heard += more
             elif piece == "+":
                 time.sleep(MOMENT)
             else:

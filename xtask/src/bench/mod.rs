@@ -14,6 +14,7 @@ mod background;
 pub(crate) mod client;
 mod column;
 mod measure;
+mod processor;
 mod relay;
 mod report;
 mod results;
@@ -22,6 +23,7 @@ mod rows;
 mod server;
 mod settings;
 mod setup;
+pub(crate) mod start;
 mod task;
 
 use std::env;
@@ -50,6 +52,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Net(Net),
+    Start(start::Start),
 }
 
 #[derive(Args)]
@@ -105,8 +108,11 @@ Examples:
       two measurements of one build";
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let What::Net(net) = &arguments.what;
-    match try_run(net) {
+    let outcome = in_release().and_then(|()| match &arguments.what {
+        What::Net(net) => measure_net(net),
+        What::Start(start) => start::run(start),
+    });
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask bench: {error:#}");
@@ -115,16 +121,21 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn try_run(net: &Net) -> Result<()> {
-    if cfg!(debug_assertions) {
-        // Slow servers and clients would hide the differences.
-        let release = setup::build_release(&["xtask"])?;
-        let error = Command::new(release.join("xtask"))
-            .args(env::args_os().skip(1))
-            .exec();
-        return Err(error).context("cannot start the release build");
+/// Becomes the release build of this program: slow servers and clients would hide the
+/// differences.
+fn in_release() -> Result<()> {
+    if !cfg!(debug_assertions) {
+        return Ok(());
     }
-    setup::install_missing()?;
+    let release = setup::build_release(&["xtask"])?;
+    let error = Command::new(release.join("xtask"))
+        .args(env::args_os().skip(1))
+        .exec();
+    Err(error).context("cannot start the release build")
+}
+
+fn measure_net(net: &Net) -> Result<()> {
+    setup::install(&setup::PEERS)?;
     let product = match &net.product {
         Some(path) => fs::canonicalize(path).context("cannot find the product")?,
         None => setup::build_release(&["stockade"])?.join("stockade"),

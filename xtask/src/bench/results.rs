@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::column::Column;
+use super::processor::Processor;
 use super::rows::Row;
 
 #[derive(Serialize, Deserialize)]
@@ -21,9 +22,7 @@ pub(crate) struct Results {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Machine {
-    pub(crate) cpus: usize,
-    pub(crate) processor: String,
-    pub(crate) kernel: String,
+    pub(crate) processor: Processor,
     /// The limit of open files that everything ran under.
     pub(crate) open_files: Option<u64>,
     pub(crate) versions: BTreeMap<String, String>,
@@ -106,9 +105,7 @@ mod tests {
     fn results() -> Results {
         Results {
             machine: Machine {
-                cpus: 2,
-                processor: String::new(),
-                kernel: String::new(),
+                processor: Processor::here(),
                 open_files: None,
                 versions: BTreeMap::new(),
                 background: Vec::new(),

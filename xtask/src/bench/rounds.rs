@@ -3,7 +3,6 @@
 //! all columns alike.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -15,6 +14,7 @@ use stockade_world::{Builder, HostSpec, World, open};
 use super::background;
 use super::column::{CLIENT, Column, Session};
 use super::measure::{Bench, Measurement};
+use super::processor::Processor;
 use super::results::{Machine, Results};
 use super::server::{ADDRESS, HOST, Servers};
 use super::settings::Settings;
@@ -176,16 +176,8 @@ fn use_all_descriptors() -> Result<()> {
 }
 
 fn machine(world: &World) -> Machine {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let processor = cpuinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or("unknown", |(_, name)| name);
     Machine {
-        cpus: std::thread::available_parallelism().map_or(0, usize::from),
-        processor: processor.to_owned(),
-        kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        processor: Processor::here(),
         background: Vec::new(),
         open_files: getrlimit(Resource::Nofile).maximum,
         versions: PROGRAMS

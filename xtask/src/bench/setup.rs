@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Program and the Debian package that brings it.
-const PROGRAMS: [(&str, &str); 3] = [
+/// Programs that the network's bench needs, and the Debian packages that bring them.
+pub(crate) const PEERS: [(&str, &str); 3] = [
     ("iperf3", "iperf3"),
     ("pasta", "passt"),
     ("slirp4netns", "slirp4netns"),
@@ -23,8 +23,9 @@ pub(crate) fn repository() -> PathBuf {
     own.parent().unwrap_or(own).to_owned()
 }
 
-pub(crate) fn install_missing() -> Result<()> {
-    let missing: Vec<&str> = PROGRAMS
+/// Installs what is missing of these programs, each named with its package.
+pub(crate) fn install(programs: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<&str> = programs
         .iter()
         .filter(|(program, _)| !is_installed(program))
         .map(|(_, package)| *package)

@@ -15,7 +15,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
     },
     thread,
     time::{Duration, Instant, SystemTime},
@@ -32,6 +32,9 @@ pub(crate) use who::{Process, Witness};
 
 /// How long denials of one kind are folded before they are written.
 const FOLD: Duration = Duration::from_secs(5);
+/// How long after an event the next ones are fetched, and how often.
+const BUSY: Duration = Duration::from_millis(20);
+const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
@@ -123,12 +126,17 @@ struct Folded {
 impl Writer {
     fn serve(&mut self, happenings: &Happenings, ends: &Receiver<End>) {
         let mut end = None;
+        let mut busy = Instant::now();
         loop {
-            match happenings.queue.recv_timeout(TICK) {
-                Ok((when, event)) => self.happened(when, event),
-                Err(RecvTimeoutError::Timeout) if end.is_none() => {}
+            match next(happenings, busy.elapsed() < BUSY) {
+                Ok(Some((when, event))) => {
+                    busy = Instant::now();
+                    self.happened(when, event);
+                    continue;
+                }
+                Ok(None) if end.is_none() => {}
                 // The gate is gone, or nothing has come since the end: that was all.
-                Err(_) => break,
+                _ => break,
             }
             self.flush(FOLD);
             let lost = happenings.take_lost();
@@ -254,6 +262,27 @@ impl Writer {
 
     fn in_force(&self) -> std::sync::MutexGuard<'_, Effective> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The next event, if one comes in a while. Where events follow each other closely they are
+/// fetched now and then: to be woken for each would cost the gate more than the event.
+fn next(
+    happenings: &Happenings,
+    busy: bool,
+) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {
+    if busy {
+        match happenings.queue.try_recv() {
+            Ok(event) => return Ok(Some(event)),
+            Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+            Err(TryRecvError::Empty) => thread::sleep(NAP),
+        }
+        return Ok(happenings.queue.try_recv().ok());
+    }
+    match happenings.queue.recv_timeout(TICK) {
+        Ok(event) => Ok(Some(event)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(gone) => Err(gone),
     }
 }
 

@@ -17,8 +17,8 @@ use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
 
-/// How much time the search may take, of all time.
-const SHARE: u32 = 10;
+/// Of so many parts of time the search takes one.
+const SHARE: u32 = 30;
 const LONGEST: usize = 400;
 const ANCESTORS: usize = 8;
 
@@ -49,6 +49,8 @@ pub(crate) struct Witness {
     network: PathBuf,
     /// When the next search may begin.
     rested: Instant,
+    /// Whose the last one was: mostly the next one's, too.
+    last: Option<PathBuf>,
 }
 
 impl Witness {
@@ -62,6 +64,7 @@ impl Witness {
                 table,
                 network,
                 rested: Instant::now(),
+                last: None,
             })
         });
         made.map_err(io::Error::other)?
@@ -88,8 +91,14 @@ impl Witness {
         found
     }
 
-    fn owner(&self, inode: u32) -> Option<Process> {
+    fn owner(&mut self, inode: u32) -> Option<Process> {
         let wanted = PathBuf::from(format!("socket:[{inode}]"));
+        if let Some(last) = &self.last
+            && self.is_inside(last)
+            && has_open(last, &wanted)
+        {
+            return describe(last);
+        }
         let mut processes = fs::read_dir("/proc").ok()?.filter_map(|entry| {
             let path = entry.ok()?.path();
             let number = path.file_name()?.to_str()?;
@@ -98,11 +107,15 @@ impl Witness {
                 .all(|byte| byte.is_ascii_digit())
                 .then_some(path)
         });
-        let owner = processes.find(|process| {
-            let inside = fs::read_link(process.join("ns/net")).is_ok_and(|net| net == self.network);
-            inside && has_open(process, &wanted)
-        })?;
-        describe(&owner)
+        let owner =
+            processes.find(|process| self.is_inside(process) && has_open(process, &wanted))?;
+        let process = describe(&owner);
+        self.last = Some(owner);
+        process
+    }
+
+    fn is_inside(&self, process: &Path) -> bool {
+        fs::read_link(process.join("ns/net")).is_ok_and(|network| network == self.network)
     }
 }
 

@@ -111,6 +111,8 @@ impl Search<'_> {
         directory.components().count() > 2
             && !self.home.starts_with(directory)
             && !self.workspace.starts_with(directory)
+            // A project may have a `bin` and a `lib`, too.
+            && !directory.join(".git").exists()
             && !NO_PREFIX.iter().any(|name| shared(name))
     }
 }
@@ -324,6 +326,19 @@ mod tests {
                 [format!("{place}/tool")]
             );
         }
+    }
+
+    #[test]
+    fn a_project_is_no_installation() {
+        let home = Home::new();
+        home.program("other/bin/tool", "\x7fELF");
+        fs::create_dir(home.home.join("other/lib")).unwrap();
+        assert_eq!(home.parts("tool", &["other/bin"]).unwrap(), ["other"]);
+        fs::create_dir(home.home.join("other/.git")).unwrap();
+        assert_eq!(
+            home.parts("tool", &["other/bin"]).unwrap(),
+            ["other/bin/tool"]
+        );
     }
 
     #[test]

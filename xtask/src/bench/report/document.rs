@@ -9,24 +9,42 @@ use crate::bench::results::Results;
 
 const DOCUMENT: &str = "docs/performance.md";
 const CHART: &str = "docs/performance.svg";
-const BEGIN: &str = "<!-- cargo xtask bench net --write: begin -->";
-const END: &str = "<!-- cargo xtask bench net --write: end -->";
 
-pub(crate) fn write(repository: &Path, results: &Results) -> Result<()> {
-    let path = repository.join(DOCUMENT);
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {DOCUMENT}"))?;
-    let text = replace(&text, &super::markdown(results))
-        .with_context(|| format!("{DOCUMENT} has lost its markers, {BEGIN} and {END}"))?;
-    fs::write(repository.join(CHART), super::chart(results))
-        .with_context(|| format!("cannot write {CHART}"))?;
-    fs::write(&path, text).with_context(|| format!("cannot write {DOCUMENT}"))
+/// The place of one bench's results, between two lines.
+pub(crate) struct Section {
+    pub(crate) begin: &'static str,
+    pub(crate) end: &'static str,
 }
 
-/// `None` if the markers are not there, or not in this order.
-fn replace(text: &str, between: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{between}{END}{after}"))
+const NET: Section = Section {
+    begin: "<!-- cargo xtask bench net --write: begin -->",
+    end: "<!-- cargo xtask bench net --write: end -->",
+};
+
+pub(crate) fn write(repository: &Path, results: &Results) -> Result<()> {
+    NET.write(repository, &super::markdown(results))?;
+    fs::write(repository.join(CHART), super::chart(results))
+        .with_context(|| format!("cannot write {CHART}"))
+}
+
+impl Section {
+    pub(crate) fn write(&self, repository: &Path, between: &str) -> Result<()> {
+        let path = repository.join(DOCUMENT);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {DOCUMENT}"))?;
+        let text = self.replace(&text, between).with_context(|| {
+            let Self { begin, end } = self;
+            format!("{DOCUMENT} has lost its markers, {begin} and {end}")
+        })?;
+        fs::write(&path, text).with_context(|| format!("cannot write {DOCUMENT}"))
+    }
+
+    /// `None` if the markers are not there, or not in this order.
+    fn replace(&self, text: &str, between: &str) -> Option<String> {
+        let Self { begin, end } = self;
+        let (before, rest) = text.split_once(begin)?;
+        let (_, after) = rest.split_once(end)?;
+        Some(format!("{before}{begin}\n{between}{end}{after}"))
+    }
 }
 
 #[cfg(test)]
@@ -35,10 +53,11 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_markers_changes() {
-        let text = format!("above\n{BEGIN}\nold\n{END}\nbelow\n");
-        let new = replace(&text, "new\n").unwrap();
-        assert_eq!(new, format!("above\n{BEGIN}\nnew\n{END}\nbelow\n"));
-        assert_eq!(replace(&new, "new\n").unwrap(), new);
-        assert_eq!(replace("no markers", "new"), None);
+        let Section { begin, end } = NET;
+        let text = format!("above\n{begin}\nold\n{end}\nbelow\n");
+        let new = NET.replace(&text, "new\n").unwrap();
+        assert_eq!(new, format!("above\n{begin}\nnew\n{end}\nbelow\n"));
+        assert_eq!(NET.replace(&new, "new\n").unwrap(), new);
+        assert_eq!(NET.replace("no markers", "new"), None);
     }
 }

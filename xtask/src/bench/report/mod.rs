@@ -6,7 +6,7 @@ mod table;
 mod targets;
 
 pub(crate) use chart::draw as chart;
-pub(crate) use document::write;
+pub(crate) use document::{Section, write};
 
 use super::results::Results;
 

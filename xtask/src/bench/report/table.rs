@@ -16,11 +16,9 @@ pub(super) fn machine(results: &Results) -> String {
         |share| format!("{:.0} %", share.median * 100.0),
     );
     format!(
-        "{} × {}, Linux {}, at most {open_files} open files per process; {}.\n\
+        "{}, at most {open_files} open files per process; {}.\n\
          CPU used by others before each round: {background}. Rounds: {}; median (least – most).\n",
-        machine.cpus,
         machine.processor,
-        machine.kernel,
         versions.join(", "),
         results.rounds,
     )
