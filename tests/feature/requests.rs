@@ -117,6 +117,7 @@ fn a_command_line_that_makes_no_sense_is_refused() {
             &["run", "--"],
             &["run", "--alow", "10.0.0.1", "--", "echo", "ran"],
             &["walk", "--", "echo", "ran"],
+            &["run", "--internet", "false", "--", "echo", "ran"],
         ] {
             let output = refused(world, arguments, PROJECT, Some(HOME));
             assert!(output.stderr().contains("Usage: stockade"), "{output:?}");

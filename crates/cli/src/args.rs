@@ -295,6 +295,7 @@ Examples:
   stockade run -- bash
   stockade run -- npm test
   stockade run --allow 192.168.10.21 --allow tcp://10.20.0.0/16:443 -- python3 scan.py
+  stockade run --internet=false --allow api.example.com --allow '*.example.org:443' -- bash
   stockade run --host-port 5432 --publish 3000 -- npm run dev
 
 Exit code: the command's own; 125 if Stockade failed (then the command was not run, or was
@@ -330,5 +331,32 @@ pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
                 ),
             ))
         }
+    }
+}
+
+/// Refuses `--internet false`: such a flag takes its value after an equals sign only, and the
+/// word would be taken for the command.
+///
+/// # Errors
+/// If the line has one, before the command.
+pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
+    const FLAGS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
+    let options = words.iter().take_while(|word| *word != "--");
+    let options: Vec<_> = options.collect();
+    let confused = options.windows(2).find_map(|pair| match pair {
+        [flag, value] if FLAGS.iter().any(|known| flag == known) => {
+            let value = value
+                .to_str()
+                .filter(|value| ["true", "false"].contains(value))?;
+            Some((flag.to_string_lossy(), value))
+        }
+        _ => None,
+    });
+    match confused {
+        None => Ok(()),
+        Some((flag, value)) => Err(Arguments::command().error(
+            ErrorKind::NoEquals,
+            format!("`{flag} {value}` would run the command `{value}`; write `{flag}={value}`"),
+        )),
     }
 }

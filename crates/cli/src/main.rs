@@ -35,7 +35,11 @@ fn main() -> ExitCode {
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
     }
-    let arguments = match Arguments::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Err(message) = args::check_booleans(&words) {
+        return exit::usage(&message);
+    }
+    let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(message) => return exit::usage(&message),
     };

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     process::ExitCode,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
@@ -68,9 +68,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
-        if effective.network.log_denials.value {
-            receipt::tell_denials(&denials, &programs);
-        }
+        receipt::tell_denials(&denials, &programs);
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())
@@ -156,7 +154,7 @@ fn in_jail(
     let reload = Reload {
         loader,
         launched: effective.clone(),
-        in_force,
+        in_force: Arc::clone(&in_force),
         policies: gate.policies(),
     };
     offer_control(start.id, reload.clone());
@@ -169,6 +167,9 @@ fn in_jail(
     drop(jail);
     let denials = gate.finish()?;
     let programs = end_log(journal, &outcome);
+    let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = in_force.network.log_denials.value;
+    let denials = if told { denials } else { Denials::default() };
     Ok((outcome, denials, programs))
 }
 

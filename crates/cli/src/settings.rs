@@ -8,9 +8,9 @@ use stockade_config::{Flags, Key};
 pub(crate) struct Settings {
     /// Let the command reach this: [PROTO://]TARGET[:PORTS]
     ///
-    /// TARGET is an address or network. PROTO is tcp, udp or icmp; without it, all of them.
-    /// PORTS are ports and ranges, separated by commas. IPv6 with ports: [fd00::5]:80.
-    /// May be given several times.
+    /// TARGET is an address, a network, a name, or *.name for all below it. PROTO is tcp, udp
+    /// or icmp; without it, all of them. PORTS are ports and ranges, separated by commas. IPv6
+    /// with ports: [fd00::5]:80. Names count with --internet=false. May be given several times.
     #[arg(long, value_name = "RULE", help_heading = NETWORK)]
     allow: Vec<String>,
 

@@ -70,7 +70,6 @@ impl Journal {
         in_force: InForce,
     ) -> io::Result<Self> {
         log.write(&lines::start(start));
-        let log_denials = start.effective.network.log_denials.value;
         let (end, ends) = channel();
         let (done, ended) = channel();
         thread::Builder::new()
@@ -80,7 +79,6 @@ impl Journal {
                     log,
                     witness,
                     in_force,
-                    log_denials,
                     folded: HashMap::new(),
                     opened: HashMap::new(),
                     denied: 0,
@@ -109,7 +107,6 @@ struct Writer {
     log: Log,
     witness: Option<Witness>,
     in_force: InForce,
-    log_denials: bool,
     folded: HashMap<Subject, Folded>,
     opened: HashMap<u64, SystemTime>,
     denied: u64,
@@ -210,7 +207,7 @@ impl Writer {
         ruling: Ruling,
         client: Option<std::net::SocketAddr>,
     ) {
-        if !self.log_denials {
+        if !self.in_force().network.log_denials.value {
             return;
         }
         if let Some(folded) = self.folded.get_mut(&subject) {
