@@ -24,7 +24,7 @@ fn verify(world: &World, flags: &[&str]) -> (i32, Value) {
     let output = command.run().expect("verify ends");
     let report = serde_json::from_slice(&output.stdout);
     let report: Value = report.unwrap_or_else(|_| panic!("no report: {output:?}"));
-    assert_eq!(left_behind(world), [PathBuf::new(); 0]);
+    assert_eq!(left_behind(world), Vec::<PathBuf>::new());
     (output.code(), report)
 }
 
@@ -287,7 +287,7 @@ fn a_signal_ends_it_and_what_was_put_up_is_removed() {
         running.signal(Signal::TERM).expect("signal");
         let output = running.wait().expect("it ends");
         assert_eq!(output.code(), 128 + 15, "{output:?}");
-        assert_eq!(left_behind(world), [PathBuf::new(); 0]);
+        assert_eq!(left_behind(world), Vec::<PathBuf>::new());
     });
 }
 
