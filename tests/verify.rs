@@ -1,10 +1,17 @@
 //! `stockade verify`, on machines and with configurations of all kinds. That each check fails
 //! when its protection is taken away is tested in `crates/sabotage`.
 
-use std::{fs, net::IpAddr, path::Path};
+use std::{
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
-use stockade_world::{Login, Output, Packet, Protocol, Shape, Standard, World, test};
+use stockade_world::{
+    Login, Output, PATIENCE, Packet, Protocol, Shape, Signal, Size, Standard, World, eventually,
+    test,
+};
 
 use crate::support::standard;
 
@@ -17,18 +24,25 @@ fn verify(world: &World, flags: &[&str]) -> (i32, Value) {
     let output = command.run().expect("verify ends");
     let report = serde_json::from_slice(&output.stdout);
     let report: Value = report.unwrap_or_else(|_| panic!("no report: {output:?}"));
-    let project = world.laptop().workspace();
-    for directory in [
-        Path::new("/tmp"),
-        Path::new("/dev/shm"),
-        world.laptop().home(),
-        &project,
-    ] {
-        let entries = fs::read_dir(directory).expect("a directory").flatten();
-        let left = entries.filter(|it| it.file_name().to_string_lossy().contains("verify"));
-        assert_eq!(left.count(), 0, "left in {directory:?}");
-    }
+    assert_eq!(left_behind(world), Vec::<PathBuf>::new());
     (output.code(), report)
+}
+
+/// What verify puts up is called by its name.
+fn left_behind(world: &World) -> Vec<PathBuf> {
+    let (home, project) = (world.laptop().home(), world.laptop().workspace());
+    let places = [
+        Path::new("/tmp"),
+        Path::new("/var/tmp"),
+        Path::new("/dev/shm"),
+        home,
+        &project,
+    ];
+    let entries = places.map(|place| fs::read_dir(place).expect("a directory"));
+    let paths = entries.into_iter().flatten().flatten().map(|it| it.path());
+    paths
+        .filter(|path| path.to_string_lossy().contains("stockade-verify"))
+        .collect()
 }
 
 /// The names of the checks with this outcome.
@@ -260,6 +274,42 @@ fn a_session_that_does_not_start_is_125_with_the_reason() {
 }
 
 #[test]
+fn a_signal_ends_it_and_what_was_put_up_is_removed() {
+    test(&standard(), |world| {
+        let command = world.laptop().stockade(["verify"]);
+        let running = command.spawn().expect("start");
+        let put_up = || {
+            left_behind(world)
+                .iter()
+                .any(|path| path.starts_with("/home"))
+        };
+        eventually("a file in the home", PATIENCE, put_up).expect("the control");
+        running.signal(Signal::TERM).expect("signal");
+        let output = running.wait().expect("it ends");
+        assert_eq!(output.code(), 128 + 15, "{output:?}");
+        assert_eq!(left_behind(world), Vec::<PathBuf>::new());
+    });
+}
+
+#[test]
+fn on_a_terminal_it_ends_and_the_shell_has_the_terminal_again() {
+    test(&standard(), |world| {
+        let shell = world.laptop().command("bash").args(["--norc", "-i"]);
+        let mut terminal = shell.terminal(Size::default()).expect("a terminal");
+        for command in ["doctor", "verify"] {
+            let line = format!("stockade {command} > /dev/null; echo \"{command} said $?\"\n");
+            terminal.write(line).expect("write");
+            terminal
+                .expect(&format!("{command} said 0"))
+                .expect("its exit code");
+            terminal.expect_foreground("bash").expect("the shell");
+        }
+        terminal.write("exit\n").expect("write");
+        assert!(terminal.wait().expect("the shell ends").success());
+    });
+}
+
+#[test]
 fn the_prober_by_itself_does_nothing() {
     test(&standard(), |world| {
         let output = world
@@ -272,5 +322,20 @@ fn the_prober_by_itself_does_nothing() {
             (125, ""),
             "{output:?}"
         );
+    });
+}
+
+/// `crates/sabotage` has the control: that its program holds the same words, and heeds them.
+#[test]
+fn no_variable_takes_a_protection_away_and_the_program_knows_none() {
+    let program = fs::read(env!("CARGO_BIN_EXE_stockade")).expect("the program");
+    let mark = b"STOCKADE_SABOTAGE";
+    assert!(!program.windows(mark.len()).any(|bytes| bytes == mark));
+    test(&standard(), |world| {
+        for sabotage in ["jail", "filter", "home", "said: user"] {
+            let command = world.laptop().stockade(["verify"]);
+            let command = command.env("STOCKADE_SABOTAGE", sabotage);
+            command.run().expect("verify ends").expect_success();
+        }
     });
 }

@@ -8,6 +8,8 @@ mod doctor;
 mod exit;
 mod explain;
 mod here;
+#[cfg_attr(sabotage, path = "../../sabotage/src/hooks.rs")]
+mod hooks;
 mod init;
 mod journal;
 mod log;

@@ -20,7 +20,7 @@ use crate::{
     args,
     control::{self, Request},
     exit::Refused,
-    here,
+    here, hooks,
     journal::{Directory, End, InForce, Journal, Process, Start, Witness},
     receipt,
     reload::Reload,
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let config = walling::config(&effective, &loader.places, &command.program);
     let facts = Facts::gather(&config, None)?;
     let watch = Watch::begin(&config, &facts);
-    let plan = Plan::build(&config, &facts)?;
+    let plan = hooks::plan(Plan::build(&config, &facts)?);
     for note in &plan.notes {
         eprintln!("stockade: {note}");
     }
@@ -139,11 +139,9 @@ fn in_jail(
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
     let (events, happenings) = Events::new();
-    let gate = Gate::start(policy, local, sockets, events)?;
+    let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
 
-    let mut running = jail
-        .run(move || launch.spawn())
-        .map_err(|error| refused(&error))??;
+    let mut running = hooks::spawn(&jail, launch).map_err(|error| refused(&error))??;
     // Without it denials are logged without the program.
     let witness = Witness::new(&jail).ok();
     // Nothing is built any more: what only building needed is given up.

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     plan::{Isolation, Operation, Plan},
-    staging,
+    sabotage, staging,
 };
 
 /// Bubblewrap's options for `plan`. For each file that the plan brings along, `provide`
@@ -27,6 +27,9 @@ pub(crate) fn arguments(
     };
     for (isolation, _) in &plan.isolation {
         writer.options(isolation_options(*isolation));
+    }
+    if sabotage::gives_capabilities(plan) {
+        writer.options(&["--cap-add", "ALL"]);
     }
     for (number, step) in plan.files.iter().enumerate() {
         let staged = staging::path(number, &step.operation).unwrap_or_default();

@@ -53,6 +53,7 @@ mod limits;
 mod outcome;
 mod plan;
 mod protected;
+mod sabotage;
 mod signals;
 mod staging;
 mod state;

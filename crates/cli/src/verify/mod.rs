@@ -82,8 +82,9 @@ fn restore(before: SignalSet) {
 
 fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     // What is wrong with the configuration is said before anything is put up.
-    loader.load()?;
-    let outside = Outside::put_up(&loader.places.home, &loader.places.workspace)?;
+    let plain = loader.load()?.effective;
+    let home = fs::canonicalize(&loader.places.home)?;
+    let outside = Outside::put_up(&home, &loader.places.workspace)?;
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
     let config = walling::config(&effective, &loader.places, &program);
@@ -94,8 +95,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
         .join(format!(".stockade-verify-{}", outside.token));
 
     let mut session = Session::start(&outside, &flags(&given))?;
-    let seen: Observations =
-        session.ask(&assignment(&outside, &plan, &facts.home.real, &leaves))?;
+    let seen: Observations = session.ask(&assignment(&outside, &plan, &home, &leaves))?;
     let left_is_found = fs::remove_file(&leaves).is_ok();
     let listener_was_reached = reached_from_here(&seen, &outside);
     let (denied, opened) = destinations::sorted(&effective);
@@ -113,7 +113,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let case = Case {
         effective: &effective,
         plan: &plan,
-        home: &facts.home.real,
+        home: &home,
         outside: &outside,
         controls,
         seen,
@@ -124,7 +124,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
         opened,
         log: read_log(&loader.places.home, pid, &effective),
     };
-    Ok((judge::judge(&case), effective))
+    Ok((judge::judge(&case), plain))
 }
 
 /// Gives the session something that it can reach: a port of the loopback, and one of this
@@ -201,6 +201,7 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
         .filter(|path| probe::read(path).worked());
     let guarded = judge::guarded(plan);
     let private = outside::PRIVATE.map(PathBuf::from);
+    let places: Vec<PathBuf> = private.into_iter().chain([home.to_owned()]).collect();
     let system = [
         "/",
         "/usr",
@@ -224,8 +225,8 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
                 .collect(),
         ),
         texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
-        lists: vec![home.to_owned(), "/run".into(), "/dev".into()],
-        identities: private.into_iter().chain([home.to_owned()]).collect(),
+        lists: places.clone(),
+        identities: places,
         writes: utf8(
             system
                 .map(PathBuf::from)

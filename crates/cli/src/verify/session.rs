@@ -23,7 +23,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use stockade_wall::INNER_STAGE;
 
 use super::outside::{Outside, SECRET_VARIABLE};
-use crate::exit::Refused;
+use crate::{exit::Refused, hooks};
 
 /// The hidden command that makes this program the prober.
 pub(super) const PROBE: &str = "verify-probe";
@@ -85,7 +85,9 @@ impl Session {
             let _ = to.write_all(&line);
         }
         match self.line()? {
-            Some(line) => serde_json::from_slice(&line).context("the prober said nonsense"),
+            Some(line) => {
+                serde_json::from_slice(&hooks::heard(line)).context("the prober said nonsense")
+            }
             None => Err(self.failure()),
         }
     }

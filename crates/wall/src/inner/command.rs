@@ -22,6 +22,7 @@ use crate::{
     config::Hardening,
     control::{Failure, Report, Start},
     outcome::FAILED,
+    sabotage,
     terminal::Terminal,
 };
 
@@ -98,6 +99,7 @@ fn become_command(task: &Task, start: &Start) -> Refused {
     if let Err(error) = process::close_others_on_exec() {
         return Refused(Failure::Descriptors, error);
     }
+    sabotage::leak_descriptor(&settings.environment);
     let writable = match settings.hardening {
         Hardening::Default => None,
         Hardening::Strict => Some(settings.writable.as_slice()),
@@ -105,7 +107,7 @@ fn become_command(task: &Task, start: &Start) -> Refused {
     if let Err(error) = confine::command(settings.scopes, writable) {
         return Refused(Failure::Landlock, error);
     }
-    if let Err(error) = syscalls::install(settings.hardening) {
+    if let Err(error) = syscalls::install(settings) {
         return Refused(Failure::Filter, error);
     }
     signals::reset_dispositions(start.ignored);
@@ -113,7 +115,7 @@ fn become_command(task: &Task, start: &Start) -> Refused {
     if let Err(error) = signals::set_mask(start.blocked) {
         return Refused(Failure::Signals, error);
     }
-    let error = process::exec(command, &settings.environment);
+    let error = process::exec(command, sabotage::environment(&settings.environment));
     let what = match error.kind() {
         io::ErrorKind::NotFound if command.first().is_some_and(|path| exists(path)) => {
             // The program is there; what it needs (an interpreter, a loader) is not.

@@ -7,7 +7,7 @@ use std::{
     os::{
         linux::net::SocketAddrExt as _,
         unix::{
-            fs::OpenOptionsExt as _,
+            fs::{FileTypeExt as _, OpenOptionsExt as _},
             net::{SocketAddr, UnixListener},
         },
     },
@@ -108,8 +108,8 @@ fn make(path: &Path, token: &str) -> bool {
     made.is_ok()
 }
 
-/// The sockets with a path that the kernel knows of in this network namespace, and that are
-/// there for this user.
+/// The sockets that have a path and are there for this user: those that the kernel knows of in
+/// this network namespace, and those in the directories where services keep theirs.
 fn sockets() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let path = |line: &str| {
@@ -117,8 +117,33 @@ fn sockets() -> Vec<PathBuf> {
         (path.starts_with('/') && Path::new(path).exists()).then(|| PathBuf::from(path))
     };
     let mut paths: Vec<PathBuf> = table.lines().skip(1).filter_map(path).collect();
+    let mut left = ENTRIES;
+    for directory in ["/run", "/tmp"] {
+        sockets_below(Path::new(directory), DEPTH, &mut left, &mut paths);
+    }
     paths.sort_unstable();
     paths.dedup();
     paths.truncate(SOCKETS);
     paths
+}
+
+/// How much of these directories is looked at.
+const ENTRIES: usize = 10_000;
+const DEPTH: usize = 4;
+
+fn sockets_below(directory: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let Some(fewer) = left.checked_sub(1) else {
+            return;
+        };
+        *left = fewer;
+        match entry.file_type() {
+            Ok(kind) if kind.is_socket() => found.push(entry.path()),
+            Ok(kind) if kind.is_dir() && depth > 0 => {
+                sockets_below(&entry.path(), depth - 1, left, found);
+            }
+            _ => {}
+        }
+    }
 }
