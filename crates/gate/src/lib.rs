@@ -53,7 +53,7 @@ use tokio::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
         oneshot,
     },
-    task::LocalSet,
+    task::{LocalSet, yield_now},
     time::timeout,
 };
 
@@ -78,6 +78,9 @@ pub struct Gate {
 /// How long what the agent sent last may take to leave: a peer that reads slowly is waited for
 /// so long.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(5);
+/// How often all sockets are looked at once more at the end: a task that is woken by one look has
+/// read what is there at the next, and what that gave other tasks to do is done at those after it.
+const LAST_LOOKS: u32 = 4;
 /// Longer than that only if something is wrong.
 const END_LIMIT: Duration = Duration::from_secs(7);
 
@@ -213,8 +216,12 @@ fn serve(
                 }
             }
         }
-        // The agent has ended, but what it sent last may still be on its way out.
+        // The agent has ended, but what it sent last may still be on its way out, or lie unread
+        // at a socket: the command may have ended with the packet that is denied.
         let last = async {
+            for _ in 0..LAST_LOOKS {
+                yield_now().await;
+            }
             relay::delivered().await;
             udp::delivered(&datagrams).await;
         };

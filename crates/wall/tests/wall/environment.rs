@@ -57,10 +57,7 @@ fn a_hook_of_the_loader_passes_on_request_and_to_the_command_alone() {
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])
         .status();
-    if !compiled.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no C compiler here");
-        return;
-    }
+    assert!(compiled.unwrap().success());
     let preload = format!("LD_PRELOAD={}", library.display());
     let mut without = caller.script("exec true");
     without.env("LD_LIBRARY_PATH", caller.project());

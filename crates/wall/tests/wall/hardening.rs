@@ -9,23 +9,13 @@ use std::{
 
 use crate::support::{Caller, WALLED, is_root, output, run, wait_until};
 
-fn skip_as_root() -> bool {
-    if is_root() {
-        eprintln!("skipped: without CAP_SETFCAP, uid 0 can make no user namespace inside");
-    }
-    is_root()
-}
-
 /// A sandbox in the sandbox, as agents make them for their own commands.
 const NESTED: &str = "bwrap --unshare-all --ro-bind / / --tmpfs /tmp --proc /proc --dev /dev \
     sh -c 'touch /tmp/x && echo nested'";
 
 #[test]
 fn nested_bubblewrap_works_by_default_and_not_under_strict() {
-    if skip_as_root() {
-        return;
-    }
-    let caller = Caller::new();
+    let caller = Caller::ordinary();
     assert_eq!(output(caller.script(NESTED)), "nested\n");
     assert_eq!(run(caller.with(&["--strict"], NESTED)).1, "");
     for attempt in [
@@ -40,14 +30,11 @@ fn nested_bubblewrap_works_by_default_and_not_under_strict() {
 
 #[test]
 fn chromiums_own_sandbox_starts_by_default_and_not_under_strict() {
-    if skip_as_root() {
-        return;
-    }
     if !Path::new("/usr/bin/chromium").exists() {
         eprintln!("skipped: there is no Chromium here");
         return;
     }
-    let caller = Caller::new();
+    let caller = Caller::ordinary();
     let page = "<p id=x></p><script>x.textContent = 'sum ' + (20 + 3)</script>";
     caller.write(&caller.project().join("page.html"), page);
     let script = "chromium --headless --disable-gpu --no-first-run --disable-background-networking \

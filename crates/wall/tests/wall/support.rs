@@ -19,6 +19,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// A user's surroundings, gone at the end of the test.
 pub(crate) struct Caller {
     directory: TempDir,
+    /// What stands before each command.
+    prefix: Vec<String>,
+    walled: PathBuf,
 }
 
 impl Caller {
@@ -27,7 +30,29 @@ impl Caller {
         for name in ["home", "project"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
-        Self { directory }
+        Self {
+            directory,
+            prefix: Vec::new(),
+            walled: WALLED.into(),
+        }
+    }
+
+    /// An ordinary user, whoever runs the tests. Root gives the surroundings away for it, with the
+    /// program: the original may lie where only root comes.
+    pub(crate) fn ordinary() -> Self {
+        let mut caller = Self::new();
+        if is_root() {
+            const NOBODY: &str = "65534";
+            let walled = caller.directory.path().join("walled");
+            fs::copy(WALLED, &walled).unwrap();
+            let mut chown = Command::new("chown");
+            chown.args(["-R", NOBODY]).arg(caller.directory.path());
+            assert!(chown.status().unwrap().success());
+            let words = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+            caller.prefix = words.map(str::to_owned).into();
+            caller.walled = walled;
+        }
+        caller
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -40,8 +65,10 @@ impl Caller {
 
     /// `program`, called by this user in the project.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
+        let mut words = self.prefix.iter().map(Path::new).chain([program.as_ref()]);
+        let mut command = Command::new(words.next().unwrap());
         command
+            .args(words)
             .current_dir(self.project())
             .env("HOME", self.home())
             .env("LC_ALL", "C")
@@ -51,7 +78,7 @@ impl Caller {
 
     /// `walled options… -- bash -c script`
     pub(crate) fn with(&self, options: &[&str], script: &str) -> Command {
-        let mut command = self.command(WALLED);
+        let mut command = self.command(&self.walled);
         command.args(options).args(["--", "bash", "-c", script]);
         command
     }
@@ -74,7 +101,7 @@ impl Caller {
 
     /// `walled -- arguments…`
     pub(crate) fn walled(&self, arguments: &[&str]) -> Command {
-        let mut command = self.command(WALLED);
+        let mut command = self.command(&self.walled);
         command.arg("--").args(arguments);
         command
     }
