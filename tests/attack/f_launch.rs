@@ -142,10 +142,6 @@ fn f12_codes_and_streams_are_those_of_the_command() {
 fn f12_full_screen_programs_work() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        if !Path::new("/usr/bin/vim").exists() {
-            eprintln!("skipped: there is no vim here");
-            return;
-        }
         let vim = INSIDE
             .command(laptop, "vim")
             .args(["-u", "NONE", "-i", "NONE", "-c"])
@@ -165,6 +161,13 @@ fn f12_full_screen_programs_work() {
         assert!(terminal.wait().expect("the end").success());
         let made = fs::read_to_string(laptop.workspace().join("made.txt"));
         assert_eq!(made.expect("a file"), "hello\n");
+
+        let htop = INSIDE.command(laptop, "htop").args(["--no-color"]);
+        let mut terminal = htop.terminal(Size::default()).expect("a terminal");
+        // Its own line among those of the processes that there are.
+        terminal.expect("htop --no-col").expect("the screen");
+        terminal.write("q").expect("keys");
+        assert!(terminal.wait().expect("the end").success());
     });
 }
 
@@ -172,10 +175,6 @@ fn f12_full_screen_programs_work() {
 fn f12_a_multiplexer_inside_works() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        if !Path::new("/usr/bin/tmux").exists() {
-            eprintln!("skipped: there is no tmux here");
-            return;
-        }
         let tmux = INSIDE
             .command(laptop, "tmux")
             .args(["-f", "/dev/null", "new", "bash --norc"]);

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use stockade_world::{Builder, Laptop, is_inside, test};
+use stockade_world::{Builder, Laptop, Size, is_inside, test};
 
 use crate::support::standard;
 
@@ -60,7 +60,52 @@ fn gemini_cli_from_the_registry_runs_inside() {
     runs_inside(&GEMINI);
 }
 
+/// An agent's own screen in a window of tmux: it is drawn, and hears keys.
+#[test]
+fn claude_codes_screen_works_in_a_multiplexer() {
+    with(&CLAUDE, |laptop| {
+        let settings = r#"{"hasCompletedOnboarding": true, "theme": "dark"}"#;
+        fs::write(laptop.home().join(".claude.json"), settings).expect("settings");
+        let tmux = laptop.stockade([
+            "run",
+            "--profile",
+            "claude",
+            "--",
+            "tmux",
+            "-f",
+            "/dev/null",
+        ]);
+        let tmux = tmux
+            .args(["new", "claude; echo left $?; exec bash --norc"])
+            .env("PATH", path());
+        let tmux = tmux.env("ANTHROPIC_AUTH_TOKEN", "decoy").limit(LIMIT);
+        let mut terminal = tmux.terminal(Size::default()).expect("a terminal");
+        // It asks something first; what, its makers change now and then. The mark of the choice
+        // stays, and Ctrl-C, twice, leaves it.
+        terminal.expect("❯").expect("the screen");
+        terminal.write("\u{3}").expect("keys");
+        terminal.write("\u{3}").expect("keys");
+        terminal.expect("left ").expect("its end");
+        terminal.write("exit\r").expect("keys");
+        assert!(terminal.wait().expect("the end").success());
+        let kept = fs::read_to_string(laptop.home().join(".claude.json")).expect("settings");
+        assert!(kept.contains("hasCompletedOnboarding"), "{kept}");
+    });
+}
+
 fn runs_inside(agent: &Agent) {
+    with(agent, |laptop| {
+        let version = installed_version(agent);
+        let said = stockade(laptop, agent, "--version");
+        assert!(said.contains(&version), "{version}: {said}");
+        assert_eq!(said, outside(laptop, agent, "--version"));
+        let help = stockade(laptop, agent, "--help");
+        assert!(help.contains(agent.help), "{help}");
+    });
+}
+
+/// Runs a test on a laptop that has the agent.
+fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
     let prefix = prefix(agent);
     if !is_inside()
         && let Err(OutOfReach(why)) = install(agent, &prefix)
@@ -72,15 +117,7 @@ fn runs_inside(agent: &Agent) {
         );
         return;
     }
-    test(&world(&prefix), |world| {
-        let laptop = world.laptop();
-        let version = installed_version(agent);
-        let said = stockade(laptop, agent, "--version");
-        assert!(said.contains(&version), "{version}: {said}");
-        assert_eq!(said, outside(laptop, agent, "--version"));
-        let help = stockade(laptop, agent, "--help");
-        assert!(help.contains(agent.help), "{help}");
-    });
+    test(&world(&prefix), |world| test_(world.laptop()));
 }
 
 fn world(prefix: &Path) -> Builder {
@@ -108,9 +145,12 @@ fn outside(laptop: &Laptop, agent: &Agent, argument: &str) -> String {
 }
 
 fn said(command: stockade_world::Command) -> String {
-    let path = format!("{PREFIX}/bin:/usr/local/bin:/usr/bin:/bin");
-    let output = command.env("PATH", path).limit(LIMIT).run();
+    let output = command.env("PATH", path()).limit(LIMIT).run();
     output.expect("the agent ends").expect_success().stdout()
+}
+
+fn path() -> String {
+    format!("{PREFIX}/bin:/usr/local/bin:/usr/bin:/bin")
 }
 
 /// Each in a place of its own: one that fails to install leaves the others alone.

@@ -1,6 +1,9 @@
 //! The configuration as the wall takes it.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
 
 use stockade_config::{self as config, Effective, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
@@ -19,14 +22,10 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         limits,
         profile,
     } = effective;
-    // A session that is verified has this program in the agent's place, but all that the agent
-    // would be given.
     let agents = profile.as_deref().filter(|name| *name != GENERIC);
+    // A session that is verified has this program in the agent's place.
     let is_probe = program == INNER_STAGE;
-    let installed = match agents {
-        Some(name) if is_probe => &OsString::from(name),
-        _ => program,
-    };
+    let is_agent = |name: &&str| Path::new(program).file_name() == Some(OsStr::new(name));
     // What the user names has to be there; what a profile of ours names may be.
     let requests = |paths: &[Sourced<PathBuf>], ours: bool| {
         let of = paths.iter().filter(|path| is_built_in(path) == ours);
@@ -68,11 +67,11 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             hosts: forge.hosts.iter().map(|host| host.value.clone()).collect(),
         },
         agent: Agent {
-            program: Some(installed.clone()),
+            program: Some(program.clone()),
             is_known: !is_probe && agents.is_some(),
             // What an agent's profile lets it write is what it keeps.
             state: requests(&files.write, true),
-            binaries: Vec::new(),
+            brought: agents.filter(|name| !is_agent(name)).map(OsString::from),
         },
         hardening: match agent.hardening.value {
             config::Hardening::Default => Hardening::Default,

@@ -116,8 +116,9 @@ pub struct Agent {
     pub is_known: bool,
     /// Its settings, login and memory: files and directories that it writes.
     pub state: Vec<PathRequest>,
-    /// Further files and directories of its installation.
-    pub binaries: Vec<PathRequest>,
+    /// The agent of this name, where the command is another that may start it (a shell, a
+    /// multiplexer): its installation is shown, if it is found outside of the workspace.
+    pub brought: Option<OsString>,
 }
 
 /// How narrow the kernel's interface is for the command.
@@ -156,7 +157,7 @@ impl Config {
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = &PathRequest> {
-        let agent = self.agent.state.iter().chain(&self.agent.binaries);
+        let agent = self.agent.state.iter();
         let files = self.read.iter().chain(&self.write).chain(&self.hide);
         files.chain(agent)
     }

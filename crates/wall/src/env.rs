@@ -184,7 +184,7 @@ fn search_path(facts: &Facts) -> OsString {
         .filter(|directory| directory.is_absolute())
         .filter(|directory| *directory != last && *directory != local(&facts.home.real))
         .collect();
-    if let Some(installation) = &facts.installation {
+    for installation in facts.installation.iter().chain(&facts.brought) {
         directories.extend(installation.search.iter().cloned());
     }
     directories.push(last);

@@ -33,6 +33,7 @@ use self::{
     place::{directory, is_led_from_inside, look},
 };
 use crate::{
+    config::Agent,
     config::Config,
     env::{CERTIFICATES, USUAL_PATH},
     error::Error,
@@ -92,6 +93,8 @@ pub struct Facts {
     pub git_settings: Vec<(String, String)>,
     /// How the command is installed, if it was found.
     pub installation: Option<Installation>,
+    /// The same of the agent that the command may start.
+    pub brought: Option<Installation>,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
     /// The version of Landlock that the kernel has; 0 is none.
@@ -119,15 +122,22 @@ impl Facts {
         let environment: Vec<_> = env::vars_os().collect();
         let git = Git::find(&workspace, &home);
         let (guarded, unguarded) = guards::find(&workspace, &git);
-        let installation = config.agent.program.as_deref().and_then(|program| {
-            let search = Search {
-                path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
-                current_directory: &current_directory,
-                home: &home.real,
-                workspace: &workspace,
-            };
-            Installation::find(program, search, config.agent.is_known)
-        });
+        let search = Search {
+            path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
+            current_directory: &current_directory,
+            home: &home.real,
+            workspace: &workspace,
+        };
+        let Agent {
+            program,
+            brought,
+            is_known,
+            ..
+        } = &config.agent;
+        let find = |program: &Option<OsString>, outside| {
+            Installation::find(program.as_deref()?, search, outside)
+        };
+        let (installation, brought) = (find(program, *is_known), find(brought, true));
         let found: BTreeMap<_, _> = paths(config, &home.real, &environment)
             .filter_map(|path| Some((path.clone(), look(&path)?)))
             .collect();
@@ -151,6 +161,7 @@ impl Facts {
             unguarded,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
+            brought,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
             executable: fs::canonicalize("/proc/self/exe")
@@ -322,6 +333,7 @@ pub(crate) mod tests {
             unguarded: Vec::new(),
             git_settings: Vec::new(),
             installation: None,
+            brought: None,
             open_files: Limit {
                 resource: Resource::OpenFiles,
                 soft: Some(1024),

@@ -144,21 +144,21 @@ fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
 
 /// The agent's program and its state.
 fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
-    const PROGRAM: &str = "the command's program";
     let mut places = Vec::new();
-    if let Some(installation) = &facts.installation {
+    let command = facts
+        .installation
+        .iter()
+        .map(|it| (it, "the command's program"));
+    let brought = facts.brought.iter().map(|it| (it, "the agent's program"));
+    for (installation, reason) in command.chain(brought) {
         let Found { at, real, .. } = &installation.program;
         if at != real {
             let (text, at) = (real.clone(), at.clone());
-            places.push((Operation::Link { text, at }, PROGRAM));
+            places.push((Operation::Link { text, at }, reason));
         }
         for part in &installation.parts {
-            places.push((read_only(part), PROGRAM));
+            places.push((read_only(part), reason));
         }
-    }
-    let find = |request: &PathRequest| facts.found.get(&request.path);
-    for found in config.agent.binaries.iter().filter_map(find) {
-        places.push((read_only(found), PROGRAM));
     }
     for found in found_state(config, facts) {
         places.push((writable(found), "the agent's own settings and memory"));

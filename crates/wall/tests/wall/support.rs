@@ -48,7 +48,14 @@ impl Caller {
             let mut chown = Command::new("chown");
             chown.args(["-R", NOBODY]).arg(caller.directory.path());
             assert!(chown.status().unwrap().success());
-            let words = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+            let words = [
+                "setpriv",
+                "--reuid",
+                NOBODY,
+                "--regid",
+                NOBODY,
+                "--clear-groups",
+            ];
             caller.prefix = words.map(str::to_owned).into();
             caller.walled = walled;
         }
