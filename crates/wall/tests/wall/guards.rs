@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use crate::support::{Caller, is_root, kill, mark, output, processes_with, run, wait_until};
+use crate::support::{Caller, kill, mark, output, processes_with, run, wait_until};
 
 const REPOSITORY: &str = "git init -q -b main . && echo '#!/bin/sh' > .git/hooks/pre-commit
     mkdir .vscode .husky && echo '{}' > .vscode/tasks.json && echo 'use nix' > .envrc

@@ -1,6 +1,6 @@
 //! Limits hold, and the host stays usable (F13).
 
-use crate::support::{Caller, is_root, output, run};
+use crate::support::{Caller, output, run};
 
 /// Forks children that sleep, until that fails or there are too many. Prints how many.
 const FORKS: &str = "perl -e '$| = 1; $n = 0; while ($n < 400) { my $p = fork; last unless defined $p; \
