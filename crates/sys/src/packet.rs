@@ -5,11 +5,16 @@
 
 use std::{
     io::{self, Read},
+    mem::MaybeUninit,
     net::{IpAddr, SocketAddr},
     ops::Deref,
-    os::fd::{AsFd, AsRawFd, RawFd},
+    os::{
+        fd::{AsFd, AsRawFd, RawFd},
+        unix::net::UnixDatagram,
+    },
 };
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 mod filter;
@@ -78,21 +83,44 @@ impl Deref for EchoTap {
 
 impl AsRawFd for SynTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.0.as_raw_fd()
+        self.0.socket.as_raw_fd()
     }
 }
 
 impl AsRawFd for EchoTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.0.as_raw_fd()
+        self.0.socket.as_raw_fd()
     }
 }
 
 const BURST: usize = 4 << 20;
 
 /// A packet socket on `lo` that hears what comes in there and passes a filter.
+///
+/// The kernel lets who closes a packet socket wait until no processor can be looking at it any
+/// more: ten milliseconds and more, one socket after the other, at the end of each session. So it
+/// is left to the kernel instead: sent to a Unix socket that is in flight itself, to itself, and
+/// that nobody else has. Such sockets are garbage which the kernel collects, since Linux 6.9 in
+/// a thread of its own. Before, it does so here, and the wait is what it was.
 #[derive(Debug)]
-pub struct Tap(Socket);
+pub struct Tap {
+    socket: Socket,
+    // Dropped in this order: the end of the sender is what starts the collection.
+    receiver: UnixDatagram,
+    sender: UnixDatagram,
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        let descriptors = [self.socket.as_fd(), self.receiver.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let message = [io::IoSlice::new(&[0])];
+        // What is not sent is closed by us.
+        let _ = sendmsg(&self.sender, &message, &mut control, SendFlags::DONTWAIT);
+    }
+}
 
 impl Tap {
     fn open(family_of: IpAddr, filter: &[SockFilter]) -> io::Result<Self> {
@@ -112,7 +140,12 @@ impl Tap {
             ETH_P_IPV6
         };
         bind_to_interface(&socket, protocol, LOOPBACK)?;
-        Ok(Self(socket))
+        let (sender, receiver) = UnixDatagram::pair()?;
+        Ok(Self {
+            socket,
+            receiver,
+            sender,
+        })
     }
 
     /// The next copy, from its IP header on; `WouldBlock` if there is none.
@@ -120,7 +153,7 @@ impl Tap {
     /// # Errors
     /// Those of recv(2).
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&self.0).read(buffer)
+        (&self.socket).read(buffer)
     }
 }
 
