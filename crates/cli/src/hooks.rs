@@ -1,6 +1,8 @@
 //! Where tests take protections away, to see whether `verify` notices. In this program nothing
 //! is taken away anywhere: `crates/sabotage` builds it with another file in the place of this.
 
+use std::sync::mpsc::Receiver;
+
 use stockade_jail::{Error, Jail};
 use stockade_policy::Policy;
 use stockade_wall::{Launch, Plan, Running};
@@ -15,12 +17,12 @@ pub(crate) fn policy(policy: Policy) -> Policy {
     policy
 }
 
-/// Starts the command, in the jail.
+/// Starts the sandbox, in the jail. The result comes by the channel.
 pub(crate) fn spawn(
     jail: &Jail,
     launch: Launch,
-) -> Result<Result<Running, stockade_wall::Error>, Error> {
-    jail.run(move || launch.spawn())
+) -> Result<Receiver<Result<Running, stockade_wall::Error>>, Error> {
+    jail.begin(move || launch.spawn())
 }
 
 /// What the prober of `verify` said.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
-use stockade_jail::{Owner, Settings};
+use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Signals, Watch};
 
@@ -139,9 +139,11 @@ fn in_jail(
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
     let (events, happenings) = Events::new();
+    // The sandbox is built while the gate starts. The command waits in it for both.
+    let building = hooks::spawn(&jail, launch).map_err(|error| refused(&error))?;
     let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
-
-    let mut running = hooks::spawn(&jail, launch).map_err(|error| refused(&error))??;
+    let built = building.recv().map_err(|_| refused(&JailError::Thread))?;
+    let mut running = built?;
     // Without it denials are logged without the program.
     let witness = Witness::new(&jail).ok();
     // Nothing is built any more: what only building needed is given up.
@@ -241,7 +243,7 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
     })
 }
 
-fn refused(error: &stockade_jail::Error) -> anyhow::Error {
+fn refused(error: &JailError) -> anyhow::Error {
     Refused {
         what: error.to_string(),
         fix: error.fix(),

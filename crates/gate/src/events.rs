@@ -7,10 +7,10 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, sync_channel},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use stockade_policy::{Flow, Hostname, Verdict};
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::denials::{Ruling, Subject};
 
+/// Counted, not allocated: room for so many would be two megabytes at each start.
 const QUEUE: usize = 8192;
 
 /// Something that happened.
@@ -62,24 +63,46 @@ pub enum Event {
 /// Where events go. Clones go to the same place.
 #[derive(Debug, Clone)]
 pub struct Events {
-    queue: SyncSender<(SystemTime, Event)>,
+    queue: Sender<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     flows: AtomicU64,
+    /// Told and not fetched.
+    waiting: AtomicUsize,
     lost: AtomicU64,
 }
 
 /// Where they come out.
 #[derive(Debug)]
 pub struct Happenings {
-    pub queue: Receiver<(SystemTime, Event)>,
+    queue: Receiver<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
 
 impl Happenings {
+    /// The next event, if there is one.
+    ///
+    /// # Errors
+    /// If there is none, or will never be one.
+    pub fn take(&self) -> Result<(SystemTime, Event), TryRecvError> {
+        self.queue.try_recv().inspect(|_| self.fetched())
+    }
+
+    /// The next event, if one comes in this time.
+    ///
+    /// # Errors
+    /// If none came, or will ever come.
+    pub fn wait(&self, time: Duration) -> Result<(SystemTime, Event), RecvTimeoutError> {
+        self.queue.recv_timeout(time).inspect(|_| self.fetched())
+    }
+
+    fn fetched(&self) {
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// How many events were lost since the last time that this was asked.
     pub fn take_lost(&self) -> u64 {
         self.shared.lost.swap(0, Ordering::Relaxed)
@@ -89,7 +112,7 @@ impl Happenings {
 impl Events {
     #[must_use]
     pub fn new() -> (Self, Happenings) {
-        let (sender, queue) = sync_channel(QUEUE);
+        let (sender, queue) = channel();
         let shared = Arc::<Shared>::default();
         let events = Self {
             queue: sender,
@@ -99,8 +122,11 @@ impl Events {
     }
 
     pub(crate) fn tell(&self, event: Event) {
-        if self.queue.try_send((SystemTime::now(), event)).is_err() {
-            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        let Shared { waiting, lost, .. } = &*self.shared;
+        let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
+        if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -199,14 +199,26 @@ impl Jail {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
+        self.begin(job)?.recv().map_err(|_| Error::Thread)
+    }
+
+    /// Has the jail thread run `job`, while the caller goes on. The result comes by the channel,
+    /// unless the thread is gone.
+    ///
+    /// # Errors
+    /// If the thread is gone.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<mpsc::Receiver<T>, Error> {
         let (done, result) = mpsc::sync_channel(1);
         let job = move || {
-            // The receiver waits below; it can only be gone together with this process.
+            // Who does not wait for the result does not want it.
             let _ = done.send(job());
         };
         let order = Order::Run(Box::new(job));
         self.orders.send(order).map_err(|_| Error::Thread)?;
-        result.recv().map_err(|_| Error::Thread)
+        Ok(result)
     }
 }
 

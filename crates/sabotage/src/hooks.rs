@@ -7,6 +7,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver},
     thread,
 };
 
@@ -133,13 +134,16 @@ pub(crate) fn policy(mut policy: Policy) -> Policy {
 pub(crate) fn spawn(
     jail: &Jail,
     launch: Launch,
-) -> Result<Result<Running, stockade_wall::Error>, Error> {
+) -> Result<Receiver<Result<Running, stockade_wall::Error>>, Error> {
     if wanted().starts_with("jail") {
         // On a thread that never entered it.
-        let spawned = thread::spawn(move || launch.spawn()).join();
-        return spawned.map_err(|_| Error::Thread);
+        let (done, result) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = done.send(launch.spawn());
+        });
+        return Ok(result);
     }
-    jail.run(move || launch.spawn())
+    jail.begin(move || launch.spawn())
 }
 
 pub(crate) fn heard(line: Vec<u8>) -> Vec<u8> {

@@ -91,10 +91,11 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The last process may still be on its way out of the kernel.
-        for _ in 0..50 {
+        // The last process may still be on its way out of the kernel: a moment, or a tenth of
+        // a second under load.
+        for doubled in 0..11 {
             match unlinkat(&self.groups, self.name.as_str(), AtFlags::REMOVEDIR) {
-                Err(Errno::BUSY) => thread::sleep(Duration::from_millis(2)),
+                Err(Errno::BUSY) => thread::sleep(Duration::from_micros(50 << doubled)),
                 _ => return,
             }
         }

@@ -23,7 +23,7 @@ use stockade_sys::{
 use crate::{
     arguments::arguments,
     bubblewrap::Bubblewrap,
-    control::{Control, Order, Start},
+    control::{Control, Start},
     error::Error,
     group::Group,
     inner::Settings,
@@ -55,6 +55,8 @@ pub struct Launch {
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
     control: Control,
+    /// The first order.
+    start: Start,
     signals: Signals,
     job: Job,
     program: OsString,
@@ -79,11 +81,6 @@ impl Plan {
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
         };
-        // It waits in the socket until the inner stage is there to read it.
-        control
-            .order(&Order::Start(start))
-            .map_err(failed("the first order"))?;
-
         let program = command.program.clone();
         let join = Arc::new(OnceLock::new());
         let descent = Descent {
@@ -99,6 +96,7 @@ impl Plan {
             join,
             layers: self.layers.clone(),
             control,
+            start,
             signals,
             job,
             program,
@@ -146,7 +144,8 @@ impl Plan {
 }
 
 impl Launch {
-    /// Starts the sandbox, in the network namespace of the calling thread. A process that has
+    /// Starts the sandbox, in the network namespace of the calling thread. The command waits in
+    /// it for [`Running::supervise`]. A process that has
     /// not entered a user namespace of its own does so now, while it has one thread.
     ///
     /// # Errors
@@ -159,6 +158,7 @@ impl Launch {
             join,
             mut layers,
             control,
+            start: order,
             signals,
             job,
             program,
@@ -191,7 +191,8 @@ impl Launch {
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
-        Ok(Running::new(keeper, control, signals, job, program, layers))
+        let call = (program, order);
+        Ok(Running::new(keeper, control, signals, job, call, layers))
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::{
 use stockade_sys::signals::{Received, Signal};
 
 use crate::{
-    control::{Control, Failure, Heard, Order, Report, Target},
+    control::{Control, Failure, Heard, Order, Report, Start, Target},
     error::Error,
     job::{AfterStop, Job},
     keeper::Keeper,
@@ -30,6 +30,8 @@ pub struct Running {
     signals: Signals,
     job: Job,
     program: OsString,
+    /// What the inner stage waits for before it starts the command.
+    start: Order,
     layers: Vec<Layer>,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
@@ -65,7 +67,7 @@ impl Running {
         control: Control,
         signals: Signals,
         job: Job,
-        program: OsString,
+        (program, start): (OsString, Start),
         layers: Vec<Layer>,
     ) -> Self {
         Self {
@@ -74,6 +76,7 @@ impl Running {
             signals,
             job,
             program,
+            start: Order::Start(start),
             layers,
             state: State::Building,
             is_stopped: false,
@@ -94,7 +97,7 @@ impl Running {
         &self.layers
     }
 
-    /// Waits for the command to end, and passes on what happens in the meantime. When it
+    /// Has the command started, waits for it to end, and passes on what happens in the meantime. When it
     /// returns, the terminal is the caller's, and no process of the sandbox is left (or,
     /// if bubblewrap was killed, each is about to die).
     ///
@@ -104,7 +107,7 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
-        let watched = self.watch();
+        let watched = self.start().and_then(|()| self.watch());
         let ended = self.keeper.end();
         let result = watched
             .and(ended)
@@ -113,6 +116,15 @@ impl Running {
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         self.job.ended(!finished);
         result
+    }
+
+    /// Gives the order to start the command. It waits in the socket until the inner stage is
+    /// there to read it; if there is none any more, the watch finds out why.
+    fn start(&self) -> io::Result<()> {
+        match self.control.order(&self.start) {
+            Err(error) if is_gone(&error) => Ok(()),
+            done => done,
+        }
     }
 
     /// Until bubblewrap has ended.
@@ -282,6 +294,12 @@ impl Running {
             State::Running => Err(Error::SandboxLost(status)),
         }
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected};
+    let gone = [BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected];
+    gone.contains(&error.kind())
 }
 
 #[cfg(test)]

@@ -269,14 +269,14 @@ fn next(
     busy: bool,
 ) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {
     if busy {
-        match happenings.queue.try_recv() {
+        match happenings.take() {
             Ok(event) => return Ok(Some(event)),
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
             Err(TryRecvError::Empty) => thread::sleep(NAP),
         }
-        return Ok(happenings.queue.try_recv().ok());
+        return Ok(happenings.take().ok());
     }
-    match happenings.queue.recv_timeout(TICK) {
+    match happenings.wait(TICK) {
         Ok(event) => Ok(Some(event)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(gone) => Err(gone),
