@@ -3,7 +3,7 @@
 use std::{
     fmt,
     io::Read,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -58,9 +58,8 @@ impl Bubblewrap {
         }
     }
 
-    /// The program's path, once its version is known to do.
-    pub(crate) fn checked(self) -> Result<PathBuf, Error> {
-        self.identify().map(|(path, _)| path)
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The program's path and version.

@@ -8,7 +8,7 @@ use std::{
         fd::{AsRawFd, OwnedFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
+    path::Path,
     process::Command,
     sync::{Arc, OnceLock},
     thread,
@@ -47,7 +47,8 @@ pub struct CommandLine {
 /// A sandbox that is ready to start.
 #[derive(Debug)]
 pub struct Launch {
-    bubblewrap: Command,
+    bubblewrap: Bubblewrap,
+    call: Command,
     staging: Staging,
     /// The limit for all processes together.
     memory: Option<u64>,
@@ -66,7 +67,7 @@ impl Plan {
     /// Opens all that the sandbox needs. Nothing is written to disk.
     ///
     /// # Errors
-    /// If bubblewrap is too old, or the process has no descriptors left.
+    /// If the process has no descriptors left.
     pub fn prepare(
         &self,
         command: CommandLine,
@@ -88,9 +89,10 @@ impl Plan {
             mask: signals.mask_for_keepers(),
             group: Arc::clone(&join),
         };
-        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, descent)?;
+        let call = self.command(command, bubblewrap.path(), inner, descent)?;
         Ok(Launch {
             bubblewrap,
+            call,
             staging: Staging::of(self),
             memory: self.limit(Resource::Data),
             join,
@@ -107,7 +109,7 @@ impl Plan {
     fn command(
         &self,
         command: CommandLine,
-        path: PathBuf,
+        path: &Path,
         control: OwnedFd,
         mut descent: Descent,
     ) -> Result<Command, Error> {
@@ -149,10 +151,12 @@ impl Launch {
     /// not entered a user namespace of its own does so now, while it has one thread.
     ///
     /// # Errors
-    /// If the kernel lets this user make no user namespace, a place that the plan shows has changed, or bubblewrap cannot be started.
+    /// If the kernel lets this user make no user namespace, a place that the plan shows has
+    /// changed, or bubblewrap is too old or cannot be started.
     pub fn spawn(self) -> Result<Running, Error> {
         let Self {
-            mut bubblewrap,
+            bubblewrap,
+            mut call,
             staging,
             memory,
             join,
@@ -177,10 +181,12 @@ impl Launch {
                 // Nobody else has set it.
                 let _ = join.set(list);
             }
-            let child = bubblewrap.spawn().map_err(failed("starting bubblewrap"))?;
+            // Its version is looked at last, so that nobody waits for its answer.
+            bubblewrap.identify()?;
+            let child = call.spawn().map_err(failed("starting bubblewrap"))?;
             // Its descriptors go with it: the sandbox's end of the socket must be open in
             // the sandbox only, or its closing would say nothing.
-            drop(bubblewrap);
+            drop(call);
             Ok((child, surroundings.group, layers))
         };
         let thread = thread::Builder::new()

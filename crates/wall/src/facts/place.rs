@@ -46,8 +46,9 @@ impl Kind {
 
 /// What an absolute path leads to, if anything.
 pub(super) fn look(path: &Path) -> Option<Found> {
+    // Most of what is looked for is not there, which one question settles.
+    let kind = Kind::of(&fs::metadata(path).ok()?);
     let real = fs::canonicalize(path).ok()?;
-    let kind = Kind::of(&fs::metadata(&real).ok()?);
     let at = match (path.parent(), path.components().next_back()) {
         (Some(parent), Some(Component::Normal(name))) => fs::canonicalize(parent).ok()?.join(name),
         _ => real.clone(),
