@@ -1,11 +1,8 @@
 //! Where tests take protections away, to see whether `verify` notices. In this program nothing
 //! is taken away anywhere: `crates/sabotage` builds it with another file in the place of this.
 
-use std::sync::mpsc::Receiver;
-
-use stockade_jail::{Error, Jail};
 use stockade_policy::Policy;
-use stockade_wall::{Launch, Plan, Running};
+use stockade_wall::Plan;
 
 /// The plan that a session is made from.
 pub(crate) fn plan(plan: Plan) -> Plan {
@@ -17,12 +14,9 @@ pub(crate) fn policy(policy: Policy) -> Policy {
     policy
 }
 
-/// Starts the sandbox, in the jail. The result comes by the channel.
-pub(crate) fn spawn(
-    jail: &Jail,
-    launch: Launch,
-) -> Result<Receiver<Result<Running, stockade_wall::Error>>, Error> {
-    jail.begin(move || launch.spawn())
+/// What starts the sandbox, when it is called in the jail.
+pub(crate) fn in_jail(launch: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
+    launch
 }
 
 /// What the prober of `verify` said.

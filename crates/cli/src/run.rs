@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
 };
 
@@ -137,10 +137,22 @@ fn in_jail(
     let local = local(effective)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
-    let (jail, sockets) = owner.build(settings).map_err(|error| refused(&error))?;
+    let cancel = launch.cancel()?;
+    // The sandbox is built while its network and the gate are. The command waits in it.
+    let (built, building) = mpsc::channel();
+    let build = move || {
+        thread::spawn(move || {
+            // Who does not wait for it does not want it any more, and dropping it ends it.
+            let _ = built.send(launch.spawn());
+        });
+    };
+    let plumbed = owner.build(settings, hooks::in_jail(build));
+    let (jail, sockets) = plumbed.map_err(|error| {
+        cancel.cancel();
+        drop(building.recv());
+        refused(&error)
+    })?;
     let (events, happenings) = Events::new();
-    // The sandbox is built while the gate starts. The command waits in it for both.
-    let building = hooks::spawn(&jail, launch).map_err(|error| refused(&error))?;
     let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
     let built = building.recv().map_err(|_| refused(&JailError::Thread))?;
     let mut running = built?;

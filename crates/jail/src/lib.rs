@@ -139,18 +139,27 @@ impl Owner {
         Ok(Self(()))
     }
 
-    /// Builds the jail; it is closed before this returns.
+    /// Builds the jail; it is closed before this returns. `inside` is run as soon as the
+    /// network is one that leads nowhere, before it is plumbed: threads that it starts are in
+    /// the jail, and can prepare what will run there in the meantime.
     ///
     /// # Errors
     /// If any step fails. Nothing of the jail is left then.
-    pub fn build(self, settings: Settings) -> Result<(Jail, Sockets), Error> {
+    pub fn build(
+        self,
+        settings: Settings,
+        inside: impl FnOnce() + Send + 'static,
+    ) -> Result<(Jail, Sockets), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
         let speakers = Speakers::new(orders.clone());
         let thread = thread::Builder::new()
             .name("jail".to_owned())
             .spawn(move || {
-                let sockets = plumbing::build(&settings, speakers);
+                let sockets = namespace::enter_network_namespace()
+                    .map_err(Error::NetworkNamespace)
+                    .inspect(|()| inside())
+                    .and_then(|()| plumbing::build(&settings, speakers));
                 let failed = sockets.is_err();
                 if built.send(sockets).is_err() || failed {
                     return;
@@ -199,26 +208,14 @@ impl Jail {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.begin(job)?.recv().map_err(|_| Error::Thread)
-    }
-
-    /// Has the jail thread run `job`, while the caller goes on. The result comes by the channel,
-    /// unless the thread is gone.
-    ///
-    /// # Errors
-    /// If the thread is gone.
-    pub fn begin<T: Send + 'static>(
-        &self,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<mpsc::Receiver<T>, Error> {
         let (done, result) = mpsc::sync_channel(1);
         let job = move || {
-            // Who does not wait for the result does not want it.
+            // The receiver waits below; it can only be gone together with this process.
             let _ = done.send(job());
         };
         let order = Order::Run(Box::new(job));
         self.orders.send(order).map_err(|_| Error::Thread)?;
-        Ok(result)
+        result.recv().map_err(|_| Error::Thread)
     }
 }
 

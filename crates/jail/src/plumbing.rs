@@ -1,9 +1,9 @@
-//! Building J, in the jail thread: one straight sequence.
+//! Plumbing J, in the jail thread: one straight sequence.
 
 use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
-    namespace::{self, Identity},
+    namespace::Identity,
     packet::{EchoTap, Injector, SynTap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
@@ -30,8 +30,6 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         settings.ipv6.then_some(ADDRESS_V6.into()),
     ];
     let addresses = || addresses.into_iter().flatten();
-    namespace::enter_network_namespace().map_err(Error::NetworkNamespace)?;
-
     let mut routing = at("open a route socket", Routing::open())?;
     at("bring lo up", routing.set_up(LOOPBACK))?;
     let device = cosmetic_device(&mut routing)?;

@@ -145,7 +145,27 @@ impl Plan {
     }
 }
 
+/// Ends a launch that is not wanted any more, at whatever step it is.
+#[derive(Debug)]
+pub struct Cancel(Control);
+
+impl Cancel {
+    /// To the inner stage it is as if the warden had died.
+    pub fn cancel(&self) {
+        self.0.end();
+    }
+}
+
 impl Launch {
+    /// What cancels this launch, from any thread.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn cancel(&self) -> Result<Cancel, Error> {
+        let control = self.control.duplicate();
+        control.map(Cancel).map_err(failed("the control socket"))
+    }
+
     /// Starts the sandbox, in the network namespace of the calling thread. The command waits in
     /// it for [`Running::supervise`]. A process that has
     /// not entered a user namespace of its own does so now, while it has one thread.

@@ -72,7 +72,7 @@ pub use facts::{
     SystemForm, SystemPlace,
 };
 pub use inner::Inner;
-pub use launch::{CommandLine, Launch};
+pub use launch::{Cancel, CommandLine, Launch};
 pub use layers::{Layer, State};
 pub use limits::{Limit, Resource};
 pub use outcome::{FAILED, NotFound, Outcome};

@@ -219,10 +219,13 @@ fn start(workspace: &Path) -> Result<Attempt> {
     };
     let launch = plan.prepare(command, bubblewrap, signals)?;
     let owner = Owner::enter()?;
-    let (jail, sockets) = owner.build(Settings {
-        ipv6: stockade_gate::host_has_ipv6(),
-        host_ports: Vec::new(),
-    })?;
+    let (jail, sockets) = owner.build(
+        Settings {
+            ipv6: stockade_gate::host_has_ipv6(),
+            host_ports: Vec::new(),
+        },
+        || {},
+    )?;
     let (events, _happenings) = Events::new();
     let gate = Gate::start(
         Effective::default().policy(),

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType},
+    net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType},
 };
 use stockade_sys::signals::{Signal, SignalSet};
 
@@ -112,6 +112,17 @@ impl Control {
 
     pub(crate) fn from_descriptor(fd: OwnedFd) -> Self {
         Self(fd)
+    }
+
+    /// Another hold of this end.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Ends the conversation, for every holder of this end.
+    pub(crate) fn end(&self) {
+        // It has ended already, then.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 
     pub(crate) fn order(&self, order: &Order) -> io::Result<()> {
