@@ -17,6 +17,7 @@ mod plan;
 mod receipt;
 mod reload;
 mod run;
+mod screen;
 mod session;
 mod settings;
 mod trust;

@@ -58,11 +58,6 @@ impl Bubblewrap {
         }
     }
 
-    /// The program's path, once its version is known to do.
-    pub(crate) fn checked(self) -> Result<PathBuf, Error> {
-        self.identify().map(|(path, _)| path)
-    }
-
     /// The program's path and version.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use stockade_sys::{
 
 use crate::{
     arguments::arguments,
-    bubblewrap::Bubblewrap,
+    bubblewrap::{Bubblewrap, Version},
     control::{Control, Order, Start},
     error::Error,
     group::Group,
@@ -34,7 +34,7 @@ use crate::{
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
-    supervise::Running,
+    supervise::{Achieved, Running},
 };
 
 /// What to run.
@@ -48,6 +48,7 @@ pub struct CommandLine {
 #[derive(Debug)]
 pub struct Launch {
     bubblewrap: Command,
+    version: Version,
     staging: Staging,
     /// The limit for all processes together.
     memory: Option<u64>,
@@ -91,9 +92,11 @@ impl Plan {
             mask: signals.mask_for_keepers(),
             group: Arc::clone(&join),
         };
-        let bubblewrap = self.command(command, bubblewrap.checked()?, inner, descent)?;
+        let (path, version) = bubblewrap.identify()?;
+        let bubblewrap = self.command(command, path, inner, descent)?;
         Ok(Launch {
             bubblewrap,
+            version,
             staging: Staging::of(self),
             memory: self.limit(Resource::Data),
             join,
@@ -154,6 +157,7 @@ impl Launch {
     pub fn spawn(self) -> Result<Running, Error> {
         let Self {
             mut bubblewrap,
+            version,
             staging,
             memory,
             join,
@@ -191,7 +195,10 @@ impl Launch {
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
-        Ok(Running::new(keeper, control, signals, job, program, layers))
+        let achieved = Achieved { layers, version };
+        Ok(Running::new(
+            keeper, control, signals, job, program, achieved,
+        ))
     }
 }
 

@@ -16,18 +16,13 @@ mod machine;
 mod namespaces;
 mod session;
 
-use std::{
-    env,
-    fmt::Write as _,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args;
+use crate::{args, screen};
 use machine::Machine;
 
 pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
@@ -154,8 +149,7 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = !unwanted && io::stdout().is_terminal();
+    let colours = screen::colours();
     let mut text = String::new();
     for check in checks {
         let word = check.state.word();
