@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use super::file::Log;
+use crate::session;
 
 /// Sessions that are kept, and bytes of all together. Those that run stay in any case.
 const SESSIONS: usize = 100;
@@ -83,12 +84,7 @@ impl Directory {
         let names = self.names();
         let ids = names.iter().filter_map(|name| name.strip_suffix(SUFFIX));
         let mut found: Vec<String> = ids.map(str::to_owned).collect();
-        // A second and a process: as text, 10 would come before 9.
-        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-        found.sort_by_cached_key(|id| {
-            let (second, process) = id.split_once('-').unwrap_or((id, ""));
-            (number(second), number(process), id.clone())
-        });
+        session::sort(&mut found);
         found
     }
 

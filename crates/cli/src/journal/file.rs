@@ -72,7 +72,7 @@ impl Log {
     pub(super) fn begin(&mut self, line: Line) {
         self.head = Some(line);
         // If this fails it is not lost: it is tried again with the next one.
-        let _ = self.catch_up();
+        let _ = self.append(None);
     }
 
     pub(super) fn write(&mut self, line: &Line) {
@@ -94,26 +94,19 @@ impl Log {
         if self.good > self.largest {
             self.turn_over()?;
         }
-        self.catch_up()?;
-        self.append(line)
+        self.append(Some(line))
     }
 
-    /// Writes what has to stand before the next line.
-    fn catch_up(&mut self) -> io::Result<()> {
-        if let Some(head) = self.head.clone() {
-            self.append(&head)?;
-            self.head = None;
-        }
-        if let Some(Lost { count, why, since }) = self.gap.clone() {
-            self.append(&lines::lost(since, SystemTime::now(), count, &why))?;
-            self.gap = None;
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, line: &Line) -> io::Result<()> {
+    /// Writes a line, at once with what has to stand before it.
+    fn append(&mut self, line: Option<&Line>) -> io::Result<()> {
         self.mend()?;
-        let text = lines::text(line);
+        let gap = self
+            .gap
+            .as_ref()
+            .map(|Lost { count, why, since }| lines::lost(*since, SystemTime::now(), *count, why));
+        let all = [self.head.as_ref(), gap.as_ref(), line];
+        let texts: Vec<String> = all.into_iter().flatten().map(lines::text).collect();
+        let text = texts.concat();
         if let Err(error) = self.file.write_all(text.as_bytes()) {
             self.torn = true;
             // If this fails, too, it is tried again before the next line.
@@ -121,7 +114,9 @@ impl Log {
             return Err(error);
         }
         self.good += text.len() as u64;
-        self.lines.0 += 1;
+        self.lines.0 += texts.len() as u64;
+        self.head = None;
+        self.gap = None;
         Ok(())
     }
 

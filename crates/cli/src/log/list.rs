@@ -161,7 +161,7 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
             ids.push(id);
         }
     }
-    ids.sort_unstable();
+    session::sort(&mut ids);
     let summary = |id: &String| Summary {
         state: State::Running,
         ..Summary::of(&directory, id)

@@ -26,7 +26,7 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
         return format!("{dim}{event}{plain}");
     }
     let time = clock(&line["time"]);
-    let event_shown = cut(&said(&Value::from(event)), 8);
+    let event_shown = cut(&said(&Value::from(event)), 12);
     let mut text = format!("{dim}{time:12}{plain}  {mark}{event_shown:6}{plain}  ");
     text.push_str(&what(event, line));
     let by = line["by"].as_str().map(|_| said(&line["by"]));
