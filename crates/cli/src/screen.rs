@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{self, IsTerminal as _},
+    io::{self, IsTerminal as _, Write as _},
 };
 
 use serde_json::Value;
@@ -12,6 +12,14 @@ pub(crate) fn colours() -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
     !unwanted && !dumb && io::stdout().is_terminal()
+}
+
+/// Whoever reads only the beginning has what he wanted.
+pub(crate) fn write(text: &[u8]) -> io::Result<()> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// A value for a terminal. What a program inside made up may hold anything: what would move the
