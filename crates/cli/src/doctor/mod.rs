@@ -14,6 +14,7 @@ mod here;
 mod kernel;
 mod machine;
 mod namespaces;
+mod nft;
 mod session;
 
 use std::{fmt::Write as _, process::ExitCode};
@@ -30,13 +31,15 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
         return apparmor::write();
     }
     let machine = Machine::this();
+    let (trial, session) = session::checks(&machine);
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
-    checks.extend(container::engine(&machine));
+    checks.extend(container::engine(&machine, trial));
     checks.extend(namespaces::limits(&machine));
     checks.extend(namespaces::apparmor(&machine));
     checks.extend(namespaces::capabilities(&machine));
+    checks.push(nft::check(&machine, trial == Trial::Started));
     checks.push(bubblewrap::check());
-    checks.extend(session::checks(&machine));
+    checks.extend(session);
     checks.push(kernel::ping(&machine));
     checks.extend(here::checks());
 
@@ -78,6 +81,15 @@ impl State {
             Self::Failure => "\x1b[31m",
         }
     }
+}
+
+/// What came of starting a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Started,
+    /// The kernel or who runs it gave no namespaces.
+    Forbidden,
+    Failed,
 }
 
 /// One thing that was looked at.
