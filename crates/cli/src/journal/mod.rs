@@ -118,7 +118,7 @@ impl Journal {
 
     /// Writes the last line.
     pub(crate) fn finish(self, end: End) -> Ended {
-        const PATIENCE: Duration = Duration::from_secs(2);
+        const PATIENCE: Duration = Duration::from_secs(5);
         // The receiver is gone only with the thread.
         let _ = self.end.send(end);
         let ended = self.ended.recv_timeout(PATIENCE);
