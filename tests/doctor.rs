@@ -32,6 +32,7 @@ fn check(output: &Output, name: &str) -> Value {
 fn on_a_machine_that_has_all_a_session_starts() {
     test(&standard(), |world| {
         let output = doctor(world).expect_code(0);
+        is_complete(&output);
         for name in [
             "kernel",
             "namespaces",
@@ -56,6 +57,7 @@ fn on_a_machine_that_has_all_a_session_starts() {
 fn in_a_container_it_says_what_is_weaker_and_which_argument_mends_it() {
     test(&standard().shape(Shape::Container), |world| {
         let output = doctor(world).expect_code(0);
+        is_complete(&output);
         assert_eq!(check(&output, "session")["state"], "ok", "{output:?}");
         let proc = check(&output, "proc");
         assert_eq!(proc["state"], "warning", "{output:?}");
@@ -64,6 +66,46 @@ fn in_a_container_it_says_what_is_weaker_and_which_argument_mends_it() {
             "{proc}"
         );
     });
+}
+
+#[test]
+fn where_no_namespaces_are_allowed_it_fails_and_names_the_setting() {
+    test(&standard(), |world| {
+        fs::write("/proc/sys/user/max_user_namespaces", "0").expect("a setting");
+        let output = doctor(world).expect_code(1);
+        let namespaces = check(&output, "namespaces");
+        assert_eq!(namespaces["state"], "failure", "{output:?}");
+        let fix = "sudo sysctl user.max_user_namespaces=10000";
+        assert_eq!(namespaces["fix"], fix);
+        assert_eq!(check(&output, "session")["state"], "failure");
+        let text = world.laptop().stockade(["doctor"]).run().expect("doctor");
+        let text = text.expect_code(1).stdout();
+        assert!(text.ends_with("No session can be started until the failures are mended.\n"));
+    });
+}
+
+/// All clauses are there, and whatever is not well says what it costs and what mends it.
+#[track_caller]
+fn is_complete(output: &Output) {
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let all = report["checks"].as_array().expect("checks");
+    let named = |name: &str| all.iter().any(|check| check["name"] == name);
+    for name in [
+        "kernel",
+        "namespaces",
+        "nft",
+        "bubblewrap",
+        "session",
+        "ping",
+    ] {
+        assert!(named(name), "{name}: {report}");
+    }
+    for check in all.iter().filter(|check| check["state"] != "ok") {
+        assert!(
+            check["cost"].is_string() && check["fix"].is_string(),
+            "{check}"
+        );
+    }
 }
 
 #[test]

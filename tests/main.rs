@@ -4,6 +4,7 @@
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
 //! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
+//! * `log`: what is written down; `typed`: completions and manual;
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
@@ -14,5 +15,6 @@ mod feature;
 mod local;
 mod log;
 mod support;
+mod typed;
 mod verify;
 mod warden;

@@ -98,8 +98,9 @@ pub(crate) struct Doctor {
 
 /// Show what happened in a session: connections, names, denials, with their programs.
 #[derive(Debug, Args)]
+#[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
-    /// The session; without it, the latest
+    /// The session, or the beginning of its name; without it, the latest
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 
@@ -111,10 +112,20 @@ pub(crate) struct Log {
     #[arg(long, short)]
     pub(crate) follow: bool,
 
+    /// List the sessions that have a log, instead
+    #[arg(long, short, conflicts_with_all = ["session", "denied", "follow"])]
+    pub(crate) list: bool,
+
     /// The lines as they are, for programs
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+const LOG_EXAMPLES: &str = "\
+Examples:
+  stockade log --denied
+  stockade log --follow
+  stockade log --list";
 
 /// List your sessions that run.
 #[derive(Debug, Args)]

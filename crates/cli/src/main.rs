@@ -13,10 +13,12 @@ mod hooks;
 mod init;
 mod journal;
 mod log;
+mod man;
 mod plan;
 mod receipt;
 mod reload;
 mod run;
+mod screen;
 mod session;
 mod settings;
 mod trust;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         Command::Init(arguments) => init::init(&arguments),
         Command::Log(arguments) => log::log(&arguments),
         Command::Ps(arguments) => log::ps(&arguments),
-        Command::Man(arguments) => completions::man(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),

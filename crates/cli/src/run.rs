@@ -14,14 +14,16 @@ use stockade_config::{Effective, Loader, Mode, Published, Sourced};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
-use stockade_wall::{Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Signals, Watch};
+use stockade_wall::{
+    Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
+};
 
 use crate::{
     args,
     control::{self, Request},
     exit::Refused,
     here, hooks,
-    journal::{Directory, End, InForce, Journal, Process, Start, Witness},
+    journal::{Directory, End, InForce, Journal, Lost, Process, Start, Witness},
     receipt,
     reload::Reload,
     session, walling,
@@ -48,7 +50,6 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     for note in &plan.notes {
         eprintln!("stockade: {note}");
     }
-    let layers = plan.layers.clone();
     let launch = plan.prepare(command, bubblewrap, signals)?;
 
     let id = session::identifier();
@@ -57,7 +58,8 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         workspace: &facts.workspace,
         command: &arguments.command,
         effective: &effective,
-        layers: &layers,
+        layers: &[],
+        bubblewrap: None,
     };
     let (outcome, denials, programs) = match effective.network.mode.value {
         Mode::Jail => in_jail(launch, loader, &start)?,
@@ -78,11 +80,17 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 fn journal(
     loader: &Loader,
     start: &Start<'_>,
+    running: &Running,
     happenings: Happenings,
     witness: Option<Witness>,
     in_force: InForce,
 ) -> Option<Journal> {
     let directory = Directory::of(&loader.places.home);
+    let start = &Start {
+        layers: running.layers(),
+        bubblewrap: Some(running.bubblewrap()),
+        ..*start
+    };
     directory
         .create(start.id)
         .and_then(|log| Journal::start(log, start, happenings, witness, in_force))
@@ -100,14 +108,16 @@ fn without_jail(
     loader: &Loader,
     start: &Start<'_>,
 ) -> Result<(Outcome, Denials, Programs)> {
-    let (_nothing, happenings) = Events::new();
+    let (nothing, happenings) = Events::new();
     let in_force = Arc::new(Mutex::new(start.effective.clone()));
     let _owner = Owner::enter().map_err(|error| refused(&error))?;
     let spawned = thread::spawn(move || launch.spawn()).join();
     let running = spawned.map_err(|_| anyhow!("the thread that builds the sandbox died"))??;
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
-    let journal = journal(loader, start, happenings, None, in_force);
+    let journal = journal(loader, start, &running, happenings, None, in_force);
     let outcome = running.supervise()?;
+    // So that the log does not wait for more.
+    drop(nothing);
     let programs = end_log(journal, &outcome);
     Ok((outcome, Denials::default(), programs))
 }
@@ -117,8 +127,14 @@ fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
     let code = outcome.exit_code();
     let ended = journal.map(|journal| journal.finish(End { code }));
     let ended = ended.unwrap_or_default();
-    if let Some((lost, why)) = ended.lost {
-        eprintln!("stockade: {lost} lines of the log could not be written: {why}");
+    if let Some(Lost { count, why, .. }) = ended.lost {
+        eprintln!(
+            "stockade: {count} events of this session could not be logged: {why}; \
+             `stockade log` has the others"
+        );
+    }
+    if ended.unfinished {
+        eprintln!("stockade: the end of the log is not written: the disk does not answer");
     }
     ended.programs
 }
@@ -164,7 +180,8 @@ fn in_jail(
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
     let in_force = Arc::new(Mutex::new(effective.clone()));
-    let journal = journal(&loader, start, happenings, witness, Arc::clone(&in_force));
+    let known = Arc::clone(&in_force);
+    let journal = journal(&loader, start, &running, happenings, witness, known);
     let reload = Reload {
         loader,
         launched: effective.clone(),

@@ -31,6 +31,16 @@ pub(crate) fn identifier() -> String {
     format!("{seconds:010}-{}", process::id())
 }
 
+/// Sorts identifiers by the time of their sessions, as far as that is known: as text, process
+/// 10 would come before 9.
+pub(crate) fn sort(identifiers: &mut [String]) {
+    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+    identifiers.sort_by_cached_key(|id| {
+        let (second, process) = id.split_once('-').unwrap_or((id, ""));
+        (number(second), number(process), id.clone())
+    });
+}
+
 pub(crate) fn listen(id: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&address(id)?)
 }
@@ -69,7 +79,7 @@ pub(crate) fn all() -> io::Result<Vec<String>> {
         .filter_map(|line| line.split_whitespace().last()?.strip_prefix(&prefix))
         .map(str::to_owned)
         .collect();
-    found.sort_unstable();
+    sort(&mut found);
     found.dedup();
     Ok(found)
 }

@@ -33,6 +33,7 @@ impl Signal {
     pub const TTIN: Self = Self(21);
     pub const TTOU: Self = Self(22);
     pub const URG: Self = Self(23);
+    pub const XFSZ: Self = Self(25);
     pub const WINCH: Self = Self(28);
     pub const IO: Self = Self(29);
     pub const PWR: Self = Self(30);

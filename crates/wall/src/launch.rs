@@ -34,7 +34,7 @@ use crate::{
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
-    supervise::Running,
+    supervise::{Achieved, Running},
 };
 
 /// What to run.
@@ -202,23 +202,24 @@ impl Launch {
                 let _ = join.set(list);
             }
             // Its version is looked at last, so that nobody waits for its answer.
-            bubblewrap.identify()?;
+            let (_, version) = bubblewrap.identify()?;
             let child = call.spawn().map_err(failed("starting bubblewrap"))?;
             // Its descriptors go with it: the sandbox's end of the socket must be open in
             // the sandbox only, or its closing would say nothing.
             drop(call);
-            Ok((child, surroundings.group, layers))
+            Ok((child, surroundings.group, layers, version))
         };
         let thread = thread::Builder::new()
             .name("stage".to_owned())
             .spawn(start)
             .map_err(failed("a thread"))?;
-        let (child, group, layers) = thread
+        let (child, group, layers, version) = thread
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
         let call = (program, order);
-        Ok(Running::new(keeper, control, signals, job, call, layers))
+        let achieved = Achieved { layers, version };
+        Ok(Running::new(keeper, control, signals, job, call, achieved))
     }
 }
 

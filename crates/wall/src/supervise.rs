@@ -13,6 +13,7 @@ use rustix::{
 use stockade_sys::signals::{Received, Signal};
 
 use crate::{
+    bubblewrap::Version,
     control::{Control, Failure, Heard, Order, Report, Start, Target},
     error::Error,
     job::{AfterStop, Job},
@@ -32,13 +33,20 @@ pub struct Running {
     program: OsString,
     /// What the inner stage waits for before it starts the command.
     start: Order,
-    layers: Vec<Layer>,
+    achieved: Achieved,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
     reload: Option<Reload>,
+}
+
+/// What the sandbox is, as far as that depends on the machine.
+#[derive(Debug)]
+pub(crate) struct Achieved {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) version: Version,
 }
 
 /// What SIGHUP means to a program that has a configuration.
@@ -68,7 +76,7 @@ impl Running {
         signals: Signals,
         job: Job,
         (program, start): (OsString, Start),
-        layers: Vec<Layer>,
+        achieved: Achieved,
     ) -> Self {
         Self {
             keeper,
@@ -77,7 +85,7 @@ impl Running {
             job,
             program,
             start: Order::Start(start),
-            layers,
+            achieved,
             state: State::Building,
             is_stopped: false,
             is_asked_to_stop: false,
@@ -94,7 +102,13 @@ impl Running {
     /// Which protections are there: those of the plan, and what is known only now.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
-        &self.layers
+        &self.achieved.layers
+    }
+
+    /// Which bubblewrap built it.
+    #[must_use]
+    pub fn bubblewrap(&self) -> Version {
+        self.achieved.version
     }
 
     /// Has the command started, waits for it to end, and passes on what happens in the meantime. When it

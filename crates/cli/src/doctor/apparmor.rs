@@ -7,7 +7,7 @@ use std::{
     env, fs, io,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    process::{Command, ExitCode},
+    process::{Command, ExitCode, ExitStatus},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -53,26 +53,43 @@ pub(super) fn write() -> Result<ExitCode> {
         }
         .into());
     };
-    if let Err(error) = fs::write(FILE, text) {
+    install(Path::new(FILE), &text, Path::new(parser), &path)?;
+    println!("wrote and loaded {FILE}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A profile that is not taken is not left behind: with it, others might not be loaded at the
+/// next start of the machine.
+fn install(file: &Path, text: &str, parser: &Path, program: &Path) -> Result<()> {
+    let before = fs::read(file).ok();
+    if let Err(error) = fs::write(file, text) {
         let fix = if error.kind() == io::ErrorKind::PermissionDenied {
-            format!("sudo {} doctor --write-apparmor", path.display())
+            format!("sudo {} doctor --write-apparmor", program.display())
         } else {
             "`stockade doctor` shows it, to be written by hand".to_owned()
         };
-        let what = format!("cannot write {FILE}: {error}");
+        let what = format!("cannot write {}: {error}", file.display());
         return Err(Refused { what, fix }.into());
     }
-    fs::set_permissions(FILE, fs::Permissions::from_mode(0o644))?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
     let status = Command::new(parser)
-        .args(["--replace", FILE])
+        .arg("--replace")
+        .arg(file)
         .env_clear()
         .status()
-        .with_context(|| format!("cannot start {parser}"))?;
-    if !status.success() {
-        bail!("wrote {FILE}, but {parser} did not take it ({status}); its message is above");
+        .with_context(|| format!("cannot start {}", parser.display()));
+    if status.as_ref().is_ok_and(ExitStatus::success) {
+        return Ok(());
     }
-    println!("wrote and loaded {FILE}");
-    Ok(ExitCode::SUCCESS)
+    match before {
+        Some(before) => fs::write(file, before)?,
+        None => fs::remove_file(file)?,
+    }
+    bail!(
+        "{} did not take the profile ({}), so it was not kept; its message is above",
+        parser.display(),
+        status?
+    )
 }
 
 fn executable() -> Result<PathBuf> {
@@ -134,6 +151,35 @@ mod tests {
         ] {
             assert!(profile(Path::new(path)).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn the_profile_is_loaded_and_one_that_is_not_taken_is_not_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let (file, parser, loaded) = (at("stockade"), at("parser"), at("loaded"));
+        let program = Path::new("/usr/bin/stockade");
+        let parse = |script: &str| {
+            fs::write(&parser, format!("#!/bin/sh\n{script}\n")).expect("a parser");
+            fs::set_permissions(&parser, fs::Permissions::from_mode(0o700)).expect("a mode");
+        };
+        parse("exit 1");
+        let refused = install(&file, "new", &parser, program).expect_err("refused");
+        assert!(refused.to_string().contains("not kept"), "{refused}");
+        assert!(!file.exists());
+
+        parse(&format!(
+            "test \"$1\" = --replace && cp \"$2\" {}",
+            loaded.display()
+        ));
+        install(&file, "new", &parser, program).expect("installed");
+        assert_eq!(fs::read_to_string(&loaded).expect("loaded"), "new");
+        let mode = fs::metadata(&file).expect("a file").mode();
+        assert_eq!(mode & 0o777, 0o644);
+
+        parse("exit 1");
+        install(&file, "newer", &parser, program).expect_err("refused");
+        assert_eq!(fs::read_to_string(&file).expect("the one before"), "new");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Container engines: which one this is, and which argument of its `run` is missing.
 
-use super::{Check, machine::Machine};
+use super::{Check, Trial, machine::Machine};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
@@ -37,6 +37,18 @@ impl Engine {
         }
     }
 
+    /// What lets programs of a container make namespaces.
+    fn unfilter(self) -> &'static str {
+        match self {
+            Self::Docker | Self::Podman => {
+                "start the container with --security-opt seccomp=unconfined, or with a profile \
+                 that allows unshare, clone, mount and pivot_root"
+            }
+            Self::Kubernetes => "set securityContext.seccompProfile.type to Unconfined",
+            Self::Other => "let the engine's filter allow unshare, clone, mount and pivot_root",
+        }
+    }
+
     /// What shows `/proc` whole to a container, without which there can be no fresh one in it.
     pub(super) fn unmask(self) -> &'static str {
         match self {
@@ -48,10 +60,21 @@ impl Engine {
     }
 }
 
-pub(super) fn engine(machine: &Machine) -> Option<Check> {
+/// What of the engine is in the way of a session, if none did start.
+pub(super) fn engine(machine: &Machine, trial: Trial) -> Option<Check> {
     const NAME: &str = "container";
+    /// What the field `Seccomp` of a process's status says where there is a filter.
+    const FILTERED: &str = "2";
     let engine = Engine::of(machine)?;
     let found = format!("this is a container of {}", engine.name());
+    if trial == Trial::Started {
+        return Some(Check::ok(NAME, found));
+    }
+    let filtered = machine.status("Seccomp").as_deref() == Some(FILTERED);
+    if trial == Trial::Forbidden && filtered {
+        let found = format!("{found}, whose system call filter forbids namespaces");
+        return Some(Check::failure(NAME, found).fix(engine.unfilter()));
+    }
     let label = machine
         .read("/proc/self/attr/apparmor/current")
         .or_else(|| machine.read("/proc/self/attr/current"))
@@ -84,7 +107,7 @@ mod tests {
             assert_eq!(Engine::of(&machine), Some(wanted), "{file}");
         }
         let (_root, none) = machine(&[("/etc/hostname", "laptop")]);
-        assert_eq!(engine(&none), None);
+        assert_eq!(engine(&none, Trial::Failed), None);
     }
 
     #[test]
@@ -93,8 +116,26 @@ mod tests {
             ("/.dockerenv", ""),
             ("/proc/self/attr/current", "docker-default (enforce)\n"),
         ]);
-        let check = engine(&machine).expect("a check");
+        let check = engine(&machine, Trial::Failed).expect("a check");
         assert_eq!(check.state, State::Failure);
         assert!(check.fix.expect("a fix").contains("apparmor=unconfined"));
+    }
+
+    #[test]
+    fn a_filter_that_forbids_namespaces_is_named_with_each_engines_own_argument() {
+        for (mark, fix) in [
+            ("/.dockerenv", "--security-opt seccomp=unconfined"),
+            ("/run/.containerenv", "--security-opt seccomp=unconfined"),
+            ("/run/secrets/kubernetes.io/token", "seccompProfile"),
+        ] {
+            let (_root, machine) = machine(&[(mark, ""), ("/proc/self/status", "Seccomp:\t2\n")]);
+            let of = |trial| engine(&machine, trial).expect("a check");
+            let check = of(Trial::Forbidden);
+            assert_eq!(check.state, State::Failure);
+            assert!(check.fix.expect("a fix").contains(fix), "{mark}");
+            // A filter is everywhere: it is to blame only if namespaces were refused.
+            assert_eq!(of(Trial::Failed).state, State::Ok);
+            assert_eq!(of(Trial::Started).state, State::Ok);
+        }
     }
 }

@@ -19,7 +19,8 @@ pub(super) fn checks() -> Vec<Check> {
             let text = problems.render(false);
             return vec![
                 Check::failure(CONFIGURATION, text.trim())
-                    .cost("no session can be started in this directory"),
+                    .cost("no session can be started in this directory")
+                    .fix("mend it; `stockade config check` says whether it is right"),
             ];
         }
     };

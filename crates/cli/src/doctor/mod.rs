@@ -14,20 +14,16 @@ mod here;
 mod kernel;
 mod machine;
 mod namespaces;
+mod nft;
 mod session;
 
-use std::{
-    env,
-    fmt::Write as _,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args;
+use crate::{args, screen};
 use machine::Machine;
 
 pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
@@ -35,13 +31,15 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
         return apparmor::write();
     }
     let machine = Machine::this();
+    let (trial, session) = session::checks(&machine);
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
-    checks.extend(container::engine(&machine));
+    checks.extend(container::engine(&machine, trial));
     checks.extend(namespaces::limits(&machine));
     checks.extend(namespaces::apparmor(&machine));
     checks.extend(namespaces::capabilities(&machine));
+    checks.push(nft::check(&machine, trial == Trial::Started));
     checks.push(bubblewrap::check());
-    checks.extend(session::checks(&machine));
+    checks.extend(session);
     checks.push(kernel::ping(&machine));
     checks.extend(here::checks());
 
@@ -83,6 +81,15 @@ impl State {
             Self::Failure => "\x1b[31m",
         }
     }
+}
+
+/// What came of starting a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Started,
+    /// The kernel or who runs it gave no namespaces.
+    Forbidden,
+    Failed,
 }
 
 /// One thing that was looked at.
@@ -154,8 +161,7 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = !unwanted && io::stdout().is_terminal();
+    let colours = screen::colours();
     let mut text = String::new();
     for check in checks {
         let word = check.state.word();

@@ -33,7 +33,7 @@ use stockade_wall::{
     State as LayerState,
 };
 
-use super::{Check, container::Engine, machine::Machine};
+use super::{Check, Trial, container::Engine, machine::Machine};
 
 const NAME: &str = "session";
 
@@ -43,8 +43,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What came of it, as the process that tried it tells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Attempt {
-    Started { layers: Vec<Achieved> },
-    Failed { what: String, fix: Option<String> },
+    Started {
+        layers: Vec<Achieved>,
+    },
+    Failed {
+        what: String,
+        fix: Option<String>,
+        /// There were no namespaces to be had.
+        forbidden: bool,
+    },
 }
 
 /// A protection that not every kernel has.
@@ -55,26 +62,39 @@ struct Achieved {
     absent: Option<String>,
 }
 
-pub(super) fn checks(machine: &Machine) -> Vec<Check> {
+pub(super) fn checks(machine: &Machine) -> (Trial, Vec<Check>) {
     match attempt() {
         Ok(Attempt::Started { layers }) => {
             let started = Check::ok(NAME, "a session with a jail was started, and ended");
             let lacking = layers
                 .into_iter()
                 .filter_map(|layer| lacking(layer, machine));
-            std::iter::once(started).chain(lacking).collect()
+            let checks = std::iter::once(started).chain(lacking).collect();
+            (Trial::Started, checks)
         }
-        Ok(Attempt::Failed { what, fix }) => {
+        Ok(Attempt::Failed {
+            what,
+            fix,
+            forbidden,
+        }) => {
             let check = Check::failure(NAME, what);
-            vec![match fix {
+            let check = match fix {
                 Some(fix) => check.fix(fix),
                 None => check,
-            }]
+            };
+            let trial = if forbidden {
+                Trial::Forbidden
+            } else {
+                Trial::Failed
+            };
+            (trial, vec![check])
         }
-        Err(error) => vec![
-            Check::warning(NAME, format!("it could not be tried: {error:#}"))
-                .cost("it is not known whether sessions start"),
-        ],
+        Err(error) => {
+            let check = Check::warning(NAME, format!("it could not be tried: {error:#}"))
+                .cost("it is not known whether sessions start")
+                .fix("try it: stockade run -- true");
+            (Trial::Failed, vec![check])
+        }
     }
 }
 
@@ -192,11 +212,15 @@ fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<
     dup2_stdout(messages)?;
     dup2_stderr(messages)?;
     let attempt = start(workspace).unwrap_or_else(|error| {
-        let fix = error
-            .downcast_ref::<stockade_jail::Error>()
-            .map(stockade_jail::Error::fix);
-        let what = format!("{error:#}");
-        Attempt::Failed { what, fix }
+        let jail = error.downcast_ref::<stockade_jail::Error>();
+        Attempt::Failed {
+            what: format!("{error:#}"),
+            fix: jail.map(stockade_jail::Error::fix),
+            forbidden: jail.is_some_and(|error| {
+                use stockade_jail::Error::{NetworkNamespace, UserNamespace};
+                matches!(error, UserNamespace { .. } | NetworkNamespace(_))
+            }),
+        }
     });
     teller.write_all(serde_json::to_string(&attempt)?.as_bytes())
 }

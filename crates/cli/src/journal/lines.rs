@@ -1,37 +1,61 @@
 //! The lines of the log. Names of fields stay the same over versions; a change of their
-//! meaning is a new number in `v`.
+//! meaning is a new number in `v`. `docs/log.md` has all of them: a test sees to it.
 
-use std::{
-    ffi::OsString,
-    net::IpAddr,
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::{ffi::OsString, net::IpAddr, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
 use stockade_gate::{Ruling, Subject};
 use stockade_policy::{Flow, Hostname, Verdict};
-use stockade_wall::Layer;
+use stockade_wall::{Layer, Version};
 
 use super::{Line, who::Process};
 
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// What there is to say about the start.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) id: &'a str,
     pub(crate) workspace: &'a Path,
     pub(crate) command: &'a [OsString],
     pub(crate) effective: &'a Effective,
+    /// What is known when the sandbox has been started: what was achieved there, and by
+    /// which bubblewrap.
     pub(crate) layers: &'a [Layer],
+    pub(crate) bubblewrap: Option<Version>,
 }
 
 /// What there is to say about the end.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) code: u8,
+}
+
+/// A flow that was allowed.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) when: SystemTime,
+    pub(super) id: u64,
+    pub(super) flow: Flow,
+    pub(super) names: Vec<Hostname>,
+    pub(super) verdict: Box<Verdict>,
+    /// Where the rule stands that allowed it.
+    pub(super) at: Option<String>,
+}
+
+/// Denials of one kind that are told in one line.
+#[derive(Debug)]
+pub(super) struct Denied<'a> {
+    pub(super) when: SystemTime,
+    /// The last one of those that were folded.
+    pub(super) until: Option<SystemTime>,
+    pub(super) count: u64,
+    pub(super) subject: &'a Subject,
+    pub(super) ruling: &'a Ruling,
+    /// Where the setting stands that denied it.
+    pub(super) at: Option<&'a str>,
+    pub(super) process: Option<&'a Process>,
 }
 
 fn line(when: SystemTime, event: &str, fields: Value) -> Line {
@@ -48,6 +72,30 @@ fn line(when: SystemTime, event: &str, fields: Value) -> Line {
 /// As RFC 3339 has it, in UTC.
 fn time(when: SystemTime) -> String {
     jiff::Timestamp::try_from(when).map_or_else(|_| String::new(), |time| format!("{time:.3}"))
+}
+
+/// A line as it is written. JSON escapes what moves a terminal's cursor only where that is
+/// ASCII; here everything is escaped that does not show as what it is, so that the file can be
+/// looked at with anything.
+pub(super) fn text(line: &Line) -> String {
+    let json = serde_json::to_string(line).unwrap_or_default();
+    let mut text = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        let shows = if c.is_ascii() {
+            !c.is_control()
+        } else {
+            c.escape_debug().eq([c])
+        };
+        if shows {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text.push('\n');
+    text
 }
 
 pub(super) fn start(start: &Start<'_>) -> Line {
@@ -69,6 +117,7 @@ pub(super) fn start(start: &Start<'_>) -> Line {
             "session": start.id,
             "pid": std::process::id(),
             "stockade": env!("CARGO_PKG_VERSION"),
+            "bubblewrap": start.bubblewrap.map(|version| version.to_string()),
             "kernel": rustix::system::uname().release().to_string_lossy(),
             "workspace": start.workspace.to_string_lossy(),
             "command": command,
@@ -82,76 +131,86 @@ pub(super) fn start(start: &Start<'_>) -> Line {
     )
 }
 
-pub(super) fn opened(
-    when: SystemTime,
-    (id, flow, names): (u64, &Flow, &[Hostname]),
-    (verdict, origin): (&Verdict, Option<String>),
-    process: Option<&Process>,
-) -> Line {
-    let names: Vec<_> = names.iter().map(Hostname::as_str).collect();
-    line(
-        when,
-        "open",
-        json!({
-            "flow": id,
-            "to": flow.to_string(),
-            "names": (!names.is_empty()).then_some(names),
-            "reason": verdict.reason().name(),
-            "by": verdict.decided_by().to_string(),
-            "at": origin,
-            "process": process,
-        }),
-    )
+pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
+    let reason = json!({ "reason": opened.verdict.reason().name(), "process": process });
+    line(opened.when, "open", both(about(opened), reason))
 }
 
+/// With what was said at its beginning: who looks for bytes looks for their destination.
 pub(super) fn closed(
     when: SystemTime,
     id: u64,
     (sent, received): (u64, u64),
-    lasted: Option<Duration>,
+    opened: Option<&Opened>,
 ) -> Line {
+    let lasted = opened.and_then(|opened| when.duration_since(opened.when).ok());
+    let fields = json!({
+        "flow": id,
+        "sent": sent,
+        "received": received,
+        "seconds": lasted.map(|lasted| (lasted.as_secs_f64() * 1e3).round() / 1e3),
+    });
     line(
         when,
         "close",
-        json!({
-            "flow": id,
-            "sent": sent,
-            "received": received,
-            "seconds": lasted.map(|lasted| (lasted.as_secs_f64() * 1e3).round() / 1e3),
-        }),
+        both(fields, opened.map_or(Value::Null, about)),
     )
 }
 
-pub(super) fn denied(
-    when: SystemTime,
-    subject: &Subject,
-    ruling: &Ruling,
-    count: u64,
-    process: Option<&Process>,
-) -> Line {
-    let (kind, what) = match subject {
+fn about(opened: &Opened) -> Value {
+    let names: Vec<_> = opened.names.iter().map(Hostname::as_str).collect();
+    json!({
+        "flow": opened.id,
+        "to": opened.flow.to_string(),
+        "names": (!names.is_empty()).then_some(names),
+        "by": opened.verdict.decided_by().to_string(),
+        "at": opened.at,
+    })
+}
+
+fn both(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
+        one.extend(other);
+    }
+    one
+}
+
+pub(super) fn denied(denied: &Denied<'_>) -> Line {
+    let (kind, what) = match denied.subject {
         Subject::Flow(flow) => ("flow", flow.to_string()),
         Subject::Name(name) => ("name", name.clone()),
         Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
     };
-    let reason = match ruling {
+    let by = match denied.ruling {
+        Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),
+        Ruling::Name(verdict) => Some(verdict.decided_by().to_string()),
+        Ruling::Odd(_) => None,
+    };
+    line(
+        denied.when,
+        "deny",
+        json!({
+            "until": denied.until.map(time),
+            "kind": kind,
+            "what": what,
+            "count": denied.count,
+            "reason": reason(denied.ruling),
+            "by": by,
+            "at": denied.at,
+            "text": denied.ruling.to_string(),
+            "fix": denied.ruling.fix().map(|rule| rule.to_string()),
+            "process": denied.process,
+        }),
+    )
+}
+
+/// Why, for programs.
+pub(super) fn reason(ruling: &Ruling) -> &'static str {
+    match ruling {
         Ruling::Flow(verdict) => verdict.reason().name(),
         Ruling::Name(verdict) => verdict.reason().name(),
         Ruling::Odd(_) => "malformed",
-    };
-    line(
-        when,
-        "deny",
-        json!({
-            "kind": kind,
-            "what": what,
-            "count": count,
-            "reason": reason,
-            "text": ruling.to_string(),
-            "fix": ruling.fix().map(|rule| rule.to_string()),
-            "process": process,
-        }),
-    )
+    }
 }
 
 pub(super) fn answered(
@@ -175,10 +234,36 @@ pub(super) fn reloaded(when: SystemTime, internet: bool, rules: usize, policy: &
     )
 }
 
-pub(super) fn lost(when: SystemTime, count: u64) -> Line {
-    line(when, "lost", json!({ "count": count }))
+/// Of events that could not be written.
+pub(super) fn lost(when: SystemTime, until: SystemTime, count: u64, why: &str) -> Line {
+    let fields = json!({ "until": time(until), "count": count, "why": why });
+    line(when, "lost", fields)
+}
+
+/// The first line of a further part.
+pub(super) fn part(when: SystemTime, id: &str, part: u32, removed: u64) -> Line {
+    let fields = json!({ "session": id, "part": part, "removed": removed });
+    line(when, "part", fields)
 }
 
 pub(super) fn end(when: SystemTime, end: &End, denied: u64) -> Line {
     line(when, "end", json!({ "code": end.code, "denied": denied }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_show_is_escaped_and_comes_back() {
+        let hostile = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{200b}\u{e0001}é日\"\\";
+        let mut line = Line::new();
+        line.insert("what".to_owned(), json!(hostile));
+        let text = text(&line);
+        let odd = |c: &char| c.is_control() || "\u{202e}\u{200b}\u{e0001}".contains(*c);
+        assert_eq!(text.trim_end().chars().find(odd), None, "{text:?}");
+        assert!(text.contains("é日") && text.ends_with("}\n"));
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(read["what"], hostile);
+    }
 }

@@ -2,10 +2,17 @@
 //! command in a sandbox sees.
 //!
 //! A thread of its own writes it, one `write` for each line, so that what was written is there
-//! whatever becomes of the warden. A disk that is full ends nothing: the lines that are lost
-//! are counted, and told at the end. Denials of the same kind that follow each other closely are
-//! folded into one line with a count. `docs/log.md` describes the lines.
+//! whatever becomes of the warden. A disk that is full ends nothing ([`file`]). `docs/log.md`
+//! describes the lines.
+//!
+//! Denials of the same kind that follow each other closely are folded: the first is written at
+//! once, those that come within a few seconds after it become one line, which says when the
+//! first and the last of them were. A reload ends that, so every denial stands on its side of
+//! the reload. What a program inside can make grow is bounded here.
 
+mod directory;
+#[cfg(test)]
+mod documented;
 mod file;
 mod lines;
 mod who;
@@ -24,10 +31,14 @@ use std::{
 use serde_json::{Map, Value};
 use stockade_config::Effective;
 use stockade_gate::{Event, Happenings, Ruling, Subject};
+use stockade_policy::{Decider, Verdict};
+use stockade_sys::signals::{self, Signal};
 
-pub(crate) use file::Directory;
+pub(crate) use directory::Directory;
 use file::Log;
-pub(crate) use lines::{End, Start};
+pub(crate) use file::Lost;
+use lines::{Denied, Opened};
+pub(crate) use lines::{End, Start, VERSION};
 pub(crate) use who::{Process, Witness};
 
 /// How long denials of one kind are folded before they are written.
@@ -38,6 +49,9 @@ const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
+/// Kinds of denials that are folded at a time, and flows whose beginning is remembered.
+const MOST_FOLDED: usize = 4096;
+const MOST_OPEN: usize = 1 << 16;
 
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
@@ -54,8 +68,10 @@ pub(crate) struct Journal {
 /// What a log knows that others do not.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// How many lines could not be written, and why.
-    pub(crate) lost: Option<(u64, io::Error)>,
+    /// What could not be written.
+    pub(crate) lost: Option<Lost>,
+    /// The disk took so long that this was not waited for.
+    pub(crate) unfinished: bool,
     /// Which program was denied something first.
     pub(crate) programs: HashMap<Subject, Process>,
 }
@@ -69,16 +85,21 @@ impl Journal {
         witness: Option<Witness>,
         in_force: InForce,
     ) -> io::Result<Self> {
-        log.write(&lines::start(start));
+        let first = lines::start(start);
         let (end, ends) = channel();
         let (done, ended) = channel();
         thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
+                // A limit of the size of files must not end the session: the write fails, too.
+                let _ = signals::block([Signal::XFSZ].into_iter().collect());
+                log.begin(first);
+                let effective = now(&in_force);
                 let mut writer = Writer {
                     log,
                     witness,
                     in_force,
+                    effective,
                     folded: HashMap::new(),
                     opened: HashMap::new(),
                     denied: 0,
@@ -87,7 +108,8 @@ impl Journal {
                 writer.serve(&happenings, &ends);
                 // The ender may have stopped waiting.
                 let _ = done.send(Ended {
-                    lost: writer.log.failure(),
+                    lost: writer.log.lost(),
+                    unfinished: false,
                     programs: writer.programs,
                 });
             })?;
@@ -96,10 +118,14 @@ impl Journal {
 
     /// Writes the last line.
     pub(crate) fn finish(self, end: End) -> Ended {
-        const PATIENCE: Duration = Duration::from_secs(2);
+        const PATIENCE: Duration = Duration::from_secs(5);
         // The receiver is gone only with the thread.
         let _ = self.end.send(end);
-        self.ended.recv_timeout(PATIENCE).unwrap_or_default()
+        let ended = self.ended.recv_timeout(PATIENCE);
+        ended.unwrap_or_else(|_| Ended {
+            unfinished: true,
+            ..Ended::default()
+        })
     }
 }
 
@@ -107,8 +133,10 @@ struct Writer {
     log: Log,
     witness: Option<Witness>,
     in_force: InForce,
+    /// What was in force when the events happened that are being written.
+    effective: Effective,
     folded: HashMap<Subject, Folded>,
-    opened: HashMap<u64, SystemTime>,
+    opened: HashMap<u64, Opened>,
     denied: u64,
     programs: HashMap<Subject, Process>,
 }
@@ -117,36 +145,51 @@ struct Writer {
 struct Folded {
     since: Instant,
     count: u64,
-    last: (SystemTime, Ruling),
+    first: SystemTime,
+    last: SystemTime,
+    ruling: Ruling,
 }
 
 impl Writer {
     fn serve(&mut self, happenings: &Happenings, ends: &Receiver<End>) {
         let mut end = None;
         let mut busy = Instant::now();
+        let mut looked = Instant::now();
         loop {
             match next(happenings, busy.elapsed() < BUSY) {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
                     self.happened(when, event);
-                    continue;
+                    // There may be no end to them.
+                    if looked.elapsed() < TICK {
+                        continue;
+                    }
                 }
                 Ok(None) if end.is_none() => {}
                 // The gate is gone, or nothing has come since the end: that was all.
                 _ => break,
             }
+            looked = Instant::now();
             self.flush(FOLD);
-            let lost = happenings.take_lost();
-            if lost > 0 {
-                self.log.write(&lines::lost(SystemTime::now(), lost));
-            }
+            self.tell_lost(happenings);
             end = end.or_else(|| ends.try_recv().ok());
         }
         self.flush(Duration::ZERO);
+        self.tell_lost(happenings);
         // Without one the warden failed; the log ends without a last line then.
-        if let Some(end) = end.or_else(|| ends.recv_timeout(TICK).ok()) {
+        if let Some(end) = end.or_else(|| ends.recv().ok()) {
             self.log
                 .write(&lines::end(SystemTime::now(), &end, self.denied));
+        }
+    }
+
+    /// Events that the gate could not hand over.
+    fn tell_lost(&mut self, happenings: &Happenings) {
+        const WHY: &str = "they came faster than they could be written";
+        let lost = happenings.take_lost();
+        if lost > 0 {
+            let now = SystemTime::now();
+            self.log.write(&lines::lost(now, now, lost, WHY));
         }
     }
 
@@ -159,21 +202,27 @@ impl Writer {
                 names,
                 verdict,
             } => {
-                self.opened.insert(id, when);
-                let by = self.origin(&verdict);
-                let process = self
-                    .witness
-                    .as_mut()
-                    .and_then(|who| who.of(&flow, client, false));
-                let process = process.as_ref();
-                let line = lines::opened(when, (id, &flow, &names), (&verdict, by), process);
-                self.log.write(&line);
+                let witness = self.witness.as_mut();
+                let process = witness.and_then(|who| who.of(&flow, client, false));
+                let at = self.origin(&verdict);
+                let opened = Opened {
+                    when,
+                    id,
+                    flow,
+                    names,
+                    verdict,
+                    at,
+                };
+                self.log.write(&lines::opened(&opened, process.as_ref()));
+                // The ends of some may have been lost.
+                if self.opened.len() < MOST_OPEN {
+                    self.opened.insert(id, opened);
+                }
             }
             Event::Closed { id, sent, received } => {
-                let since = self.opened.remove(&id);
-                let lasted = since.and_then(|since| when.duration_since(since).ok());
-                self.log
-                    .write(&lines::closed(when, id, (sent, received), lasted));
+                let opened = self.opened.remove(&id);
+                let line = lines::closed(when, id, (sent, received), opened.as_ref());
+                self.log.write(&line);
             }
             Event::Denied {
                 subject,
@@ -193,7 +242,9 @@ impl Writer {
                 .log
                 .write(&lines::answered(when, &name, &kind, &addresses)),
             Event::Reloaded { internet, rules } => {
-                let hash = self.in_force().hash();
+                self.flush(Duration::ZERO);
+                self.effective = now(&self.in_force);
+                let hash = self.effective.hash();
                 self.log
                     .write(&lines::reloaded(when, internet, rules, &hash));
             }
@@ -207,20 +258,34 @@ impl Writer {
         ruling: Ruling,
         client: Option<std::net::SocketAddr>,
     ) {
-        if !self.in_force().network.log_denials.value {
+        if !self.effective.network.log_denials.value {
             return;
         }
         if let Some(folded) = self.folded.get_mut(&subject) {
+            if folded.count == 0 {
+                folded.first = when;
+            }
             folded.count += 1;
-            folded.last = (when, ruling);
+            folded.last = when;
             return;
+        }
+        if self.folded.len() >= MOST_FOLDED {
+            self.flush(Duration::ZERO);
         }
         let process = match (&subject, client, &mut self.witness) {
             (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
             _ => None,
         };
-        self.log
-            .write(&lines::denied(when, &subject, &ruling, 1, process.as_ref()));
+        let line = lines::denied(&Denied {
+            when,
+            until: None,
+            count: 1,
+            subject: &subject,
+            ruling: &ruling,
+            at: decided_at(&self.effective, &ruling).as_deref(),
+            process: process.as_ref(),
+        });
+        self.log.write(&line);
         if let Some(process) = process
             && self.programs.len() < REMEMBERED
         {
@@ -229,37 +294,53 @@ impl Writer {
         let folded = Folded {
             since: Instant::now(),
             count: 0,
-            last: (when, ruling),
+            first: when,
+            last: when,
+            ruling,
         };
         self.folded.insert(subject, folded);
     }
 
-    /// Writes what was folded for long enough.
+    /// Writes what was folded for long enough, in the order in which it began.
     fn flush(&mut self, age: Duration) {
-        let log = &mut self.log;
-        self.folded.retain(|subject, folded| {
-            let young = folded.since.elapsed() < age;
-            if !young && folded.count > 0 {
-                let (when, ruling) = &folded.last;
-                log.write(&lines::denied(*when, subject, ruling, folded.count, None));
-            }
-            young
-        });
-    }
-
-    fn origin(&self, verdict: &stockade_policy::Verdict) -> Option<String> {
-        match verdict.decided_by() {
-            stockade_policy::Decider::Rule { index, .. } => {
-                let in_force = self.in_force();
-                in_force.origin_of_rule(index).map(ToString::to_string)
-            }
-            stockade_policy::Decider::BuiltIn(_) => None,
+        let due = |_: &Subject, folded: &mut Folded| folded.since.elapsed() >= age;
+        let mut due: Vec<_> = self.folded.extract_if(due).collect();
+        due.retain(|(_, folded)| folded.count > 0);
+        due.sort_by_key(|(_, folded)| folded.first);
+        for (subject, folded) in due {
+            self.log.write(&lines::denied(&Denied {
+                when: folded.first,
+                until: Some(folded.last),
+                count: folded.count,
+                subject: &subject,
+                ruling: &folded.ruling,
+                at: decided_at(&self.effective, &folded.ruling).as_deref(),
+                process: None,
+            }));
         }
     }
 
-    fn in_force(&self) -> std::sync::MutexGuard<'_, Effective> {
-        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    fn origin(&self, verdict: &Verdict) -> Option<String> {
+        match verdict.decided_by() {
+            Decider::Rule { index, .. } => {
+                let origin = self.effective.origin_of_rule(index);
+                origin.map(ToString::to_string)
+            }
+            Decider::BuiltIn(_) => None,
+        }
     }
+}
+
+/// Where the setting stands that denied something, if one did.
+fn decided_at(effective: &Effective, ruling: &Ruling) -> Option<String> {
+    let internet = &effective.network.internet;
+    let closed = lines::reason(ruling) == "internet-off" && !internet.value;
+    closed.then(|| internet.origin.to_string())
+}
+
+fn now(in_force: &InForce) -> Effective {
+    let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+    in_force.clone()
 }
 
 /// The next event, if one comes in a while. Where events follow each other closely they are

@@ -28,7 +28,7 @@ pub(crate) struct Process {
     /// Its number inside.
     pid: u32,
     exe: String,
-    command: String,
+    argv: Vec<String>,
     /// The names of those that started it, the nearest first, up to the agent.
     parents: Vec<String>,
 }
@@ -38,6 +38,18 @@ impl Process {
     pub(crate) fn brief(&self) -> String {
         let name = self.exe.rsplit('/').next().unwrap_or_default();
         format!("{} [{}]", name.escape_debug(), self.pid)
+    }
+}
+
+#[cfg(test)]
+impl Process {
+    pub(super) fn example() -> Self {
+        Self {
+            pid: 7,
+            exe: "/usr/bin/curl".to_owned(),
+            argv: vec!["curl".to_owned()],
+            parents: vec!["sh".to_owned()],
+        }
     }
 }
 
@@ -131,8 +143,7 @@ fn has_open(process: &Path, wanted: &Path) -> bool {
 fn describe(process: &Path) -> Option<Process> {
     let status = fs::read_to_string(process.join("status")).ok()?;
     let exe = fs::read_link(process.join("exe")).unwrap_or_default();
-    let command = fs::read(process.join("cmdline")).unwrap_or_default();
-    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let argv = words(&fs::read(process.join("cmdline")).unwrap_or_default());
     let mut parents = Vec::new();
     let mut parent = field(&status, "PPid");
     while let Some(pid) = parent.take()
@@ -151,9 +162,28 @@ fn describe(process: &Path) -> Option<Process> {
     Some(Process {
         pid: inner_number(&status)?,
         exe: exe.to_string_lossy().into_owned(),
-        command: command.trim_end().chars().take(LONGEST).collect(),
+        argv,
         parents,
     })
+}
+
+/// Arguments, each ended by a zero. Of very long ones as much as is worth a line.
+fn words(command: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(command);
+    let mut left = LONGEST;
+    let mut words = Vec::new();
+    for word in text.trim_end_matches('\0').split('\0') {
+        let kept: String = word.chars().take(left).collect();
+        let cut = kept.len() < word.len();
+        left -= kept.chars().count().min(left);
+        words.push(if cut { format!("{kept}…") } else { kept });
+        // An empty one counts as well: there may be very many.
+        left = left.saturating_sub(1);
+        if cut || left == 0 {
+            break;
+        }
+    }
+    words
 }
 
 fn field(status: &str, name: &str) -> Option<String> {
@@ -169,4 +199,20 @@ fn inner_number(status: &str) -> Option<u32> {
     let mut numbers = numbers.split_whitespace();
     numbers.next()?;
     numbers.next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stay_apart_and_long_ones_are_cut() {
+        assert_eq!(words(b"sh\0-c\0a b\0\0"), ["sh", "-c", "a b"]);
+        let long = format!("x\0{}\0end\0", "y".repeat(1000));
+        let found = words(long.as_bytes());
+        assert_eq!(found.len(), 2);
+        assert!(found[1].ends_with("y…") && found[1].len() < 420);
+        assert!(words(&[0; 5000]).len() < 500);
+        assert_eq!(words(b"\xff\0"), ["\u{fffd}"]);
+    }
 }

@@ -280,7 +280,7 @@ fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
     let sessions = directory.sessions();
     let suffix = format!("-{pid}");
     let id = sessions.iter().rev().find(|id| id.ends_with(&suffix))?;
-    let text = fs::read_to_string(directory.file(id)).ok()?;
+    let text = fs::read_to_string(directory.file(id, 1)).ok()?;
     let mut log = Log::default();
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).ok()?;

@@ -1,16 +1,36 @@
 //! The audit log, and the commands that show it.
+//!
+//! * here: what is in it; `order`: in which order;
+//! * `disk`: what becomes of it where it cannot be written;
+//! * `commands`: `stockade log`, `stockade ps`.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+mod commands;
+mod disk;
+mod order;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 use stockade_world::{Laptop, PATIENCE, Signal, Standard, eventually, test};
 
 use crate::support::standard;
 
+/// Where the logs are.
+fn logs(laptop: &Laptop) -> PathBuf {
+    laptop.home().join(".local/state/stockade/sessions")
+}
+
 /// The lines of the latest session's log.
 fn lines(laptop: &Laptop) -> Vec<Value> {
-    let directory = laptop.home().join(".local/state/stockade/sessions");
-    let mut files: Vec<_> = fs::read_dir(&directory)
+    lines_in(&logs(laptop))
+}
+
+fn lines_in(directory: &Path) -> Vec<Value> {
+    let mut files: Vec<_> = fs::read_dir(directory)
         .expect("logs")
         .map(|entry| entry.expect("an entry").path())
         .collect();
@@ -46,7 +66,12 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
             .expect("run")
             .expect_code(3);
         let lines = lines(world.laptop());
+        let described = include_str!("../../docs/log.md");
         for line in &lines {
+            let fields = line.as_object().expect("an object").keys();
+            for field in fields.map(String::as_str).chain(line["event"].as_str()) {
+                assert!(described.contains(&format!("`{field}`")), "{field}");
+            }
             assert_eq!(line["v"], 1);
             assert!(
                 line["time"]
@@ -60,6 +85,11 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         assert_eq!(start["internet"], false);
         assert_eq!(start["policy"].as_str().map(str::len), Some(64));
         assert_eq!(start["layers"]["system call filter"], "active");
+        // What is known only when the sandbox stands.
+        let late = &start["layers"]["changes to ~/.cache and ~/.local/share stay inside"];
+        assert!(late.is_string(), "{start}");
+        let version = start["bubblewrap"].as_str().expect("a version");
+        assert_eq!(version.split('.').count(), 3, "{version}");
 
         let [open] = of(&lines, "open")[..] else {
             panic!("{lines:?}");
@@ -68,11 +98,15 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         assert_eq!(open["by"], "rule `www.example.com`");
         assert_eq!(open["at"], "--allow");
         assert_eq!(open["process"]["exe"], "/usr/bin/curl");
-        assert_eq!(open["process"]["parents"][0], "sh");
+        assert_eq!(open["process"]["argv"][4], "http://www.example.com/");
+        assert_eq!(open["process"]["argv"][3], "/dev/null");
+        assert_eq!(open["process"]["parents"], serde_json::json!(["sh"]));
         let [close] = of(&lines, "close")[..] else {
             panic!("{lines:?}");
         };
-        assert_eq!(close["flow"], open["flow"]);
+        for field in ["flow", "to", "names", "by", "at"] {
+            assert_eq!(close[field], open[field], "{field}");
+        }
         assert!(close["sent"].as_u64() > Some(20) && close["received"].as_u64() > Some(10));
 
         let denied = of(&lines, "deny");
@@ -86,6 +120,7 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         let first = denied.iter().find(flow).expect("a denial");
         assert_eq!(first["process"]["exe"], "/usr/bin/curl");
         assert_eq!(first["fix"], "tcp://10.20.0.5:80");
+        assert_eq!(first["at"], "--internet");
         assert!(denied.iter().any(|line| line["what"] == "nope.example"));
         assert_eq!(of(&lines, "end")[0]["code"], 3);
 
@@ -113,7 +148,7 @@ fn the_log_is_there_after_a_violent_death_and_nowhere_inside() {
         let before = session.expect("tried").expect("a session");
         assert_eq!(before, "", "the state directory is not empty inside");
         let listed = world.laptop().stockade(["ps"]).run().expect("run");
-        assert!(listed.stdout().contains("exec sleep 60"), "{listed:?}");
+        assert!(listed.stdout().contains("sh -c ls -A"), "{listed:?}");
         eventually("the denial is logged", PATIENCE, || {
             of(&lines(world.laptop()), "deny").len() == 1
         })
@@ -156,16 +191,24 @@ try:
     socket.create_connection(('10.20.0.5', 80), 2)
 except OSError:
     pass";
-        let bell = "\u{1b}]0;owned\u{7}";
+        let bell = "\u{1b}]0;owned\u{7}\u{202e}\u{9b}2J\n";
         world
             .laptop()
             .stockade(["run", "--", "python3", "-I", "-c", script, bell])
             .run()
             .expect("run")
             .expect_success();
-        let shown = world.laptop().stockade(["log"]).run().expect("run");
-        assert!(shown.stdout().contains("owned"), "{shown:?}");
-        assert!(!shown.stdout().contains(['\u{1b}', '\u{7}']), "{shown:?}");
+        for words in [&["log"][..], &["log", "--json"], &["log", "--list"]] {
+            let shown = world.laptop().stockade(words).run().expect("run");
+            assert!(shown.stdout().contains("python3"), "{shown:?}");
+            let harmful = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+            assert!(!shown.stdout().contains(harmful), "{shown:?}");
+        }
+        // For programs it is what it was.
+        let lines = lines(world.laptop());
+        let deny = of(&lines, "deny")[0];
+        let words = deny["process"]["argv"].as_array().expect("words");
+        assert_eq!(words.last().expect("a word"), bell);
     });
 }
 

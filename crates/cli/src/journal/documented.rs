@@ -1,0 +1,110 @@
+//! Every line that can be written stands in `docs/log.md`, and nothing else does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::SystemTime,
+};
+
+use stockade_config::Effective;
+use stockade_gate::{Ruling, Subject};
+use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
+use stockade_wall::Version;
+
+use super::{
+    Line,
+    lines::{self, Denied, End, Opened, Start},
+    who::Process,
+};
+
+type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// The fields of each event, from the rows of the table.
+fn described() -> Fields {
+    const TEXT: &str = include_str!("../../../../docs/log.md");
+    let quoted = |cell: &str| -> Vec<String> {
+        let words = cell.split('`').skip(1).step_by(2);
+        words.map(str::to_owned).collect()
+    };
+    let rows = TEXT.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let (mut of_all, mut fields) = (Vec::new(), Fields::new());
+    for row in cells {
+        let names = quoted(row[1]);
+        if row[2] == "all" {
+            of_all.extend(names.clone());
+        }
+        for event in quoted(row[2]) {
+            fields.entry(event).or_default().extend(names.clone());
+        }
+    }
+    for names in fields.values_mut() {
+        names.extend(of_all.clone());
+    }
+    fields
+}
+
+/// A line of each kind, with everything in it.
+fn all() -> Vec<Line> {
+    let when = SystemTime::now();
+    let effective = Effective {
+        profile: Some("claude".to_owned()),
+        ..Effective::default()
+    };
+    let command = ["true".into()];
+    let name = "a.example".parse::<Hostname>().expect("a name");
+    let address = "10.0.0.1:80".parse().expect("an address");
+    let flow = Flow::tcp(address).expect("a flow");
+    let evidence = Evidence {
+        route: Route::Default,
+        own: false,
+        names: &[],
+    };
+    let verdict = Box::new(decide(&effective.policy(), &flow, &evidence));
+    let opened = Opened {
+        when,
+        id: 1,
+        flow,
+        names: vec![name.clone()],
+        verdict: verdict.clone(),
+        at: Some("--allow".to_owned()),
+    };
+    let process = Process::example();
+    vec![
+        lines::start(&Start {
+            id: "1-1",
+            workspace: Path::new("/w"),
+            command: &command,
+            effective: &effective,
+            layers: &[],
+            bubblewrap: Some(Version(0, 8, 0)),
+        }),
+        lines::opened(&opened, Some(&process)),
+        lines::closed(when, 1, (2, 3), Some(&opened)),
+        lines::denied(&Denied {
+            when,
+            until: Some(when),
+            count: 2,
+            subject: &Subject::Flow(flow),
+            ruling: &Ruling::Flow(verdict),
+            at: Some("--internet"),
+            process: Some(&process),
+        }),
+        lines::answered(when, &name, "A", &[]),
+        lines::reloaded(when, true, 1, "hash"),
+        lines::lost(when, when, 1, "why"),
+        lines::part(when, "1-1", 2, 3),
+        lines::end(when, &End { code: 0 }, 0),
+    ]
+}
+
+#[test]
+fn the_fields_of_every_event_are_those_of_the_documentation() {
+    let mut written = Fields::new();
+    for line in all() {
+        let event = line["event"].as_str().expect("an event").to_owned();
+        let fields = line.keys().cloned().collect();
+        assert_eq!(written.insert(event, fields), None);
+    }
+    assert_eq!(written, described());
+}

@@ -1,0 +1,188 @@
+//! `stockade log`: what happened in a session. `stockade ps`: which sessions run.
+//!
+//! A log is read line by line ([`reader`]) and shown as it is, or for people ([`text`]). A
+//! line that is none (the machine lost its power, the disk was full) is said to be there, and
+//! the rest is shown.
+
+mod list;
+mod reader;
+mod text;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use crate::{
+    args,
+    exit::Refused,
+    here,
+    journal::{Directory, VERSION},
+    screen,
+};
+pub(crate) use list::ps;
+use reader::{Item, Reader};
+
+/// How often a log that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
+    let directory = Directory::of(&here::loader_here()?.places.home);
+    if arguments.list {
+        return list::list(&directory, arguments.json);
+    }
+    let id = choose(&directory, arguments.session.as_deref())?;
+    let shower = Shower {
+        denied: arguments.denied,
+        json: arguments.json,
+        colours: screen::colours(),
+    };
+    match shower.show(&directory, &id, arguments.follow) {
+        // `stockade log | head` is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        shown => shown.with_context(|| format!("cannot show the log of session {id}"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The session that is meant: by its name or the beginning of it, or the latest.
+fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused> {
+    const SHOWN: usize = 8;
+    let mut sessions = directory.sessions();
+    let Some(wanted) = wanted else {
+        return sessions.pop().ok_or_else(|| Refused {
+            what: format!("there are no logs in {}", directory.path().display()),
+            fix: "run something: stockade run -- COMMAND".to_owned(),
+        });
+    };
+    let meant = sessions.iter().filter(|id| id.starts_with(wanted));
+    let mut meant: Vec<String> = meant.cloned().collect();
+    if let Some(exactly) = meant.iter().position(|id| id == wanted) {
+        return Ok(meant.swap_remove(exactly));
+    }
+    let wanted = wanted.escape_debug();
+    let fix = "`stockade log --list` shows all; without a session, the latest is shown".to_owned();
+    match meant.len() {
+        0 => Err(Refused {
+            what: format!("there is no log of a session {wanted}"),
+            fix,
+        }),
+        1 => Ok(meant.swap_remove(0)),
+        count => {
+            let dots = if count > SHOWN { ", …" } else { "" };
+            meant.reverse();
+            meant.truncate(SHOWN);
+            Err(Refused {
+                what: format!(
+                    "{count} sessions begin with {wanted}: {}{dots}",
+                    meant.join(", ")
+                ),
+                fix,
+            })
+        }
+    }
+}
+
+struct Shower {
+    denied: bool,
+    json: bool,
+    colours: bool,
+}
+
+impl Shower {
+    /// Shows the log, and what comes until the session has ended if it is followed.
+    fn show(&self, directory: &Directory, id: &str, follow: bool) -> io::Result<()> {
+        let mut reader = Reader::open(directory.clone(), id)?;
+        loop {
+            // First: what a session wrote before it ended is there after it has ended.
+            let running = directory.is_running(id);
+            while let Some(item) = reader.next()? {
+                if self.item(&item)? {
+                    return Ok(());
+                }
+            }
+            if !running {
+                if let Some(item) = reader.rest() {
+                    self.item(&item)?;
+                }
+                return self.remark(
+                    "the session ended without a last line: it was killed, or its disk was full",
+                );
+            }
+            if !follow {
+                return self.remark("the session is running; --follow shows what comes");
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Whether it is the last one.
+    fn item(&self, item: &Item) -> io::Result<bool> {
+        let mut out = io::stdout().lock();
+        match item {
+            Item::Line(line, raw) => {
+                let event = line["event"].as_str().unwrap_or_default();
+                // Denials may be among what was lost; programs get what they asked for.
+                let wanted = !self.denied || event == "deny";
+                if wanted && self.json {
+                    out.write_all(raw)?;
+                } else if wanted || (event == "lost" && !self.json) {
+                    writeln!(out, "{}", text::line(event, line, self.colours))?;
+                }
+                out.flush()?;
+                Ok(event == "end")
+            }
+            Item::Unreadable(bytes) => {
+                let line = json!({ "v": VERSION, "event": "unreadable", "bytes": bytes });
+                if self.json {
+                    writeln!(out, "{line}")?;
+                } else {
+                    writeln!(out, "{}", text::line("unreadable", &line, self.colours))?;
+                }
+                out.flush()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// For people, who do not see that a line is missing.
+    fn remark(&self, remark: &str) -> io::Result<()> {
+        if self.json || self.denied {
+            return Ok(());
+        }
+        let line = Value::Null;
+        let text = text::line(remark, &line, self.colours);
+        writeln!(io::stdout(), "{text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_known_by_the_beginning_of_its_name_if_no_other_has_it() {
+        let path = tempfile::tempdir().expect("a directory");
+        let directory = Directory::at(path.path());
+        let none = choose(&directory, None).expect_err("nothing");
+        assert!(none.fix.contains("stockade run"));
+        for id in ["100-7", "100-77", "200-1"] {
+            fs::write(directory.file(id, 1), "").expect("a log");
+        }
+        let chosen = |wanted| choose(&directory, wanted).map_err(|error| error.what);
+        assert_eq!(chosen(None), Ok("200-1".to_owned()));
+        assert_eq!(chosen(Some("2")), Ok("200-1".to_owned()));
+        assert_eq!(chosen(Some("100-7")), Ok("100-7".to_owned()));
+        let both = "2 sessions begin with 100: 100-77, 100-7";
+        assert_eq!(chosen(Some("100")), Err(both.to_owned()));
+        let unknown = chosen(Some("\u{1b}[2J")).expect_err("nothing");
+        assert_eq!(unknown, "there is no log of a session \\u{1b}[2J");
+    }
+}

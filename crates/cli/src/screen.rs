@@ -1,0 +1,90 @@
+//! What is written to stdout for people.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write as _},
+};
+
+use serde_json::Value;
+
+/// Whether stdout shows colours.
+pub(crate) fn colours() -> bool {
+    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
+    !unwanted && !dumb && io::stdout().is_terminal()
+}
+
+/// Whoever reads only the beginning has what he wanted.
+pub(crate) fn write(text: &[u8]) -> io::Result<()> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// A value for a terminal. What a program inside made up may hold anything: what would move the
+/// cursor, end the line or turn the direction of writing is shown as an escape.
+pub(crate) fn said(value: &Value) -> String {
+    match value {
+        Value::Null => "?".to_owned(),
+        Value::String(text) => text.escape_debug().to_string().replace("\\'", "'"),
+        Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(" "),
+        other => said(&Value::String(other.to_string())),
+    }
+}
+
+/// No more of it than fits.
+pub(crate) fn cut(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(longest.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+/// Rows below a heading, each column as wide as it has to be.
+pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let heading = heading.map(str::to_owned);
+    let all = || std::iter::once(&heading).chain(rows);
+    let width = |column: usize| {
+        let cells = all().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in all() {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<_> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_said() {
+        let hostile = "\u{1b}[2J\u{7}\r\n\u{9b}31m\u{202e}txt\u{2066}\u{200b}\u{7f}é 'ok'";
+        let safe = said(&json!([hostile, { "deep": hostile }]));
+        let acted_on = |c: &char| c.is_control() || "\u{202e}\u{2066}\u{200b}".contains(*c);
+        assert_eq!(safe.chars().find(acted_on), None, "{safe:?}");
+        assert!(safe.contains("é 'ok'"), "{safe}");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let rows = [["1", "é", "x"], ["100", "bb", ""]].map(|row| row.map(str::to_owned));
+        let text = table(["A", "B", "C"], &rows);
+        assert_eq!(text, "A    B   C\n1    é   x\n100  bb\n");
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
+}

@@ -1,0 +1,104 @@
+//! What helps with typing: completions in a real shell, pages in a real formatter.
+
+use std::{fs, path::Path};
+
+use stockade_world::{Laptop, test};
+
+use crate::support::standard;
+
+/// What a shell offers for the last of these words.
+fn offered(laptop: &Laptop, words: &str) -> Vec<String> {
+    let script = format!(
+        "source <(stockade completions bash)
+        complete -p stockade > /dev/null || exit 9
+        COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        _stockade stockade \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
+        printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let output = laptop.command("/bin/bash").args(["-c", &script]).run();
+    let output = output.expect("bash").expect_success();
+    assert_eq!(output.stderr(), "");
+    output.stdout().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_commands_flags_and_agents() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        assert_eq!(offered(laptop, "stockade lo"), ["log"]);
+        assert_eq!(offered(laptop, "stockade clau"), ["claude"]);
+        assert_eq!(offered(laptop, "stockade run --host-p"), ["--host-port"]);
+        assert_eq!(offered(laptop, "stockade completions z"), ["zsh"]);
+        assert_eq!(offered(laptop, "stockade config sh"), ["show"]);
+        assert!(offered(laptop, "stockade ''").len() > 10);
+        assert_eq!(offered(laptop, "stockade verify-p"), [""], "what is hidden");
+    });
+}
+
+#[test]
+fn other_shells_take_their_scripts() {
+    test(&standard(), |world| {
+        for (shell, path) in [("zsh", "/usr/bin/zsh"), ("fish", "/usr/bin/fish")] {
+            if !Path::new(path).exists() {
+                println!("not tried: there is no {path}");
+                continue;
+            }
+            let line = format!("stockade completions {shell} > script && {path} -n script");
+            let output = world.laptop().shell(&line).run().expect(shell);
+            assert_eq!(output.expect_success().stderr(), "");
+        }
+    });
+}
+
+#[test]
+fn every_page_of_the_manual_is_formatted_without_a_warning() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        if !Path::new("/usr/bin/groff").exists() {
+            println!("not tried: there is no groff");
+            return;
+        }
+        let line = "mkdir pages && stockade man --directory pages && cd pages
+            for page in *; do groff -man -ww -Tascii \"$page\" > \"$page.txt\"; done";
+        let output = laptop.shell(line).run().expect("groff").expect_success();
+        assert_eq!(output.stderr(), "");
+        let text = |name: &str| {
+            let path = laptop.workspace().join(format!("pages/{name}.1.txt"));
+            let text = fs::read_to_string(path).expect("a page");
+            // Bold is a letter, a step back, and the letter again.
+            let mut plain = String::new();
+            for c in text.chars() {
+                match c {
+                    '\u{8}' => drop(plain.pop()),
+                    c => plain.push(c),
+                }
+            }
+            plain
+        };
+        let run = text("stockade-run");
+        for part in [
+            "SYNOPSIS",
+            "--host-port",
+            "EXAMPLES",
+            "EXIT STATUS",
+            "SEE ALSO",
+        ] {
+            assert!(run.contains(part), "{part}: {run}");
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        for (page, name) in [(&run, "stockade-run"), (&text("stockade"), "stockade")] {
+            let mut lines = page.lines().filter(|line| !line.trim().is_empty());
+            let words = |line: &str| -> Vec<String> {
+                line.split("  ")
+                    .map(|word| word.trim().to_owned())
+                    .filter(|word| !word.is_empty())
+                    .collect()
+            };
+            let title = format!("{name}(1)");
+            let head = words(lines.next().expect("a head"));
+            assert_eq!(head.join("|"), format!("{title}|Stockade Manual|{title}"));
+            let foot = words(lines.next_back().expect("a foot"));
+            assert_eq!(foot, [format!("Stockade {version}"), title]);
+        }
+    });
+}
