@@ -154,7 +154,7 @@ impl Shower {
             let command: String = command.chars().take(100).collect();
             text.push_str(&format!("  {dim}[{}]{plain}", command.escape_debug()));
         }
-        if let Some(fix) = line["fix"].as_str() {
+        if let Some(fix) = line["fix"].as_str().or_else(|| line["setting"].as_str()) {
             text.push_str(&format!("\n{:16}to allow it: {}", "", fix.escape_debug()));
         }
         text

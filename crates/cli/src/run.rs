@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         layers: &layers,
     };
     let (outcome, denials, programs) = match effective.network.mode.value {
-        Mode::Jail => in_jail(launch, loader, &start)?,
+        Mode::Jail => in_jail(launch, loader.clone(), &start)?,
         // Without a network, or with the host's: the wall sees to either.
         Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
     };
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
-        receipt::tell_denials(&denials, &programs);
+        receipt::tell_denials(&denials, &programs, &loader);
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())

@@ -14,6 +14,9 @@
 //!
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
+//!
+//! What the agent does at its own loopback is its own business; the gate only hears of
+//! connections there that were refused ([`refusals`]), for a hint to the user.
 
 mod awake;
 mod cache;
@@ -34,6 +37,7 @@ mod local;
 mod pins;
 mod pipes;
 mod ports;
+mod refusals;
 mod relay;
 mod resolvers;
 mod told;
@@ -60,7 +64,7 @@ use tokio::{
 use carriers::Carriers;
 use judge::Judge;
 
-pub use denials::{Denial, Denials, Ruling, Subject};
+pub use denials::{Denial, Denials, Fix, Ruling, Subject};
 pub use events::{Event, Events, Happenings};
 pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
@@ -246,6 +250,7 @@ fn set_up(
     let Sockets {
         v4,
         v6,
+        refusals,
         injector,
         speakers,
     } = sockets;
@@ -287,6 +292,11 @@ fn set_up(
         let first = watch::watch(first)?;
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
+    }
+    let published = publish.iter().map(Publish::outside).collect();
+    let hints = Rc::new(refusals::Refusals::new(Rc::clone(&judge), published)?);
+    for tap in refusals {
+        tasks.spawn_local(refusals::watch(Rc::clone(&hints), watch::watch(tap)?));
     }
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
-use stockade_gate::{Ruling, Subject};
+use stockade_gate::{Fix, Ruling, Subject};
 use stockade_policy::{Flow, Hostname, Verdict};
 use stockade_wall::Layer;
 
@@ -133,11 +133,18 @@ pub(super) fn denied(
         Subject::Flow(flow) => ("flow", flow.to_string()),
         Subject::Name(name) => ("name", name.clone()),
         Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
+        Subject::HostPort(_) => ("host-port", subject.to_string()),
     };
     let reason = match ruling {
         Ruling::Flow(verdict) => verdict.reason().name(),
         Ruling::Name(verdict) => verdict.reason().name(),
+        Ruling::HostPort(_) => "loopback",
         Ruling::Odd(_) => "malformed",
+    };
+    let (fix, setting) = match ruling.fix() {
+        Some(Fix::Allow(rule)) => (Some(rule.to_string()), None),
+        Some(port @ Fix::HostPort(_)) => (None, Some(port.to_string())),
+        None => (None, None),
     };
     line(
         when,
@@ -148,7 +155,8 @@ pub(super) fn denied(
             "count": count,
             "reason": reason,
             "text": ruling.to_string(),
-            "fix": ruling.fix().map(|rule| rule.to_string()),
+            "fix": fix,
+            "setting": setting,
             "process": process,
         }),
     )
