@@ -105,9 +105,9 @@ fn whoever_listens_for_the_host_is_meant_and_nobody_else() {
         let wanted = ["5001", "5002", "5003", "5004"];
         assert_eq!(told, wanted.map(|port| format!("\"localhost:{port}\"")));
         let receipt = output.stderr();
-        for told in ["5001:", "5002 (2 times):", "5003:", "5004:"] {
-            let line = format!("denied localhost:{told} nobody listens");
-            assert!(receipt.contains(&line), "{told} {receipt}");
+        for port in wanted {
+            let fix = format!("to allow it: --host-port {port}\n");
+            assert_eq!(receipt.matches(&fix).count(), 1, "{receipt}");
         }
     });
 }
@@ -166,8 +166,7 @@ fn a_flood_of_refusals_is_refused_and_bounded() {
             .http("127.0.0.1:5432", Site::empty())
             .expect("listen");
         let line = "python3 -I -c '
-import socket, time
-begin = time.monotonic()
+import socket
 errors = set()
 for _ in range(20000):
     s = socket.socket()

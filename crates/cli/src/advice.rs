@@ -21,13 +21,14 @@ pub(crate) fn lines(loader: &Loader, fixes: &[Fix]) -> Vec<String> {
         let others = ", for all projects (`stockade init` makes a file for this one)";
         return lists.into_file(&path, others);
     }
-    let new =
-        "to allow it always, run `stockade init`, and add to [network] in the file that it makes:";
-    lists.whole(new)
+    lists.whole("run `stockade init`, and add to [network] in the file that it makes")
 }
 
 /// What is to be added to which list of `[network]`.
-struct Lists(BTreeMap<&'static str, Vec<String>>);
+struct Lists {
+    purpose: &'static str,
+    items: BTreeMap<&'static str, Vec<String>>,
+}
 
 impl Lists {
     fn of(fixes: &[Fix]) -> Self {
@@ -42,7 +43,16 @@ impl Lists {
                 list.push(item);
             }
         }
-        Self(lists)
+        let single = lists.values().map(Vec::len).sum::<usize>() == 1;
+        Self {
+            // Nobody should take all that a program wanted for what it needs.
+            purpose: if single {
+                "to allow it always"
+            } else {
+                "to allow any of it always"
+            },
+            items: lists,
+        }
     }
 
     fn into_file(self, path: &Path, aside: &str) -> Vec<String> {
@@ -55,33 +65,30 @@ impl Lists {
         let network = Section::find(text);
         let mut lines = Vec::new();
         for (key, at) in network.iter().flat_map(|section| &section.lists) {
-            if let Some(items) = self.0.remove(key) {
+            if let Some(items) = self.items.remove(key) {
+                let purpose = self.purpose;
                 lines.push(format!(
-                    "to allow it always, add to the list `{key}` at {name}:{at}{aside}:"
+                    "{purpose}, add to the list `{key}` at {name}:{at}{aside}:"
                 ));
                 lines.push(format!("  {}", items.join(", ")));
             }
         }
-        if !self.0.is_empty() {
-            lines.extend(match network {
-                Some(_) => self.whole(&format!(
-                    "to allow it always, add to [network] in {name}{aside}:"
-                )),
-                None => {
-                    let mut whole =
-                        self.whole(&format!("to allow it always, add to {name}{aside}:"));
-                    whole.insert(1, "  [network]".to_owned());
-                    whole
-                }
-            });
+        if self.items.is_empty() {
+            return lines;
+        }
+        if network.is_some() {
+            lines.extend(self.whole(&format!("add to [network] in {name}{aside}")));
+        } else {
+            lines.extend(self.whole(&format!("add to {name}{aside}")));
+            lines.insert(1, "  [network]".to_owned());
         }
         lines
     }
 
-    fn whole(self, head: &str) -> Vec<String> {
+    fn whole(self, place: &str) -> Vec<String> {
         let list = |(key, items): (&str, Vec<String>)| format!("  {key} = [{}]", items.join(", "));
-        let head = [head.to_owned()].into_iter();
-        head.chain(self.0.into_iter().map(list)).collect()
+        let head = [format!("{}, {place}:", self.purpose)].into_iter();
+        head.chain(self.items.into_iter().map(list)).collect()
     }
 }
 
@@ -132,7 +139,7 @@ mod tests {
     #[test]
     fn a_file_without_the_section_gets_it() {
         let wanted = "\
-to allow it always, add to /f:
+to allow any of it always, add to /f:
   [network]
   allow = [\"tcp://10.0.0.5:80\", \"example.org\"]
   host_ports = [5432]";
@@ -147,7 +154,7 @@ to allow it always, add to /f:
     #[test]
     fn a_section_gets_the_lists() {
         let wanted = "\
-to allow it always, add to [network] in /f:
+to allow any of it always, add to [network] in /f:
   allow = [\"tcp://10.0.0.5:80\", \"example.org\"]
   host_ports = [5432]";
         assert_eq!(advice("[network]\n# allow = [\"x\"]\n[env]\n"), wanted);
@@ -156,9 +163,9 @@ to allow it always, add to [network] in /f:
     #[test]
     fn a_list_gets_what_it_lacks() {
         let wanted = "\
-to allow it always, add to the list `allow` at /f:3:
+to allow any of it always, add to the list `allow` at /f:3:
   \"tcp://10.0.0.5:80\", \"example.org\"
-to allow it always, add to [network] in /f:
+to allow any of it always, add to [network] in /f:
   host_ports = [5432]";
         assert_eq!(
             advice("[ network ] # here\ninternet = false\nallow = [\n]\n"),
