@@ -103,8 +103,6 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn a_section_replaces_its_own_predecessor_and_nothing_else() {
         let document = &crate::exposed::DOCUMENT;
