@@ -194,6 +194,7 @@ fn serve(
         hold,
         datagrams,
         echoes,
+        refusals,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -224,6 +225,7 @@ fn serve(
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
+    refusals.catch_up();
     judge.take_denials()
 }
 
@@ -235,6 +237,7 @@ struct Serving {
     hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
     echoes: Rc<echo::Echoes>,
+    refusals: Rc<refusals::Refusals>,
 }
 
 fn set_up(
@@ -294,10 +297,9 @@ fn set_up(
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
     let published = publish.iter().map(Publish::outside).collect();
-    let hints = Rc::new(refusals::Refusals::new(Rc::clone(&judge), published)?);
-    for tap in refusals {
-        tasks.spawn_local(refusals::watch(Rc::clone(&hints), watch::watch(tap)?));
-    }
+    let refusals = refusals::Refusals::new(Rc::clone(&judge), refusals, published)?;
+    let refusals = Rc::new(refusals);
+    refusals::watch_all(&refusals, &tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
@@ -315,5 +317,6 @@ fn set_up(
         hold,
         datagrams,
         echoes,
+        refusals,
     })
 }

@@ -20,9 +20,9 @@ use std::{
     time::Duration,
 };
 
-use stockade_sys::{diag::SocketTable, packet::RefusalTap};
+use stockade_sys::{diag::SocketTable, packet::RefusalTap, watch};
 use stockade_wire::packet::Refused;
-use tokio::{io::unix::AsyncFd, time::sleep};
+use tokio::{io::unix::AsyncFd, task::LocalSet, time::sleep};
 
 use crate::{
     denials::{Ruling, Subject},
@@ -39,6 +39,7 @@ const LONGEST: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Refusals {
     judge: Rc<Judge>,
+    taps: Vec<Rc<AsyncFd<RefusalTap>>>,
     table: RefCell<SocketTable>,
     /// Ports that are no service of the host's: the gate itself listens there for what is
     /// inside.
@@ -47,12 +48,32 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// To be called before the gate's thread is confined.
-    pub(crate) fn new(judge: Rc<Judge>, published: Vec<u16>) -> io::Result<Self> {
+    pub(crate) fn new(
+        judge: Rc<Judge>,
+        taps: [RefusalTap; 2],
+        published: Vec<u16>,
+    ) -> io::Result<Self> {
+        let taps = taps.into_iter().map(|tap| watch::watch(tap).map(Rc::new));
         Ok(Self {
             judge,
+            taps: taps.collect::<io::Result<_>>()?,
             table: RefCell::new(SocketTable::open()?),
             published,
         })
+    }
+
+    /// Looks at what has come and was not looked at yet. A command that is refused and ends at
+    /// once may end the session before the gate had its turn.
+    pub(crate) fn catch_up(&self) {
+        let mut buffer = [0; LONGEST];
+        for tap in &self.taps {
+            for _ in 0..AT_A_TIME {
+                let Ok(length) = tap.get_ref().receive(&mut buffer) else {
+                    break;
+                };
+                self.arrived(buffer.get(..length).unwrap_or_default());
+            }
+        }
     }
 
     fn arrived(&self, packet: &[u8]) {
@@ -79,7 +100,13 @@ impl Refusals {
     }
 }
 
-pub(crate) async fn watch(refusals: Rc<Refusals>, tap: AsyncFd<RefusalTap>) {
+pub(crate) fn watch_all(refusals: &Rc<Refusals>, tasks: &LocalSet) {
+    for tap in &refusals.taps {
+        tasks.spawn_local(watch(Rc::clone(refusals), Rc::clone(tap)));
+    }
+}
+
+async fn watch(refusals: Rc<Refusals>, tap: Rc<AsyncFd<RefusalTap>>) {
     let mut buffer = [0; LONGEST];
     loop {
         for _ in 0..AT_A_TIME {
