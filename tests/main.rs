@@ -3,11 +3,13 @@
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
+//! * `denials`: from what is printed to what works;
 //! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
 //! * `log`: what is written down; `typed`: completions and manual;
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod denials;
 mod doctor;
 mod ending;
 mod exposed;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stockade_fuzz::ip::{self, Packet, word};
-use stockade_wire::packet::{Echo, Malformed, Syn, Unreachable};
+use stockade_wire::packet::{Echo, Malformed, Refused, Syn, Unreachable};
 
 fuzz_target!(|packet: &[u8]| {
     check(packet);
@@ -12,9 +12,11 @@ fuzz_target!(|packet: &[u8]| {
 });
 
 fn check(packet: &[u8]) {
+    let refused = Refused::parse(packet);
     let Ok(syn) = Syn::parse(packet) else {
         return;
     };
+    assert!(refused.is_err());
     assert!(Echo::parse(packet).is_err());
     let about = Packet::read(packet);
     assert_eq!(about.protocol, ip::TCP);
@@ -64,6 +66,11 @@ fn reset(syn: &Syn<'_>, about: &Packet<'_>) {
     assert!(matches!(Syn::parse(&packet), Err(Malformed::NotSyn(_))));
     let reset = Packet::read(&packet);
     reset.assert_complete(&packet);
+    let refused = Refused::parse(&packet).unwrap();
+    assert_eq!(
+        (refused.client, refused.destination),
+        (syn.source(), syn.destination())
+    );
     assert_eq!((reset.from, reset.to), (about.to, about.from));
     assert_eq!(word(reset.message, 0), syn.destination().port());
     assert_eq!(word(reset.message, 2), syn.source().port());

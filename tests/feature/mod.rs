@@ -12,6 +12,7 @@ mod forge;
 mod git;
 mod hidden;
 mod hosts_file;
+mod localhost;
 mod named;
 mod place;
 mod receipt;

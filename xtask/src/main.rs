@@ -1,7 +1,9 @@
 //! Tasks for people who work on Stockade: `cargo xtask --help`.
 
 mod bench;
+mod denials;
 mod exposed;
+mod sections;
 mod world;
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     Bench(bench::Arguments),
+    Denials(denials::Arguments),
     Exposed(exposed::Arguments),
     World(world::Arguments),
     /// Half of `bench` that runs in a world
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Task::BenchDriver(arguments) => bench::rounds::run(&arguments),
         Task::BenchStartDriver(arguments) => bench::start::driver::run(&arguments),
         Task::BenchClient(arguments) => bench::client::run(&arguments),
+        Task::Denials(arguments) => denials::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }

@@ -1,5 +1,6 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
+mod advice;
 mod args;
 mod completions;
 mod config;

@@ -2,15 +2,22 @@
 
 use std::collections::HashMap;
 
-use stockade_gate::{Denials, Subject};
+use stockade_config::Loader;
+use stockade_gate::{Denials, Fix, Subject};
 use stockade_wall::{Change, Finding};
 
-use crate::journal::Process;
+use crate::{advice, journal::Process};
 
-/// What was denied, and what would allow it.
-pub(crate) fn tell_denials(denials: &Denials, programs: &HashMap<Subject, Process>) {
+/// What was denied how often, to which program, and what would allow it: in the next session
+/// by a flag, or in all by a line in a file.
+pub(crate) fn tell_denials(
+    denials: &Denials,
+    programs: &HashMap<Subject, Process>,
+    loader: &Loader,
+) {
     const LINES: usize = 8;
     let all = denials.by_count();
+    let mut fixes = Vec::new();
     for denial in all.iter().take(LINES) {
         let times = if denial.count > 1 {
             format!(" ({} times)", denial.count)
@@ -18,20 +25,15 @@ pub(crate) fn tell_denials(denials: &Denials, programs: &HashMap<Subject, Proces
             String::new()
         };
         let program = programs.get(&denial.subject);
-        let program = program.map_or_else(String::new, |by| format!(" to {}", by.brief()));
+        let program = program.map_or_else(String::new, |by| format!(" to {}", by.name()));
         eprintln!(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
         );
         if let Some(fix) = denial.ruling.fix() {
-            eprintln!("stockade:   to allow it: --allow {fix}");
+            eprintln!("stockade:   to allow it: {}", flag(&fix));
+            fixes.push(fix);
         }
-    }
-    if all.iter().any(|denial| denial.ruling.fix().is_some()) {
-        eprintln!(
-            "stockade:   or in the list `allow` of [network] in a file: see `stockade init`; \
-             all of it: `stockade log`"
-        );
     }
     let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
     if more + denials.others() > 0 {
@@ -39,6 +41,22 @@ pub(crate) fn tell_denials(denials: &Denials, programs: &HashMap<Subject, Proces
             "stockade: denied {} more attempts to other destinations",
             more + denials.others()
         );
+    }
+    if !fixes.is_empty() {
+        for line in advice::lines(loader, &fixes) {
+            eprintln!("stockade: {line}");
+        }
+    }
+    if !all.is_empty() {
+        eprintln!("stockade: all that happened: `stockade log`");
+    }
+}
+
+/// To be put before the command.
+fn flag(fix: &Fix) -> String {
+    match fix {
+        Fix::Allow(rule) => format!("--allow {rule}"),
+        Fix::HostPort(port) => format!("--host-port {port}"),
     }
 }
 

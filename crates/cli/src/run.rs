@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         bubblewrap: None,
     };
     let (outcome, denials, programs) = match effective.network.mode.value {
-        Mode::Jail => in_jail(launch, loader, &start)?,
+        Mode::Jail => in_jail(launch, loader.clone(), &start)?,
         // Without a network, or with the host's: the wall sees to either.
         Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
     };
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
-        receipt::tell_denials(&denials, &programs);
+        receipt::tell_denials(&denials, &programs, &loader);
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())

@@ -12,6 +12,8 @@ pub enum Subject {
     Name(String),
     /// A connection that may be made, but showed a name that it may not.
     Claim(Flow, String),
+    /// A connection to this port of the loopback inside, where nobody listens. The host does.
+    HostPort(u16),
 }
 
 impl fmt::Display for Subject {
@@ -20,6 +22,7 @@ impl fmt::Display for Subject {
             Self::Flow(flow) => write!(f, "{flow}"),
             Self::Name(name) => write!(f, "the name {name}"),
             Self::Claim(flow, name) => write!(f, "{name} at {flow}"),
+            Self::HostPort(port) => write!(f, "localhost:{port}"),
         }
     }
 }
@@ -29,18 +32,39 @@ impl fmt::Display for Subject {
 pub enum Ruling {
     Flow(Box<Verdict>),
     Name(Box<NameVerdict>),
+    /// The loopback inside is not the host's.
+    HostPort(u16),
     /// Not a matter of rules.
     Odd(String),
 }
 
+/// The narrowest change of the settings that would have allowed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// A rule more.
+    Allow(Rule),
+    /// A port of the host's loopback.
+    HostPort(u16),
+}
+
 impl Ruling {
-    /// The narrowest rule that would have allowed it.
     #[must_use]
-    pub fn fix(&self) -> Option<Rule> {
+    pub fn fix(&self) -> Option<Fix> {
         match self {
-            Self::Flow(verdict) => verdict.fix().cloned(),
-            Self::Name(verdict) => verdict.fix(),
+            Self::Flow(verdict) => verdict.fix().cloned().map(Fix::Allow),
+            Self::Name(verdict) => verdict.fix().map(Fix::Allow),
+            Self::HostPort(port) => Some(Fix::HostPort(*port)),
             Self::Odd(_) => None,
+        }
+    }
+}
+
+/// What a rule that is to be added says.
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow(rule) => write!(f, "{rule}"),
+            Self::HostPort(port) => write!(f, "host_ports = [{port}]"),
         }
     }
 }
@@ -50,6 +74,10 @@ impl fmt::Display for Ruling {
         match self {
             Self::Flow(verdict) => write!(f, "{}", verdict.reason()),
             Self::Name(verdict) => write!(f, "{verdict}"),
+            Self::HostPort(_) => f.write_str(
+                "nobody listens there inside; this machine does, but the loopback inside is the \
+                 command's own",
+            ),
             Self::Odd(why) => f.write_str(why),
         }
     }

@@ -186,13 +186,18 @@ impl Judge {
         self.denials.take()
     }
 
+    /// Whether this port of loopback stands for the host's.
+    pub(crate) fn has_host_port(&self, port: u16) -> bool {
+        self.host_ports.contains(&port)
+    }
+
     /// Of loopback only these ever come here: all other loopback is the jail's own.
     fn is_host_port(&self, flow: &Flow) -> bool {
         flow.protocol() == Protocol::Tcp
             && [LOCALHOST_V4, LOCALHOST_V6].contains(&flow.destination())
             && flow
                 .port()
-                .is_some_and(|port| self.host_ports.contains(&port.get()))
+                .is_some_and(|port| self.has_host_port(port.get()))
     }
 
     fn verdict(&self, flow: &Flow, names: &[Hostname], claimed: Option<&Hostname>) -> Verdict {

@@ -14,6 +14,9 @@
 //!
 //! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
+//!
+//! What the agent does at its own loopback is its own business; the gate only hears of
+//! connections there that were refused ([`refusals`]), for a hint to the user.
 
 mod awake;
 mod cache;
@@ -34,6 +37,7 @@ mod local;
 mod pins;
 mod pipes;
 mod ports;
+mod refusals;
 mod relay;
 mod resolvers;
 mod told;
@@ -60,7 +64,7 @@ use tokio::{
 use carriers::Carriers;
 use judge::Judge;
 
-pub use denials::{Denial, Denials, Ruling, Subject};
+pub use denials::{Denial, Denials, Fix, Ruling, Subject};
 pub use events::{Event, Events, Happenings};
 pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
@@ -193,6 +197,7 @@ fn serve(
         hold,
         datagrams,
         echoes,
+        refusals,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -227,6 +232,7 @@ fn serve(
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
+    refusals.catch_up();
     judge.take_denials()
 }
 
@@ -238,6 +244,7 @@ struct Serving {
     hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
     echoes: Rc<echo::Echoes>,
+    refusals: Rc<refusals::Refusals>,
 }
 
 fn set_up(
@@ -253,6 +260,7 @@ fn set_up(
     let Sockets {
         v4,
         v6,
+        refusals,
         injector,
         speakers,
     } = sockets;
@@ -295,6 +303,10 @@ fn set_up(
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
     }
+    let published = publish.iter().map(Publish::outside).collect();
+    let refusals = refusals::Refusals::new(Rc::clone(&judge), refusals, published)?;
+    let refusals = Rc::new(refusals);
+    refusals::watch_all(&refusals, &tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
@@ -312,5 +324,6 @@ fn set_up(
         hold,
         datagrams,
         echoes,
+        refusals,
     })
 }

@@ -37,6 +37,7 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Publish {
     pub(crate) listeners: Vec<StdTcpListener>,
+    outside: u16,
     pub(crate) inside: u16,
 }
 
@@ -58,7 +59,16 @@ impl Publish {
         for listener in &listeners {
             listener.set_nonblocking(true)?;
         }
-        Ok(Self { listeners, inside })
+        Ok(Self {
+            listeners,
+            outside,
+            inside,
+        })
+    }
+
+    /// The port on the host's loopback.
+    pub(crate) fn outside(&self) -> u16 {
+        self.outside
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
     namespace::Identity,
-    packet::{EchoTap, Injector, SynTap},
+    packet::{EchoTap, Injector, RefusalTap, SynTap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
 };
@@ -48,6 +48,8 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         .ipv6
         .then(|| face(ADDRESS_V6.into(), settings))
         .transpose()?;
+    let refusals = |family| at("tap refusals", RefusalTap::open(family));
+    let refusals = [refusals(Family::V4)?, refusals(Family::V6)?];
     let injector = at("open raw sockets", Injector::open())?;
 
     permit_ping();
@@ -59,6 +61,7 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
     Ok(Sockets {
         v4,
         v6,
+        refusals,
         injector,
         speakers,
     })

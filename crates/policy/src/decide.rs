@@ -100,12 +100,13 @@ pub fn decide_claim(
         None => &[],
     };
     let verdict = decide(policy, flow, &Evidence { names, ..*evidence });
-    // That no rule covers it is not the point then, and no rule would help.
+    // That no rule covers it is not the point then, and no rule for a name would help.
     if named.is_none() && matches!(verdict.reason(), Reason::NotListed { .. }) {
-        return Verdict::new(Reason::OtherName {
+        let denial = Reason::OtherName {
             destination: flow.destination(),
             claimed: claimed.clone(),
-        });
+        };
+        return Verdict::with_fix(denial, Rule::exactly(flow));
     }
     verdict
 }

@@ -75,6 +75,21 @@ impl SocketTable {
             .map(u32::from_ne_bytes)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
+
+    /// Whether somebody listens where a connection to `at` would arrive: at just that address
+    /// or at any. Nothing is sent to find out.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn listens(&mut self, at: SocketAddr) -> io::Result<bool> {
+        // No connection is from port 0, so what is found is none, but who would accept it.
+        let nobody = SocketAddr::new(at.ip(), 0);
+        match self.inode(Transport::Tcp, at, nobody) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 fn padded(address: IpAddr) -> [u8; 16] {
@@ -119,6 +134,33 @@ mod tests {
             let found = table.inode(Transport::Udp, local, remote).unwrap();
             assert_eq!(u64::from(found), inode_of(&client));
         }
+    }
+
+    #[test]
+    fn who_listens_is_found_at_the_address_and_at_any_and_not_beside_it() {
+        let mut table = SocketTable::open().unwrap();
+        let localhosts: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let anywhere: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        for (localhost, any) in localhosts.into_iter().zip(anywhere) {
+            for bound in [localhost, any] {
+                let listener = TcpListener::bind((bound, 0)).unwrap();
+                let at = SocketAddr::new(localhost, listener.local_addr().unwrap().port());
+                assert!(table.listens(at).unwrap(), "{bound}");
+                // An open connection does not count, and does not hide the listener.
+                let client = TcpStream::connect(at).unwrap();
+                assert!(!table.listens(client.local_addr().unwrap()).unwrap());
+                assert!(table.listens(at).unwrap(), "{bound}");
+                drop(listener);
+                assert!(!table.listens(at).unwrap(), "{bound}");
+            }
+        }
+        let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 9), 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(!table.listens((Ipv4Addr::LOCALHOST, port).into()).unwrap());
+        // Who listens at any address of both families hears IPv4, too.
+        let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+        let port = both.local_addr().unwrap().port();
+        assert!(table.listens((Ipv4Addr::LOCALHOST, port).into()).unwrap());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 mod filter;
 
-use crate::rtnl::LOOPBACK;
+use crate::{rtnl::LOOPBACK, transparent::Family};
 
 /// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
@@ -32,6 +32,25 @@ pub struct SynTap(Tap);
 /// Copies of the ICMP echo requests on `lo` whose destination is not the jail's own.
 #[derive(Debug)]
 pub struct EchoTap(Tap);
+
+/// Copies of the kernel's refusals of connections to 127.0.0.1 and ::1 of the jail.
+///
+/// They are no more than hints, and a program inside can cause any number of them: what finds
+/// the short queue full is lost.
+#[derive(Debug)]
+pub struct RefusalTap(Tap);
+
+impl RefusalTap {
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open(family: Family) -> io::Result<Self> {
+        let filter = match family {
+            Family::V4 => filter::refusal_v4(),
+            Family::V6 => filter::refusal_v6(),
+        };
+        Tap::open(family, &filter, FEW).map(Self)
+    }
+}
 
 impl SynTap {
     /// `own` is the jail's address besides the loopback ones; its family is the one that
@@ -47,7 +66,7 @@ impl SynTap {
             IpAddr::V4(own) => filter::foreign_syn_v4(own, ports, PASS_MARK),
             IpAddr::V6(own) => filter::foreign_syn_v6(own, ports, PASS_MARK),
         };
-        Tap::open(own, &filter).map(Self)
+        Tap::open(Family::of(own), &filter, BURST).map(Self)
     }
 }
 
@@ -61,7 +80,7 @@ impl EchoTap {
             IpAddr::V4(own) => filter::foreign_echo_v4(own),
             IpAddr::V6(own) => filter::foreign_echo_v6(own),
         };
-        Tap::open(own, &filter).map(Self)
+        Tap::open(Family::of(own), &filter, BURST).map(Self)
     }
 }
 
@@ -81,6 +100,20 @@ impl Deref for EchoTap {
     }
 }
 
+impl Deref for RefusalTap {
+    type Target = Tap;
+
+    fn deref(&self) -> &Tap {
+        &self.0
+    }
+}
+
+impl AsRawFd for RefusalTap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.socket.as_raw_fd()
+    }
+}
+
 impl AsRawFd for SynTap {
     fn as_raw_fd(&self) -> RawFd {
         self.0.socket.as_raw_fd()
@@ -93,7 +126,10 @@ impl AsRawFd for EchoTap {
     }
 }
 
+/// For bursts; the kernel cuts it to net.core.rmem_max.
 const BURST: usize = 4 << 20;
+/// Some dozens.
+const FEW: usize = 32 << 10;
 
 /// A packet socket on `lo` that hears what comes in there and passes a filter.
 ///
@@ -123,7 +159,7 @@ impl Drop for Tap {
 }
 
 impl Tap {
-    fn open(family_of: IpAddr, filter: &[SockFilter]) -> io::Result<Self> {
+    fn open(family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
         const ETH_P_IP: u16 = 0x0800;
         const ETH_P_IPV6: u16 = 0x86dd;
         // Protocol 0: the socket hears nothing until the filter is in place and it is
@@ -132,12 +168,10 @@ impl Tap {
         let ignore = libc::PACKET_IGNORE_OUTGOING;
         crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
         socket.attach_filter(filter)?;
-        // For bursts; the kernel cuts it to net.core.rmem_max.
-        socket.set_recv_buffer_size(BURST)?;
-        let protocol = if family_of.is_ipv4() {
-            ETH_P_IP
-        } else {
-            ETH_P_IPV6
+        socket.set_recv_buffer_size(queue)?;
+        let protocol = match family {
+            Family::V4 => ETH_P_IP,
+            Family::V6 => ETH_P_IPV6,
         };
         bind_to_interface(&socket, protocol, LOOPBACK)?;
         let (sender, receiver) = UnixDatagram::pair()?;

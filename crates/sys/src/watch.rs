@@ -5,7 +5,7 @@ use std::{io, os::fd::AsRawFd};
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    packet::{EchoTap, SynTap},
+    packet::{EchoTap, RefusalTap, SynTap},
     transparent::AnyAddressUdp,
 };
 
@@ -17,12 +17,14 @@ pub trait Steady: AsRawFd + sealed::Sealed {}
 
 impl Steady for SynTap {}
 impl Steady for EchoTap {}
+impl Steady for RefusalTap {}
 impl Steady for AnyAddressUdp {}
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::SynTap {}
     impl Sealed for super::EchoTap {}
+    impl Sealed for super::RefusalTap {}
     impl Sealed for super::AnyAddressUdp {}
 }
 

@@ -5,7 +5,7 @@ use std::{ffi::OsString, net::IpAddr, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
-use stockade_gate::{Ruling, Subject};
+use stockade_gate::{Fix, Ruling, Subject};
 use stockade_policy::{Flow, Hostname, Verdict};
 use stockade_wall::{Layer, Version};
 
@@ -180,11 +180,17 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
         Subject::Flow(flow) => ("flow", flow.to_string()),
         Subject::Name(name) => ("name", name.clone()),
         Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
+        Subject::HostPort(_) => ("host-port", denied.subject.to_string()),
     };
     let by = match denied.ruling {
         Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),
         Ruling::Name(verdict) => Some(verdict.decided_by().to_string()),
-        Ruling::Odd(_) => None,
+        Ruling::HostPort(_) | Ruling::Odd(_) => None,
+    };
+    let (fix, setting) = match denied.ruling.fix() {
+        Some(Fix::Allow(rule)) => (Some(rule.to_string()), None),
+        Some(port @ Fix::HostPort(_)) => (None, Some(port.to_string())),
+        None => (None, None),
     };
     line(
         denied.when,
@@ -198,7 +204,8 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
             "by": by,
             "at": denied.at,
             "text": denied.ruling.to_string(),
-            "fix": denied.ruling.fix().map(|rule| rule.to_string()),
+            "fix": fix,
+            "setting": setting,
             "process": denied.process,
         }),
     )
@@ -209,6 +216,7 @@ pub(super) fn reason(ruling: &Ruling) -> &'static str {
     match ruling {
         Ruling::Flow(verdict) => verdict.reason().name(),
         Ruling::Name(verdict) => verdict.reason().name(),
+        Ruling::HostPort(_) => "loopback",
         Ruling::Odd(_) => "malformed",
     }
 }

@@ -34,10 +34,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Its file's name, and its number inside.
-    pub(crate) fn brief(&self) -> String {
+    /// Its file's name.
+    pub(crate) fn name(&self) -> String {
         let name = self.exe.rsplit('/').next().unwrap_or_default();
-        format!("{} [{}]", name.escape_debug(), self.pid)
+        name.escape_debug().to_string()
     }
 }
 

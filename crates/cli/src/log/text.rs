@@ -45,8 +45,9 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
         let program = program(&line["process"]);
         text.push_str(&format!("{BELOW}{dim}{program}{plain}"));
     }
-    if line["fix"].is_string() {
-        text.push_str(&format!("{BELOW}to allow it: {}", said(&line["fix"])));
+    let fixes = [&line["fix"], &line["setting"]];
+    if let Some(fix) = fixes.into_iter().find(|fix| fix.is_string()) {
+        text.push_str(&format!("{BELOW}to allow it: {}", said(fix)));
     }
     text
 }

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use socket2::SockFilter;
 
 const LOAD_WORD: u16 = 0x20;
+const LOAD_WORD_INDEXED: u16 = 0x40;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_HALF_INDEXED: u16 = 0x48;
 const LOAD_BYTE: u16 = 0x30;
@@ -27,6 +28,7 @@ const TCP: u32 = 6;
 /// FIN, SYN, RST and ACK, of which a SYN has only its own.
 const FLAGS: u32 = 0b1_0111;
 const SYN: u32 = 0b0_0010;
+const RST_ACK: u32 = 0b1_0100;
 
 /// Where an instruction leads to, besides the next one.
 enum Next {
@@ -100,6 +102,42 @@ pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
         (JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless),
     ];
     steps.extend(foreign_v6(own, ignore()));
+    assemble(steps)
+}
+
+/// A reset from 127.0.0.1 that answers a SYN: its sequence number is zero.
+pub(super) fn refusal_v4() -> Vec<SockFilter> {
+    let mut steps = vec![
+        (LOAD_WORD, 12, Go),
+        (JUMP_EQUAL, u32::from(Ipv4Addr::LOCALHOST), IgnoreUnless),
+    ];
+    steps.extend(first_of_protocol_v4(TCP));
+    steps.extend([
+        (LOAD_BYTE_INDEXED, 13, Go),
+        (AND, FLAGS, Go),
+        (JUMP_EQUAL, RST_ACK, IgnoreUnless),
+        (LOAD_WORD_INDEXED, 4, Go),
+        (JUMP_EQUAL, 0, IgnoreUnless),
+    ]);
+    assemble(steps)
+}
+
+/// The same from ::1.
+pub(super) fn refusal_v6() -> Vec<SockFilter> {
+    let mut steps = vec![
+        (LOAD_BYTE, 6, Go),
+        (JUMP_EQUAL, TCP, IgnoreUnless),
+        (LOAD_BYTE, 40 + 13, Go),
+        (AND, FLAGS, Go),
+        (JUMP_EQUAL, RST_ACK, IgnoreUnless),
+        (LOAD_WORD, 40 + 4, Go),
+        (JUMP_EQUAL, 0, IgnoreUnless),
+    ];
+    for (word, destination, _) in words(Ipv6Addr::LOCALHOST) {
+        // The source stands 16 bytes before the destination.
+        steps.push((LOAD_WORD, destination - 16, Go));
+        steps.push((JUMP_EQUAL, word, IgnoreUnless));
+    }
     assemble(steps)
 }
 

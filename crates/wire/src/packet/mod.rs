@@ -25,18 +25,23 @@
 //! is neither checked here nor trusted, but made anew. And a captured packet may
 //! be longer than the IP header says: what follows is padding, and is cut.
 //!
+//! An attempt at the jail's own loopback is none of the gate's business, but that
+//! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer.
+//!
 //! The TCP options are never parsed. They are between the kernel inside, which
 //! wrote them, and the same kernel, which gets them back.
 
 mod checksum;
 mod echo;
 mod ip;
+mod refused;
 mod syn;
 #[cfg(test)]
 mod tests;
 mod unreachable;
 
 pub use echo::Echo;
+pub use refused::Refused;
 pub use syn::Syn;
 pub use unreachable::{Unreachable, udp_unreachable};
 
@@ -63,6 +68,8 @@ pub enum Malformed {
     PortZero,
     #[error("TCP flags {0:#04x}, not those of a SYN")]
     NotSyn(u8),
+    #[error("TCP flags {0:#04x}, not the answer to a SYN that met nobody")]
+    NotRefusal(u8),
     #[error("ICMP type {0} code {1}, not an echo request")]
     NotEchoRequest(u8, u8),
 }

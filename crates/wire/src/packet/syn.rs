@@ -6,10 +6,10 @@ use super::ip::{Datagram, Path, Transport};
 use super::{Malformed, Unreachable, unreachable};
 use crate::cursor::{Cursor, Short};
 
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
-const ACK: u8 = 0x10;
+pub(super) const FIN: u8 = 0x01;
+pub(super) const SYN: u8 = 0x02;
+pub(super) const RST: u8 = 0x04;
+pub(super) const ACK: u8 = 0x10;
 
 /// The first packet of a TCP connection.
 #[derive(Debug, Clone, Copy)]

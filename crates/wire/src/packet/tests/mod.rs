@@ -3,6 +3,7 @@
 //! itself answered.
 
 mod echo;
+mod refused;
 mod syn;
 mod udp;
 

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::*;
 
 /// 10.9.9.1:49090 to 10.9.9.1:443.
-const SYN_V4: &str = "4500003c3f1440004006d5940a0909010a090901bfc201bb1f53fabf00000000\
+pub(super) const SYN_V4: &str = "4500003c3f1440004006d5940a0909010a090901bfc201bb1f53fabf00000000\
     a002ffd7264200000204ffd70402080ab7d70023000000000103030a";
 /// What the kernel itself answered to `SYN_V4`, nobody listening.
-const RST_V4: &str = "4500002800004000400614bd0a0909010a09090101bbbfc2000000001f53fac0\
+pub(super) const RST_V4: &str = "4500002800004000400614bd0a0909010a09090101bbbfc2000000001f53fac0\
     50140000ae2b0000";
 /// With a record-route option in the IP header.
 const SYN_V4_OPTIONS: &str = "470000445c0c400040069d7a0a0909010a0909010707080a09090100\

@@ -1,0 +1,76 @@
+//! What a person types on the laptop, and sees.
+
+use stockade_world::World;
+
+pub(super) struct Transcript<'a> {
+    world: &'a World,
+    text: String,
+    /// Whether the text ends within a block of commands.
+    typing: bool,
+}
+
+impl<'a> Transcript<'a> {
+    pub(super) fn of(world: &'a World) -> Self {
+        Self {
+            world,
+            text: String::new(),
+            typing: false,
+        }
+    }
+
+    /// A remark for the reader.
+    pub(super) fn says(&mut self, remark: &str) {
+        self.rest();
+        self.text.push_str(&format!("{remark}\n\n"));
+    }
+
+    /// A piece of a file.
+    pub(super) fn shows(&mut self, language: &str, text: &str) {
+        self.rest();
+        self.text.push_str(&format!("```{language}\n{text}```\n\n"));
+    }
+
+    /// Runs a line in the laptop's shell. What it prints is as on a terminal, both streams
+    /// in their order.
+    pub(super) fn types(&mut self, line: &str) -> String {
+        let shell = self.world.laptop().command("sh");
+        let script = format!("exec 2>&1; {line}");
+        let output = shell.args(["-c", &script]).run().expect("the shell ends");
+        let printed = without_times(&output.stdout());
+        if !self.typing {
+            self.text.push_str("```console\n");
+            self.typing = true;
+        }
+        self.text.push_str(&format!("$ {line}\n{printed}"));
+        printed
+    }
+
+    /// All of it, with its last block closed.
+    pub(super) fn text(&self) -> String {
+        let end = if self.typing { "```\n" } else { "" };
+        format!("{}{end}", self.text)
+    }
+
+    fn rest(&mut self) {
+        if self.typing {
+            self.text.push_str("```\n\n");
+            self.typing = false;
+        }
+    }
+}
+
+/// curl tells how long it tried, which is never the same.
+fn without_times(text: &str) -> String {
+    let mut words = text.split(" after ");
+    let mut steady = words.next().unwrap_or_default().to_owned();
+    for part in words {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = if rest.starts_with(" ms") && rest != part {
+            "0"
+        } else {
+            &part[..part.len() - rest.len()]
+        };
+        steady.push_str(&format!(" after {number}{rest}"));
+    }
+    steady
+}
