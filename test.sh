@@ -38,6 +38,6 @@ step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 step cargo deny --log-level error check bans licenses sources
 step scripts/check-docs.sh
-step cargo test --locked --workspace --exclude stockade --lib --bins --tests --quiet
+step cargo test --locked --workspace --exclude stockade --tests --quiet
 # The tests of the built program come last, so that their closing line is the last.
 step cargo test --locked --package stockade

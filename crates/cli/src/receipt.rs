@@ -73,6 +73,7 @@ pub(crate) fn tell_findings(findings: &[Finding]) {
                 eprintln!("stockade: {path} has {}: {why}", setting.escape_debug());
             }
             Change::Malformed => eprintln!("stockade: {path} cannot be read: {why}"),
+            Change::Replaced => eprintln!("stockade: {path} was replaced outside: {why}"),
         }
     }
     if let Some(more) = findings.len().checked_sub(LINES).filter(|more| *more > 0) {

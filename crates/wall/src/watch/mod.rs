@@ -5,6 +5,9 @@
 //! which a repository makes git run programs. What has appeared is reported; nothing is
 //! undone, since it may be what the user wanted.
 //!
+//! Looked at twice, too, is what is hidden: a program outside that replaces it by a rename takes
+//! the cover off, and nobody inside or outside is asked.
+//!
 //! All of it may be hostile: nothing is executed, no link is followed, no more than a
 //! bounded amount is read.
 
@@ -13,7 +16,8 @@ mod state;
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt, fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -31,10 +35,14 @@ pub struct Watch {
     home: Place,
     files: Vec<(PathBuf, &'static str, State)>,
     hooks: BTreeMap<PathBuf, State>,
+    hidden: Vec<(PathBuf, Option<Identity>)>,
     settings: GitSettings,
 }
 
-/// Something that will run outside and was not there before.
+/// Which file it is, whatever is in it: its device and number.
+type Identity = (u64, u64);
+
+/// Something that will run outside and was not there before, or is not hidden any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub path: PathBuf,
@@ -51,6 +59,8 @@ pub enum Change {
     Setting(String),
     /// Settings of git's that cannot be read, by git neither.
     Malformed,
+    /// It was hidden, and is another file now.
+    Replaced,
 }
 
 impl Watch {
@@ -76,8 +86,17 @@ impl Watch {
                 (path, why, state)
             })
             .collect();
+        let asked_for = config.hide.iter().map(|request| request.path.clone());
+        let secrets = facts.secrets.iter().map(|secret| secret.path.clone());
+        // Who cannot read them outside cannot inside.
+        let secrets = secrets.filter(|_| facts.is_root);
+        let hidden = asked_for.chain(secrets).map(|path| {
+            let identity = identity(&path);
+            (path, identity)
+        });
         Self {
             files,
+            hidden: hidden.collect(),
             hooks: hooks(&facts.git, &facts.workspace),
             settings: GitSettings::of(&facts.git, &facts.workspace),
             workspace: facts.workspace.clone(),
@@ -105,8 +124,23 @@ impl Watch {
         }
         let after = GitSettings::of(&git, &self.workspace);
         findings.extend(self.settings.new_in(&after));
+        for (path, before) in &self.hidden {
+            let after = identity(path);
+            if after.is_some() && after != *before {
+                findings.push(Finding {
+                    path: path.clone(),
+                    what: Change::Replaced,
+                    why: "what was hidden could be read from then on",
+                });
+            }
+        }
         findings
     }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// What lies where git looks for hooks, but for the samples that it never runs.
@@ -136,18 +170,19 @@ impl fmt::Display for Finding {
                 write!(f, "{path:?} has a new setting {shown:?}: {why}")
             }
             Change::Malformed => write!(f, "{path:?} cannot be read: {why}"),
+            Change::Replaced => write!(f, "{path:?} was replaced outside: {why}"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use tempfile::TempDir;
 
     use super::*;
-    use crate::facts::tests::facts;
+    use crate::{config::PathRequest, facts::tests::facts};
 
     struct Workspace {
         _directory: TempDir,
@@ -265,6 +300,30 @@ mod tests {
             found[0].starts_with("\".git/config\" cannot be read"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn what_was_hidden_and_is_another_file_now_is_told() {
+        let workspace = Workspace::new();
+        workspace.write(".env", "TOKEN=decoy");
+        workspace.write("new", "TOKEN=other");
+        let path = workspace.path.join(".env");
+        let mut config = Config::default();
+        config.hide.push(PathRequest {
+            path: path.clone(),
+            required: true,
+        });
+        let mut facts = facts();
+        facts.workspace = workspace.path.clone();
+        let watch = Watch::begin(&config, &facts);
+        workspace.write(".env", "written in place");
+        assert_eq!(watch.findings(), []);
+        fs::rename(workspace.path.join("new"), &path).unwrap();
+        let found = watch.findings();
+        let [Finding { what, .. }] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(*what, Change::Replaced);
     }
 
     #[test]
