@@ -152,3 +152,31 @@ fn a_published_port_that_is_taken_refuses_the_launch() {
         assert!(world.laptop().workspace().join("ran").exists());
     });
 }
+
+#[test]
+fn a_port_that_cannot_be_published_is_refused_with_one_that_can() {
+    test(&standard(), |world| {
+        let _taken = world
+            .laptop()
+            .http("127.0.0.1:3000", Site::empty())
+            .expect("listen");
+        for (port, parts) in [
+            (
+                "80",
+                ["ports below 1024 are for root", "as in --publish 8080:80"],
+            ),
+            (
+                "3000",
+                ["another program listens there", "as in --publish 3001:3000"],
+            ),
+        ] {
+            let line = ["run", "--publish", port, "--", "echo", "ran"];
+            let output = world.laptop().stockade(line).run().expect("run");
+            let output = output.expect_code(125);
+            assert_eq!(output.stdout(), "");
+            for part in parts {
+                assert!(output.stderr().contains(part), "{part}: {output:?}");
+            }
+        }
+    });
+}

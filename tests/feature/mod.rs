@@ -23,6 +23,7 @@ mod resolvers;
 mod session;
 mod smoke;
 mod ssh;
+mod state;
 mod tcp;
 mod tools;
 mod udp;

@@ -154,3 +154,32 @@ fn a_command_may_have_options_of_its_own() {
         }
     });
 }
+
+#[test]
+fn credentials_that_are_given_are_named_unless_nobody_wants_to_know() {
+    test(&standard(), |world| {
+        let run = |options: &[&str]| {
+            let arguments = [&["run"], options, &["--", "ls", "/home/dev/.ssh"]].concat();
+            let output = world.laptop().stockade(arguments).run();
+            output.expect("stockade ends").expect_success()
+        };
+        for (flag, can) in [("--read", "read keys"), ("--write", "read and write keys")] {
+            let said = run(&[flag, "/home/dev/.ssh"]).stderr();
+            let line = format!(
+                "stockade: WARNING: \"/home/dev/.ssh\" is given ({flag}): the command can {can} \
+                 of SSH\n"
+            );
+            assert_eq!(said, line);
+            assert_eq!(run(&["--quiet", flag, "/home/dev/.ssh"]).stderr(), "");
+        }
+    });
+}
+
+#[test]
+fn a_line_in_one_word_is_not_found_and_told_how_to_be() {
+    test(&standard(), |world| {
+        let output = world.laptop().stockade(["run", "--", "ls -la"]).run();
+        let output = output.expect("stockade ends").expect_code(127);
+        assert!(output.stderr().contains("sh -c 'ls -la'"), "{output:?}");
+    });
+}

@@ -2,9 +2,9 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use clap_complete::Shell;
-use stockade_config::BUILT_IN;
+use stockade_config::{agents, meant, shown};
 
 use crate::settings::Settings;
 
@@ -15,11 +15,21 @@ use crate::settings::Settings;
 /// addresses you allow, and no other host: not the LAN, not this machine, not the cloud's
 /// metadata service.
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, max_term_width = 96)]
+#[command(name = "stockade", version, max_term_width = 96, after_help = AGENTS)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const AGENTS: &str = "\
+Agents:
+  stockade claude|codex|gemini|aider [ARGUMENTS]
+          Run the agent with its own profile: with its settings and login, and nothing else
+          of your home. All that follows the name goes to the agent, flags too. Flags of
+          Stockade's own: stockade run --allow 192.168.10.21 -- claude [ARGUMENTS]
+
+Exit code: 125 if Stockade itself failed or was asked for what there is not; otherwise as each
+command says in its own help.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -138,9 +148,10 @@ pub(crate) struct Ps {
 /// Start a session and check, from inside and outside, that it is what it promises to be.
 ///
 /// The session is one of this configuration; its command is a part of Stockade that looks
-/// around and tries what a hostile program would. Nothing is sent beyond this machine.
+/// around and tries what a hostile program would. Nothing is sent beyond this machine. Every
+/// setting of `stockade run` can be given, too.
 #[derive(Debug, Args)]
-#[command(after_help = VERIFY_EXAMPLES)]
+#[command(after_help = VERIFY_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Verify {
     /// For programs
     #[arg(long)]
@@ -164,7 +175,12 @@ Each property is PASS, FAIL, or INCONCLUSIVE if something is missing that would 
 Exit code: 0 if nothing failed, 1 if something did, 125 if no session could be started.";
 
 /// Show everything that a session would be given, with the reasons, and run nothing.
+///
+/// Files, environment, network, limits: each line says where it comes from. Every setting of
+/// `stockade run` can be given, too, as it would be for that command; `stockade run --help`
+/// lists them.
 #[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Plan {
     /// For programs
     #[arg(long)]
@@ -182,12 +198,21 @@ pub(crate) struct Plan {
     pub(crate) command: Vec<OsString>,
 }
 
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  stockade plan
+  stockade plan -- claude
+  stockade plan --read ~/data --internet=false -- npm test
+
+Exit code: 0, or that of `run` if such a session would be refused (125, or 127 for an agent that
+is not there).";
+
 /// Say whether the command could reach something, by which rule, and what would change it.
 ///
 /// Nothing is sent to the target. A name that may be asked for is resolved, as any program
-/// here would.
+/// here would. Every setting of `stockade run` can be given, too.
 #[derive(Debug, Args)]
-#[command(after_help = EXPLAIN_EXAMPLES)]
+#[command(after_help = EXPLAIN_EXAMPLES, mut_args = with_reach_only)]
 pub(crate) struct Explain {
     /// An address, a name or a URL, with or without a protocol and a port
     pub(crate) target: String,
@@ -211,7 +236,8 @@ Examples:
   stockade explain https://example.org/path --internet=false
   stockade explain localhost:5432
 
-Exit code: 0 if it can be reached, 1 if not, 2 if that depends on what was left open.";
+Exit code: 0 if it can be reached, 1 if not, 2 if that depends on what was left open, 125 if
+the target or the configuration makes no sense.";
 
 /// Have running sessions take up the configuration as it is now.
 ///
@@ -237,7 +263,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// Say nothing at the end about what was denied
+    /// Say nothing of what is given or made at the start, and of what was denied at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -293,6 +319,8 @@ pub(crate) enum Config {
         profile: Option<String>,
     },
     /// Check this file, or all that count in this directory; exit code 1 if one is wrong
+    ///
+    /// A file is checked wherever it is, as what it is by its place, or else by what it says.
     Check {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
@@ -318,12 +346,8 @@ ended it.";
 /// # Errors
 /// If no profile has that name.
 pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
-    let name = words.first().and_then(|name| name.to_str());
-    let known = |name: &&str| {
-        let mut built_in = BUILT_IN.iter();
-        built_in.any(|(file, _)| file.strip_suffix(".toml") == Some(*name))
-    };
-    match name.filter(known) {
+    let word = words.first().and_then(|name| name.to_str());
+    match word.filter(|word| agents().any(|agent| agent == *word)) {
         Some(name) => Ok(Run {
             profile: Some(name.to_owned()),
             quiet: false,
@@ -332,16 +356,49 @@ pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
         }),
         None => {
             let name = words.first().map(|name| name.display().to_string());
-            let name = name.unwrap_or_default();
-            Err(Arguments::command().error(
-                ErrorKind::InvalidSubcommand,
-                format!(
-                    "there is no command `{0}`; to run a program of that name in the sandbox: \
-                     stockade run -- {0}",
-                    name.escape_debug()
-                ),
-            ))
+            Err(unknown(&name.unwrap_or_default()))
         }
+    }
+}
+
+/// A word that is neither a command nor an agent.
+fn unknown(word: &str) -> clap::Error {
+    let mut program = Arguments::command();
+    let commands = program
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| command.get_name().to_owned());
+    let others = ["help"].into_iter().chain(agents()).map(str::to_owned);
+    let names: Vec<String> = commands.chain(others).collect();
+    let near = match meant(word, names.iter().map(String::as_str)) {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None => String::new(),
+    };
+    let agents: Vec<_> = agents().collect();
+    let word = shown(word);
+    let message = format!(
+        "there is no command or agent `{word}`{near}\n\n\
+         Agents: {}\n\
+         To run a program of that name in the sandbox: stockade run -- {word}",
+        agents.join(", ")
+    );
+    program.error(ErrorKind::InvalidSubcommand, message)
+}
+
+/// Takes the settings of `run` out of a command's help, where they would bury its own options.
+/// They are understood all the same.
+fn without_settings(argument: Arg) -> Arg {
+    let is_setting = argument.get_help_heading().is_some();
+    argument.hide(is_setting)
+}
+
+/// The same, but for those that decide what can be reached.
+fn with_reach_only(argument: Arg) -> Arg {
+    const REACH: [&str; 4] = ["allow", "internet", "mode", "host_port"];
+    if REACH.contains(&argument.get_id().as_str()) {
+        argument
+    } else {
+        without_settings(argument)
     }
 }
 
@@ -369,5 +426,32 @@ pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
             ErrorKind::NoEquals,
             format!("`{flag} {value}` would run the command `{value}`; write `{flag}={value}`"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_agent() {
+        for agent in agents() {
+            assert!(AGENTS.contains(agent), "{agent}");
+        }
+    }
+
+    #[test]
+    fn only_runs_help_has_all_settings() {
+        let mut program = Arguments::command();
+        program.build();
+        let mut shown = |command: &str, flag: &str| {
+            let command = program.find_subcommand_mut(command).expect("a command");
+            let help = command.render_long_help().to_string();
+            help.contains(&format!("--{flag}"))
+        };
+        assert!(shown("run", "allow") && shown("run", "hardening") && shown("run", "quiet"));
+        assert!(shown("explain", "allow") && !shown("explain", "hardening"));
+        assert!(shown("plan", "profile") && !shown("plan", "hardening"));
+        assert!(shown("verify", "json") && !shown("verify", "allow"));
     }
 }

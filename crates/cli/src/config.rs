@@ -1,12 +1,12 @@
 //! `stockade config`: what is in force, whether it is right, and what there is.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{
-    Diagnostics, Key, Kind, LayerKind, Loaded, Loader, Origin, SECTIONS, Shown, WorkspaceFile,
-    check_file, schema, shown,
+    Diagnostics, Key, Kind, LayerKind, Loaded, Loader, Origin, Places, SECTIONS, Shown,
+    WorkspaceFile, check_file, schema, shown,
 };
 
 use crate::{args, exit, here};
@@ -20,13 +20,13 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
             if *json {
                 println!("{:#}", as_json(&loader, &loaded));
             } else {
-                print!("{}", as_text(&loaded));
+                print!("{}", as_text(&loaded, profile.is_some()));
             }
         }
         args::Config::Check { file } => {
             let loader = here::loader_here()?;
             let outcome = match file {
-                Some(file) => check_file(file, &loader.places),
+                Some(file) => check_one(file, &loader.places),
                 None => check_all(&loader),
             };
             if let Err(problems) = outcome {
@@ -48,14 +48,52 @@ fn check_all(loader: &Loader) -> Result<(), Diagnostics> {
     }
     match loaded.workspace_file {
         WorkspaceFile::Untrusted | WorkspaceFile::Changed => {
-            check_file(&loader.places.workspace_file(), &loader.places)
+            let file = loader.places.workspace_file();
+            check_file(&file, &loader.places)?.outcome
         }
         _ => Ok(()),
     }
 }
 
+/// One file, with what it was taken for and what a launch would say of its place.
+fn check_one(file: &Path, places: &Places) -> Result<(), Diagnostics> {
+    let checked = check_file(file, places)?;
+    let name = shown(&file.to_string_lossy());
+    let (whose, place) = role(checked.role, places);
+    let outcome = if checked.outcome.is_ok() {
+        "in order"
+    } else {
+        "not in order"
+    };
+    println!("{name}: {outcome}, as {whose}");
+    if !checked.counts {
+        println!("  a launch does not read it there: its place is {place}");
+    }
+    if let Some(why) = &checked.refused {
+        println!("  a launch would not believe it there: {why}");
+    }
+    checked.outcome
+}
+
+/// Whose file it is, and where such a file counts.
+fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
+    let path = |path: &Path| shown(&path.to_string_lossy());
+    match kind {
+        LayerKind::System => ("the administrator's file", path(&places.system)),
+        LayerKind::Workspace => (
+            "a project's own file, which counts once it is trusted",
+            ".stockade.toml of a project".to_owned(),
+        ),
+        LayerKind::Project => (
+            "a user's file about a project",
+            path(&places.projects().join("NAME.toml")),
+        ),
+        _ => ("a user's file", path(&places.user_file())),
+    }
+}
+
 /// TOML, with the origin of each value beside it.
-fn as_text(loaded: &Loaded) -> String {
+fn as_text(loaded: &Loaded, asked_for: bool) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     for (kind, path) in &loaded.files {
         lines.push((
@@ -67,7 +105,15 @@ fn as_text(loaded: &Loaded) -> String {
         lines.push((format!("# {notice}"), String::new()));
     }
     if let Some(profile) = &loaded.effective.profile {
-        lines.push((format!("# profile: {}", shown(profile)), String::new()));
+        let whose = if asked_for {
+            ""
+        } else {
+            ", that of commands without one of their own (--profile NAME shows another)"
+        };
+        lines.push((
+            format!("# profile: {}{whose}", shown(profile)),
+            String::new(),
+        ));
     }
     for (section, _) in SECTIONS {
         lines.push((String::new(), String::new()));
@@ -114,11 +160,20 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
         }
         (Kind::Variables, []) => vec![(format!("{name} = {{}}"), built_in())],
         (Kind::Variables, entries) => entries.iter().map(entry).collect(),
-        (_, []) => vec![(format!("# {name}"), "not set".to_owned())],
+        (_, []) => vec![(format!("# {name}"), unset(key).to_owned())],
         (_, [one, ..]) => vec![(
             format!("{name} = {}", one.literal()),
             one.origin.to_string(),
         )],
+    }
+}
+
+/// What holds where a limit was not set.
+fn unset(key: Key) -> &'static str {
+    match key {
+        Key::OpenFiles => "not set: as outside",
+        Key::Tmpfs => "not set: half of this machine's memory, as the kernel has it",
+        _ => "not set: no limit",
     }
 }
 
@@ -145,7 +200,7 @@ fn as_json(loader: &Loader, loaded: &Loaded) -> Value {
 }
 
 /// A scalar is an object with its value, or null; a list and a table are arrays of such.
-fn key_as_json(key: Key, values: &[Shown]) -> Value {
+pub(crate) fn key_as_json(key: Key, values: &[Shown]) -> Value {
     let one = |shown: &Shown| {
         let mut object = json!({ "value": shown.value, "origin": shown.origin.to_string() });
         if let Some(name) = &shown.name {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::json;
-use stockade_config::{Effective, Mode, Origin, Sourced};
+use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
 
 use crate::{args, here};
@@ -18,9 +18,10 @@ const UNCLEAR: u8 = 2;
 
 pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     let text = &arguments.target;
-    let target: Target = text
-        .parse()
-        .map_err(|error| anyhow!("{}: {error}", text.escape_debug()))?;
+    let target: Target = text.parse().map_err(|error| match text.as_str() {
+        "" => anyhow!("{error}"),
+        text => anyhow!("`{}`: {error}", shown(text)),
+    })?;
     let mut loader = here::loader_here()?;
     loader.flags = arguments.settings.flags();
     loader.choice = here::choice(arguments.profile.as_deref(), None);
@@ -162,6 +163,20 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> ExitCode {
             let _ = writeln!(
                 text,
                 "  to reach this machine's port: {fix} in [network], or --host-port {port}"
+            );
+        }
+        if outcome == Outcome::Unclear {
+            let ports = effective.host_ports();
+            let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+            let given = match ports.as_slice() {
+                [] => "none".to_owned(),
+                ports => ports.join(", "),
+            };
+            let port = ports.first().map_or("5432", String::as_str);
+            let _ = writeln!(
+                text,
+                "  ports of this machine's that appear there: {given}; ask about one: \
+                 stockade explain localhost:{port}"
             );
         }
         print!("{text}");

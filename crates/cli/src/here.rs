@@ -32,7 +32,8 @@ pub(crate) fn loader_here() -> Result<Loader> {
     Ok(loader(&home, &workspace))
 }
 
-/// The profile that was asked for, or else the one of the command's name.
+/// The profile that was asked for, or else the one of the command's name. Without either, the
+/// one of commands that have none.
 pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
     if let Some(name) = profile {
         let source = Source::new(SourceKind::Flag("--profile".to_owned()), name);
@@ -40,7 +41,7 @@ pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
     }
     let name = command.and_then(|command| Path::new(command).file_name());
     name.and_then(OsStr::to_str)
-        .map_or(Choice::None, |name| Choice::Command(name.to_owned()))
+        .map_or(Choice::Other, |name| Choice::Command(name.to_owned()))
 }
 
 /// Rules that change nothing as things stand, each with the reason: their author believes

@@ -10,12 +10,25 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown, starter};
+use stockade_wall::Refusal;
 
 use crate::{args, exit::Refused, here};
 
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     let loader = here::loader_here()?;
     let places = &loader.places;
+    if let Some(refusal) = Refusal::of_workspace(&places.workspace, &places.home) {
+        return Err(Refused {
+            what: format!(
+                "{} cannot be a workspace, because it {refusal}",
+                shown(&places.workspace.to_string_lossy())
+            ),
+            fix: "change to the directory of one project; what is to hold in all of them goes \
+                  to ~/.config/stockade/config.toml"
+                .to_owned(),
+        }
+        .into());
+    }
     let path = if arguments.workspace_file {
         let path = places.workspace_file();
         create(&path, 0o644, &starter(None)).map_err(|error| not_created(&path, &error))?;

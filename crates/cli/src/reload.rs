@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::PoisonError};
 
 use anyhow::{Result, bail};
 
-use stockade_config::{Effective, Key, Loader};
+use stockade_config::{Effective, Key, Loader, shown};
 use stockade_gate::Policies;
 
 use crate::{
@@ -51,10 +51,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
 
 /// What another process said, for a terminal.
 fn lines(text: &str) -> String {
-    let lines: Vec<_> = text
-        .lines()
-        .map(|line| line.escape_debug().to_string())
-        .collect();
+    let lines: Vec<_> = text.lines().map(shown).collect();
     lines.join("\n")
 }
 
@@ -86,7 +83,8 @@ impl Reload {
             .change(policy)
             .map_err(|error| error.to_string())?;
         let internet = if internet { "open" } else { "closed" };
-        let mut said = format!("reloaded: the internet is {internet}, {rules} rules");
+        let plural = if rules == 1 { "" } else { "s" };
+        let mut said = format!("reloaded: the internet is {internet}, {rules} rule{plural}");
         let later: Vec<_> = Key::ALL
             .iter()
             .filter(|key| !LIVE.contains(key) && self.differs(**key, &new))

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
+    io,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -10,12 +11,12 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Published, Sourced};
+use stockade_config::{Effective, Loader, Mode, Origin, Published, Sourced, shown};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{
-    Bubblewrap, CommandLine, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
+    Bubblewrap, CommandLine, Config, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
 };
 
 use crate::{
@@ -44,9 +45,12 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // Asks bubblewrap for its version; the answer is collected when it is needed.
     let bubblewrap = Bubblewrap::find()?;
     let config = walling::config(&effective, &loader.places, &command.program);
-    let facts = Facts::gather(&config, None)?;
+    let (facts, plan) = planned(&config, arguments.quiet)?;
     let watch = Watch::begin(&config, &facts);
-    let plan = hooks::plan(Plan::build(&config, &facts)?);
+    let plan = hooks::plan(plan);
+    for given in plan.given.iter().filter(|_| !arguments.quiet) {
+        eprintln!("stockade: WARNING: {given}");
+    }
     for note in &plan.notes {
         eprintln!("stockade: {note}");
     }
@@ -74,6 +78,35 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         receipt::tell_findings(&watch.findings());
     }
     Ok(outcome.exit_code().into())
+}
+
+/// The plan, and the facts behind it. If there can be one, an agent that is run for the first
+/// time gets places for its settings and login, which would be gone at the end otherwise.
+fn planned(config: &Config, quiet: bool) -> Result<(Facts, Plan)> {
+    let facts = Facts::gather(config, None)?;
+    let plan = Plan::build(config, &facts)?;
+    let attempts = config.agent.create_missing_state(&facts);
+    if attempts.is_empty() {
+        return Ok((facts, plan));
+    }
+    let mut made = Vec::new();
+    for (path, result) in attempts {
+        let path = shown(&path.to_string_lossy());
+        match result {
+            Ok(()) => made.push(path),
+            Err(error) => eprintln!("stockade: {path} cannot be made: {error}"),
+        }
+    }
+    if !made.is_empty() && !quiet {
+        let made = made.join(" and ");
+        eprintln!("stockade: made {made}, where the agent keeps its settings and login");
+    }
+    // What is missing still stays so.
+    let mut config = config.clone();
+    config.agent.keeps_state = false;
+    let facts = Facts::gather(&config, None)?;
+    let plan = Plan::build(&config, &facts)?;
+    Ok((facts, plan))
 }
 
 /// A session without a log is better than none; that it has none is said.
@@ -128,8 +161,9 @@ fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
     let ended = journal.map(|journal| journal.finish(End { code }));
     let ended = ended.unwrap_or_default();
     if let Some(Lost { count, why, .. }) = ended.lost {
+        let events = if count == 1 { "event" } else { "events" };
         eprintln!(
-            "stockade: {count} events of this session could not be logged: {why}; \
+            "stockade: {count} {events} of this session could not be logged: {why}; \
              `stockade log` has the others"
         );
     }
@@ -249,7 +283,7 @@ fn local(effective: &Effective) -> Result<Local> {
     for Sourced { value, origin } in &effective.network.publish {
         if publish.iter().all(|(known, _)| known != value) {
             let bound = Publish::bind(value.outside.get(), value.inside.get())
-                .with_context(|| format!("{origin}: cannot take port {} here", value.outside))?;
+                .map_err(|error| not_published(*value, origin, &error))?;
             publish.push((*value, bound));
         }
     }
@@ -257,6 +291,31 @@ fn local(effective: &Effective) -> Result<Local> {
         host_ports: effective.host_ports(),
         publish: publish.into_iter().map(|(_, bound)| bound).collect(),
     })
+}
+
+/// Why a port cannot be had here, with one that may be.
+fn not_published(ports: Published, origin: &Origin, error: &io::Error) -> anyhow::Error {
+    let Published { outside, inside } = ports;
+    let (why, other) = match error.kind() {
+        io::ErrorKind::PermissionDenied => (
+            "ports below 1024 are for root".to_owned(),
+            outside.get().saturating_add(8000),
+        ),
+        io::ErrorKind::AddrInUse => (
+            "another program listens there".to_owned(),
+            outside.get().checked_add(1).unwrap_or(8000),
+        ),
+        _ => (error.to_string(), outside.get()),
+    };
+    let fix = match origin.file_line() {
+        Some(_) => format!("publish = [\"{other}:{inside}\"]"),
+        None => format!("--publish {other}:{inside}"),
+    };
+    Refused {
+        what: format!("{origin}: port {outside} of this machine cannot be taken: {why}"),
+        fix: format!("another port outside, as in {fix}"),
+    }
+    .into()
 }
 
 fn names_ipv6(rule: &Rule) -> bool {

@@ -8,7 +8,7 @@ use std::{
 use stockade_config::{self as config, Effective, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -28,10 +28,13 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
     let is_agent = |name: &&str| Path::new(program).file_name() == Some(OsStr::new(name));
     // What the user names has to be there; what a profile of ours names may be.
     let requests = |paths: &[Sourced<PathBuf>], ours: bool| {
-        let of = paths.iter().filter(|path| is_built_in(path) == ours);
+        let of = paths
+            .iter()
+            .filter(|path| path.origin.is_built_in_profile() == ours);
         let request = |path: &Sourced<PathBuf>| PathRequest {
             path: path.value.clone(),
             required: !ours,
+            by: path.origin.to_string(),
         };
         of.map(request).collect::<Vec<_>>()
     };
@@ -54,12 +57,17 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         pass: env
             .pass
             .iter()
-            .map(|name| name.value.as_str().into())
+            .map(|name| asked(name, |name| name.as_str().into()))
             .collect(),
         set: env
             .set
             .iter()
-            .map(|(name, value)| (name.as_str().into(), value.value.as_str().into()))
+            .map(|(name, value)| {
+                (
+                    name.as_str().into(),
+                    asked(value, |value| value.as_str().into()),
+                )
+            })
             .collect(),
         forge: Forge {
             github: forge.github.value,
@@ -69,6 +77,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         agent: Agent {
             program: Some(program.clone()),
             is_known: !is_probe && agents.is_some(),
+            keeps_state: Path::new(program).file_name() == agents.map(OsStr::new),
             // What an agent's profile lets it write is what it keeps.
             state: requests(&files.write, true),
             brought: agents.filter(|name| !is_agent(name)).map(OsString::from),
@@ -78,11 +87,23 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             config::Hardening::Strict => Hardening::Strict,
         },
         limits: Limits {
-            processes: limits.processes.as_ref().map(|limit| limit.value.get()),
-            memory: limits.memory.as_ref().map(|limit| limit.value.bytes()),
-            open_files: limits.open_files.as_ref().map(|limit| limit.value.get()),
-            tmpfs: limits.tmpfs.as_ref().map(|limit| limit.value.bytes()),
-            cpu_time: limits.cpu_time.as_ref().map(|limit| limit.value.get()),
+            processes: Some(asked(&limits.processes, |count| count.get())),
+            memory: limits
+                .memory
+                .as_ref()
+                .map(|limit| asked(limit, |size| size.bytes())),
+            open_files: limits
+                .open_files
+                .as_ref()
+                .map(|limit| asked(limit, |count| count.get())),
+            tmpfs: limits
+                .tmpfs
+                .as_ref()
+                .map(|limit| asked(limit, |size| size.bytes())),
+            cpu_time: limits
+                .cpu_time
+                .as_ref()
+                .map(|limit| asked(limit, |time| time.get())),
         },
         own: vec![places.user.clone(), places.trust.clone()],
     }
@@ -91,8 +112,10 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
 /// The profile that is no agent's.
 const GENERIC: &str = "generic";
 
-/// Whether a profile that comes with the program says so.
-fn is_built_in<T>(value: &Sourced<T>) -> bool {
-    let file = value.origin.file_line();
-    file.is_some_and(|(path, _)| path.starts_with("<built in>"))
+/// A setting in the form of the wall's, with who says so.
+fn asked<T, U>(setting: &Sourced<T>, value: impl Fn(&T) -> U) -> Asked<U> {
+    Asked {
+        value: value(&setting.value),
+        by: setting.origin.to_string(),
+    }
 }

@@ -1,93 +1,18 @@
 //! The commands about the configuration, as typed: the built program in homes of its own.
 //! Nothing is run inside here, so nothing of the network is needed.
 
+mod support;
+
 use std::{
     fs,
     io::Write as _,
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    path::Path,
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
-use tempfile::TempDir;
-
-struct User {
-    directory: TempDir,
-}
-
-impl User {
-    fn new() -> Self {
-        let user = Self {
-            directory: tempfile::tempdir().expect("a directory"),
-        };
-        fs::create_dir_all(user.path("home/.config/stockade")).expect("directories");
-        fs::create_dir(user.path("home/project")).expect("directories");
-        user
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        fs::canonicalize(self.directory.path())
-            .expect("the directory")
-            .join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-        fs::write(&path, text).expect("write");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("permissions");
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
-        command
-            .args(arguments)
-            .current_dir(self.path("home/project"))
-            .env_clear()
-            .env("HOME", self.path("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ended {
-        self.ended(&mut self.command(arguments))
-    }
-
-    fn ended(&self, command: &mut Command) -> Ended {
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = command.output().expect("stockade runs");
-        let text = |bytes| {
-            String::from_utf8(bytes)
-                .expect("text")
-                .replace(&*self.path("").to_string_lossy(), "/D/")
-        };
-        Ended {
-            code: status.code().expect("an exit code"),
-            stdout: text(stdout),
-            stderr: text(stderr),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ended {
-    #[track_caller]
-    fn with(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "{self:?}");
-        self
-    }
-}
+use support::User;
 
 const CONFIG: &str = "home/.config/stockade/config.toml";
 const PROJECT_FILE: &str = "home/.config/stockade/projects/project.toml";
@@ -111,7 +36,10 @@ fn show_tells_every_value_and_where_it_comes_from() {
         "\"10.0.0.1\", # /D/home/.config/stockade/config.toml:4",
         "publish = [] # built in",
         "set.A = \"\\u001B\" # /D/home/.config/stockade/config.toml:7",
-        "# memory # not set",
+        "# profile: generic, that of commands without one of their own (--profile NAME shows another)",
+        "\"/D/home/.cargo/bin\", # profile generic",
+        "processes = 4096 # built in",
+        "# memory # not set: no limit",
     ] {
         assert!(
             lines.iter().any(|shown| shown == line),
@@ -121,7 +49,11 @@ fn show_tells_every_value_and_where_it_comes_from() {
     }
     // What is shown is TOML, and says the same when it is read.
     let before = user.run(&["config", "show", "--json"]).with(0);
-    user.write(CONFIG, &shown.stdout);
+    let home = user.path("");
+    user.write(
+        CONFIG,
+        &shown.stdout.replace("/D/", &home.to_string_lossy()),
+    );
     user.run(&["config", "check"]).with(0);
     let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     let after = user.run(&["config", "show", "--json"]).with(0);

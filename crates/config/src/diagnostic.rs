@@ -61,6 +61,10 @@ impl Diagnostic {
     pub(crate) fn fault(fault: Fault, place: Place) -> Self {
         let in_file = place.is_in_file();
         let diagnostic = Self::at(fault.message, place);
+        let diagnostic = match fault.help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        };
         match fault.instead {
             Some(Instead::Text(text)) if in_file => {
                 diagnostic.help(format!("write {}", quoted(&text)))

@@ -67,15 +67,18 @@ pub struct Agent {
     pub hardening: Sourced<Hardening>,
 }
 
-/// `None`: nobody set it, and the wall's own limit holds.
-#[derive(Debug, Clone, Default)]
+/// `None`: nobody set it, and there is none but the caller's own.
+#[derive(Debug, Clone)]
 pub struct Limits {
-    pub processes: Option<Sourced<NonZeroU64>>,
+    pub processes: Sourced<NonZeroU64>,
     pub memory: Option<Sourced<Size>>,
     pub open_files: Option<Sourced<NonZeroU64>>,
     pub tmpfs: Option<Sourced<Size>>,
     pub cpu_time: Option<Sourced<Seconds>>,
 }
+
+/// Enough for any build or browser, and few enough for the machine to stay usable.
+const USUAL_PROCESSES: NonZeroU64 = NonZeroU64::new(4096).expect("not zero");
 
 /// What is in force where nobody says anything: the jail with the internet, and of files,
 /// variables and credentials nothing that has to be asked for.
@@ -105,7 +108,13 @@ impl Default for Effective {
             agent: Agent {
                 hardening: Sourced::built_in(Hardening::Default),
             },
-            limits: Limits::default(),
+            limits: Limits {
+                processes: Sourced::built_in(USUAL_PROCESSES),
+                memory: None,
+                open_files: None,
+                tmpfs: None,
+                cpu_time: None,
+            },
             profile: None,
         }
     }
@@ -180,7 +189,7 @@ impl Effective {
             Change::ForgeHost(host) => self.forge.hosts.push(entry(host, origin)),
             Change::NoForgeHosts => self.forge.hosts.clear(),
             Change::Hardening(hardening) => self.agent.hardening = entry(hardening, origin),
-            Change::Processes(count) => self.limits.processes = Some(entry(count, origin)),
+            Change::Processes(count) => self.limits.processes = entry(count, origin),
             Change::Memory(size) => self.limits.memory = Some(entry(size, origin)),
             Change::OpenFiles(count) => self.limits.open_files = Some(entry(count, origin)),
             Change::Tmpfs(size) => self.limits.tmpfs = Some(entry(size, origin)),
@@ -235,7 +244,7 @@ impl Effective {
             Key::Gitlab => one(&self.forge.gitlab, boolean),
             Key::ForgeHosts => all(&self.forge.hosts, text),
             Key::Hardening => one(&self.agent.hardening, text),
-            Key::Processes => all(&self.limits.processes, |count| count.get().into()),
+            Key::Processes => one(&self.limits.processes, |count| count.get().into()),
             Key::Memory => all(&self.limits.memory, text),
             Key::OpenFiles => all(&self.limits.open_files, |count| count.get().into()),
             Key::Tmpfs => all(&self.limits.tmpfs, text),

@@ -254,7 +254,7 @@ impl Key {
                 "tmpfs",
                 Size,
                 "--limit",
-                "each private directory in memory (/tmp and others), as in \"2G\"",
+                "files in memory (/tmp, the home directory and others) together, as in \"2G\"",
             ),
             Self::CpuTime => (
                 "limits",

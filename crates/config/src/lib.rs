@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod compare;
 mod diagnostic;
 mod effective;
@@ -40,6 +41,7 @@ mod text;
 mod trust;
 mod value;
 
+pub use check::{Checked, check_file};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use effective::{Agent, Effective, Env, Files, Forge, Limits, Network, Shown, literal};
@@ -48,14 +50,14 @@ pub use files::Places;
 pub use flags::Flags;
 pub use key::{Item, Key, Kind, SECTIONS, Spec};
 pub use layer::{Layer, LayerKind};
-pub use load::{Loaded, Loader, WorkspaceFile, check_file};
+pub use load::{Loaded, Loader, WorkspaceFile};
 pub use merge::{Choice, merge};
 pub use parse::parse;
-pub use profiles::BUILT_IN;
+pub use profiles::{BUILT_IN, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;
 pub use source::{Origin, Place, Source, SourceKind, Sourced};
 pub use starter::starter;
-pub use text::shown;
+pub use text::{meant, shown};
 pub use trust::{Record, Trust};
 pub use value::{Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName};

@@ -7,7 +7,6 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
     layer::{Layer, LayerKind},
     merge::{Choice, merge},
     parse::{parse, workspace_of},
-    source::{Origin, Source},
+    source::{Origin, Source, SourceKind},
     text::shown,
     trust::{Record, Trust, hash},
 };
@@ -33,7 +32,7 @@ pub struct Loader {
     pub environment: BTreeMap<OsString, OsString>,
     pub flags: Flags,
     pub choice: Choice,
-    /// Files that come with the program: a name and a text each.
+    /// Profiles that come with the program: a name and a text each.
     pub built_in: Vec<(&'static str, &'static str)>,
 }
 
@@ -147,7 +146,7 @@ impl Loader {
         let mut read = Read::default();
         let roots = self.places.roots();
         for (name, text) in &self.built_in {
-            let source = Source::file(format!("<built in>/{name}"), *text);
+            let source = Source::new(SourceKind::BuiltIn(name), *text);
             read.take(parse(LayerKind::BuiltIn, &source, &roots));
         }
         let guard = Guard::new(&self.places);
@@ -263,7 +262,7 @@ impl Loader {
     fn check_loss(
         &self,
         record: &Record,
-        state: &WorkspaceFile,
+        lost_how: &WorkspaceFile,
         mut layers: Vec<Layer>,
         without: &Effective,
     ) -> Result<(), Diagnostics> {
@@ -282,19 +281,27 @@ impl Loader {
             return Ok(());
         }
         let keys: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let state = match state {
+        let how = match lost_how {
             WorkspaceFile::Gone => "is gone".to_owned(),
             WorkspaceFile::Unusable(why) => format!("cannot be used ({why})"),
             _ => "has changed".to_owned(),
         };
         let title = format!(
-            ".stockade.toml {state} since it was trusted, and narrowed {}, which would be lost",
+            ".stockade.toml {how} since it was trusted, and narrowed {}, which would be lost",
             keys.join(", ")
         );
-        let problem = Diagnostic::new(title)
-            .help("`stockade trust` shows and accepts what it says now")
-            .help("`stockade trust --revoke` does without it");
-        Err(problem.into())
+        let problem = Diagnostic::new(title);
+        // What is not there, or is no file, cannot be trusted anew.
+        let problem = match lost_how {
+            WorkspaceFile::Gone => {
+                problem.help("put it back as it was, from the project's history for example")
+            }
+            WorkspaceFile::Unusable(_) => problem.help("mend it, then look at `stockade trust`"),
+            _ => problem.help("`stockade trust` shows and accepts what it says now"),
+        };
+        Err(problem
+            .help("`stockade trust --revoke` does without it")
+            .into())
     }
 
     /// Refuses a place to write in which the command could change this configuration.
@@ -355,26 +362,4 @@ fn two_files(one: &Path, other: &Path) -> Diagnostic {
         shown(&other.to_string_lossy())
     );
     Diagnostic::new(title).help("put them together")
-}
-
-/// Checks one file, as what it is by its place.
-///
-/// # Errors
-/// With all that is wrong with it.
-pub fn check_file(path: &Path, places: &Places) -> Result<(), Diagnostics> {
-    let kind = places.kind_of(path);
-    let source: Option<Arc<Source>> = match kind {
-        LayerKind::Workspace => match workspace_file(path)? {
-            Some(text) => Some(text.source(path)?),
-            None => None,
-        },
-        _ => own_file(path, &Guard::new(places))?,
-    };
-    let Some(source) = source else {
-        let name = shown(&path.to_string_lossy());
-        return Err(Diagnostic::new(format!("{name} does not exist")).into());
-    };
-    let layer = parse(kind, &source, &places.roots())?;
-    // Alone: what it asks for must be possible.
-    merge(&[layer], &Choice::None).map(|_| ())
 }

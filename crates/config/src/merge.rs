@@ -21,19 +21,20 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     effective::Effective,
     layer::{Layer, LayerKind, Lock, Written},
+    profiles::GENERIC,
     source::{Origin, Place, Sourced},
     text::{meant, shown},
     value::Published,
 };
 
-/// The profile of commands that have none of their own.
-const GENERIC: &str = "generic";
-
 /// Which profile is wanted.
 #[derive(Debug, Clone, Default)]
 pub enum Choice {
+    /// None: what is said for every command.
     #[default]
     None,
+    /// That of a command which has none of its own.
+    Other,
     /// The one of this command's name, or else `generic`, if there is one.
     Command(String),
     /// This one. The place is the flag's.
@@ -85,7 +86,7 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
     match choice {
         Choice::None => Ok(None),
         Choice::Command(name) if names.contains(name.as_str()) => Ok(Some(name)),
-        Choice::Command(_) => Ok(names.contains(GENERIC).then_some(GENERIC)),
+        Choice::Other | Choice::Command(_) => Ok(names.contains(GENERIC).then_some(GENERIC)),
         Choice::Named(name, _) if names.contains(name.as_str()) => Ok(Some(name)),
         Choice::Named(name, place) => {
             let title = format!("there is no profile `{}`", shown(name));
@@ -113,7 +114,9 @@ fn check_locks(layers: &[&Layer], wrong: &mut Diagnostics) {
             let problem = Diagnostic::at(title, written.place.clone()).label("set here");
             let problem = problem.beside(&lock.place, "locked here");
             wrong.push(problem.help(match written.place.source().kind() {
-                crate::SourceKind::File(_) => "take it out of this file",
+                crate::SourceKind::File(_) | crate::SourceKind::BuiltIn(_) => {
+                    "take it out of this file"
+                }
                 crate::SourceKind::Flag(_) => "leave the flag out",
                 crate::SourceKind::Environment(_) => "unset the variable",
             }));

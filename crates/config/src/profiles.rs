@@ -2,42 +2,51 @@
 //! command's name, unless the user names one; what each says can be overridden as by any
 //! other file.
 
-/// All that are built in, as the names of their files and the texts. Each but `generic` is
-/// named after the command that it is for.
+/// The profile of commands that have none of their own.
+pub(crate) const GENERIC: &str = "generic";
+
+/// All that are built in: name and text. Each but `generic` is named after the command that
+/// it is for, an agent.
 pub const BUILT_IN: &[(&str, &str)] = &[
-    ("claude.toml", include_str!("../profiles/claude.toml")),
-    ("codex.toml", include_str!("../profiles/codex.toml")),
-    ("gemini.toml", include_str!("../profiles/gemini.toml")),
-    ("aider.toml", include_str!("../profiles/aider.toml")),
-    ("generic.toml", include_str!("../profiles/generic.toml")),
+    ("claude", include_str!("../profiles/claude.toml")),
+    ("codex", include_str!("../profiles/codex.toml")),
+    ("gemini", include_str!("../profiles/gemini.toml")),
+    ("aider", include_str!("../profiles/aider.toml")),
+    ("generic", include_str!("../profiles/generic.toml")),
 ];
+
+/// The agents that have a profile, by the names of their commands.
+pub fn agents() -> impl Iterator<Item = &'static str> {
+    let names = BUILT_IN.iter().map(|(name, _)| *name);
+    names.filter(|name| *name != GENERIC)
+}
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{LayerKind, Places, Source, parse};
+    use crate::{LayerKind, Places, Source, SourceKind, parse};
 
     #[test]
     fn each_is_right_and_has_the_profile_of_its_name_only() {
         let places = Places::new(Path::new("/home/dev"), Path::new("/home/dev/w"), |_| None);
-        for (file, text) in BUILT_IN {
-            let source = Source::file(*file, *text);
-            let layer = parse(LayerKind::BuiltIn, &source, &places.roots()).expect(file);
+        for (name, text) in BUILT_IN {
+            let source = Source::new(SourceKind::BuiltIn(name), *text);
+            let layer = parse(LayerKind::BuiltIn, &source, &places.roots()).expect(name);
             let names: Vec<_> = layer.profiles().collect();
-            assert_eq!(names, [file.strip_suffix(".toml").expect("a file")]);
-            assert!(layer.changes.is_empty(), "{file}");
+            assert_eq!(names, [*name]);
+            assert!(layer.changes.is_empty(), "{name}");
         }
     }
 
     #[test]
     fn none_gives_a_forge_or_opens_the_disk_or_the_network() {
-        for (file, text) in BUILT_IN {
+        for (name, text) in BUILT_IN {
             for section in ["forge", "network", "agent"] {
-                assert!(!text.contains(&format!(".{section}]")), "{file}");
+                assert!(!text.contains(&format!(".{section}]")), "{name}");
             }
-            assert!(!text.contains("root ="), "{file}");
+            assert!(!text.contains("root ="), "{name}");
         }
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
     }
     let more = diagnostics.len().saturating_sub(MOST);
     if more > 0 {
-        text.push_str(&format!("stockade: and {more} more errors\n"));
+        let errors = if more == 1 { "error" } else { "errors" };
+        text.push_str(&format!("stockade: and {more} more {errors}\n"));
     }
     text
 }

@@ -21,6 +21,8 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceKind {
     File(PathBuf),
+    /// A profile that comes with the program, by its name.
+    BuiltIn(&'static str),
     /// A flag, with its dashes. The text is its value.
     Flag(String),
     /// An environment variable. The text is its value.
@@ -56,6 +58,7 @@ impl Source {
     pub fn name(&self) -> String {
         match &self.kind {
             SourceKind::File(path) => shown(&path.to_string_lossy()),
+            SourceKind::BuiltIn(profile) => format!("profile {profile}"),
             SourceKind::Flag(flag) => flag.clone(),
             SourceKind::Environment(variable) => (*variable).to_owned(),
         }
@@ -105,7 +108,10 @@ impl Place {
     /// It is in a file: not in a flag or a variable.
     #[must_use]
     pub fn is_in_file(&self) -> bool {
-        matches!(self.source.kind, SourceKind::File(_))
+        matches!(
+            self.source.kind,
+            SourceKind::File(_) | SourceKind::BuiltIn(_)
+        )
     }
 
     /// The same part is meant. (Sources are told apart by identity.)
@@ -114,12 +120,14 @@ impl Place {
     }
 }
 
-/// `path:line`, or the name of the flag or variable.
+/// `path:line`, or the name of the profile, flag or variable.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source.kind {
             SourceKind::File(_) => write!(f, "{}:{}", self.source.name(), self.line()),
-            SourceKind::Flag(_) | SourceKind::Environment(_) => f.write_str(&self.source.name()),
+            SourceKind::BuiltIn(_) | SourceKind::Flag(_) | SourceKind::Environment(_) => {
+                f.write_str(&self.source.name())
+            }
         }
     }
 }
@@ -141,8 +149,17 @@ impl Origin {
         };
         match &place.source.kind {
             SourceKind::File(path) => Some((path, place.line())),
-            SourceKind::Flag(_) | SourceKind::Environment(_) => None,
+            SourceKind::BuiltIn(_) | SourceKind::Flag(_) | SourceKind::Environment(_) => None,
         }
+    }
+
+    /// A profile that comes with the program says so.
+    #[must_use]
+    pub fn is_built_in_profile(&self) -> bool {
+        let Self::Written(place) = self else {
+            return false;
+        };
+        matches!(place.source.kind, SourceKind::BuiltIn(_))
     }
 }
 

@@ -82,10 +82,7 @@ fn is_deceptive(c: char) -> bool {
 }
 
 /// Which of the words was probably meant.
-pub(crate) fn meant<'w>(
-    written: &str,
-    words: impl IntoIterator<Item = &'w str>,
-) -> Option<&'w str> {
+pub fn meant<'w>(written: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let written: Vec<char> = written.to_lowercase().replace('-', "_").chars().collect();
     if written.len() > 64 {
         return None;

@@ -351,8 +351,11 @@ fn all_mistakes_of_all_files_are_told_together() {
 fn a_file_is_checked_as_what_it_is_by_its_place() {
     let user = User::new();
     let places: Places = user.loader().places;
-    let check =
-        |path: &str| check_file(&user.path(path), &places).map_err(|problems| problems.to_string());
+    let check = |path: &str| {
+        let checked = check_file(&user.path(path), &places);
+        let outcome = checked.and_then(|checked| checked.outcome);
+        outcome.map_err(|problems| problems.to_string())
+    };
     user.write(user.path("etc/config.toml"), "lock = [\"network\"]\n");
     user.write(user.config(), "lock = [\"network\"]\n");
     user.write(
@@ -386,4 +389,49 @@ fn a_file_is_checked_as_what_it_is_by_its_place() {
             .expect_err("nothing")
             .contains("does not exist")
     );
+}
+
+#[test]
+fn a_file_is_checked_wherever_it_is_with_what_a_launch_would_say_of_its_place() {
+    let user = User::new();
+    let places: Places = user.loader().places;
+    let check = |path: &str| check_file(&user.path(path), &places).expect("a file");
+    // In the workspace, where a launch would not even read it.
+    user.write(
+        user.path("home/project/etc/config.toml"),
+        "lock = [\"network\"]\n",
+    );
+    let checked = check("home/project/etc/config.toml");
+    assert!(checked.outcome.is_ok(), "{checked:?}");
+    assert_eq!((checked.role, checked.counts), (LayerKind::System, false));
+    let refused = checked.refused.expect("a reason");
+    assert!(refused.contains("lies in the workspace"), "{refused}");
+
+    user.write(
+        user.path("a.toml"),
+        "workspace = \"/a\"\nfiles.read = [\"x\"]\n",
+    );
+    let checked = check("a.toml");
+    assert!(
+        checked.outcome.is_ok() && checked.refused.is_none(),
+        "{checked:?}"
+    );
+    assert_eq!((checked.role, checked.counts), (LayerKind::Project, false));
+
+    let shared = user.path("shared.toml");
+    user.write(shared.clone(), "network.alow = []\n");
+    mode(&shared, 0o666);
+    let checked = check("shared.toml");
+    assert_eq!(checked.role, LayerKind::User);
+    assert!(
+        checked
+            .refused
+            .is_some_and(|why| why.contains("others can write"))
+    );
+    assert!(checked.outcome.is_err());
+
+    // At its place it is refused, and that is what is wrong with it.
+    user.write(user.config(), "");
+    mode(user.config(), 0o666);
+    assert!(check_file(&user.config(), &places).is_err());
 }

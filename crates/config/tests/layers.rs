@@ -149,7 +149,7 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         [agent]
         hardening = "strict"
         [limits]
-        processes = 4096
+        processes = 4000
         memory = "8G"
         open_files = 1024
         tmpfs = "512M"

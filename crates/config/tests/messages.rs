@@ -195,6 +195,18 @@ const BAD: &[(&str, &str)] = &[
         "[network]\ninternet = false\n\n[env]\n\n[network]\nmode = \"none\"\n",
     ),
     (
+        "rule_for_the_loopback",
+        "[network]\nallow = [\"localhost:5432\", \"127.0.0.1\"]\n",
+    ),
+    (
+        "section_twice_and_in_a_comment",
+        "[network]\n# As in [network] and net.network = 1:\n[profiles.x.network]\n[network]\n",
+    ),
+    (
+        "key_twice_and_in_a_string",
+        "[network]\nallow = []\n[env.set]\nA = '''\nallow = [\n'''\n[network.x]\nallow = 1\nallow = 2\n",
+    ),
+    (
         "string_that_does_not_end",
         "[network]\nmode = \"jail\ninternet = true\n",
     ),
@@ -344,8 +356,12 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Internet, "maybe"),
         (Key::Allow, "tcp://10.0.0.1/8:443"),
         (Key::Allow, "10.0.0.1\x1b[2J"),
+        (Key::Allow, "localhost:5432"),
+        (Key::Allow, "tcp://127.0.0.1:5432"),
+        (Key::Allow, "::1"),
         (Key::HostPorts, "abc"),
         (Key::Publish, "1:2:3"),
+        (Key::Publish, "127.0.0.1:8080:80"),
         (Key::LogDenials, "1"),
         (Key::Root, "home"),
         (Key::Read, ""),
@@ -366,7 +382,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         flags.set(key, text);
     }
     let problems = flags.layer(&roots()).expect_err("bad flags");
-    assert_eq!(problems.iter().count(), 22);
+    assert_eq!(problems.iter().count(), 26);
     // Rendered one by one: nobody makes so many mistakes at once.
     let all: Vec<String> = problems
         .iter()

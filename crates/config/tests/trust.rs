@@ -130,7 +130,14 @@ fn a_trusted_file_that_narrowed_cannot_be_got_rid_of_from_inside() {
         );
         assert!(refusal.contains("`stockade trust --revoke`"), "{refusal}");
         fs::remove_file(user.workspace_file()).expect("remove");
-        assert!(user.refused().contains("is gone since it was trusted"));
+        let refusal = user.refused();
+        assert!(
+            refusal.contains("is gone since it was trusted"),
+            "{refusal}"
+        );
+        // There is nothing to look at, so nobody is told to look at it.
+        assert!(refusal.contains("put it back"), "{refusal}");
+        assert!(!refusal.contains("shows and accepts"), "{refusal}");
         symlink("/dev/null", user.workspace_file()).expect("a link");
         assert!(user.refused().contains("cannot be used"));
 

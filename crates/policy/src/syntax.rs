@@ -136,9 +136,17 @@ pub enum Problem {
     NeverReachable { target: String, special: Special },
     #[error("the question is about one host: name an address of the network")]
     NotOneHost,
+    #[error("the question is about one host: name one that `{}` may stand for", .0.escape_debug())]
+    NotOneName(String),
+    #[error("there is nothing to ask about: name an address, a host or a URL")]
+    NothingAsked,
     #[error("the question is about one port, or about all if none is given")]
     NotOnePort,
-    #[error("`{}` is no scheme that says which port is meant", .0.escape_debug())]
+    #[error(
+        "`{}` is no scheme that says which port is meant: name protocol and port, \
+         as in `tcp://example.org:8443`",
+        .0.escape_debug()
+    )]
     Scheme(String),
 }
 

@@ -77,6 +77,9 @@ impl FromStr for Target {
 
 fn parse(text: &str) -> Result<Target, Fault> {
     let whole = Part::whole(text);
+    if text.is_empty() {
+        return Err(whole.fault(Problem::NothingAsked));
+    }
     refuse_odd_characters(text)?;
     refuse_missing_slashes(whole)?;
     let (protocol, usual_port, rest) = match whole.split_once("://") {
@@ -128,6 +131,12 @@ fn host(cut: &Cut<'_>) -> Result<Host, Fault> {
     // As no rule is made of it, a name may be one that no rule could be for.
     if !is_address(cut.target.text) && !cut.target.text.contains(['*', '/']) {
         return hostname(cut.target).map(Host::Name);
+    }
+    if cut.target.text.starts_with("*.") {
+        let fault = cut
+            .target
+            .fault(Problem::NotOneName(cut.target.text.to_owned()));
+        return Err(fault.mend(cut.target.text.replacen('*', "www", 1)));
     }
     match scope(cut)? {
         Scope::Network(network) if network.prefix_len() == network.max_prefix_len() => {
@@ -204,7 +213,10 @@ mod tests {
     #[test]
     fn what_is_no_target_is_refused_with_advice() {
         for (text, message) in [
-            ("", "there is no address and no name"),
+            (
+                "",
+                "there is nothing to ask about: name an address, a host or a URL",
+            ),
             ("https:///path", "there is no address and no name"),
             (
                 "https:/host",
@@ -215,8 +227,13 @@ mod tests {
                 "the question is about one host: name an address of the network",
             ),
             (
-                "*.example.org",
-                "the question is about one host: name an address of the network",
+                "*.example.org:443",
+                "the question is about one host: name one that `*.example.org` may stand for; \
+                 write `www.example.org:443`",
+            ),
+            (
+                "*.x",
+                "the question is about one host: name one that `*.x` may stand for; write `www.x`",
             ),
             (
                 "10.0.0.1:80-90",
@@ -225,11 +242,13 @@ mod tests {
             ("icmp://10.0.0.1:80", "icmp has no ports"),
             (
                 "gopher://host",
-                "`gopher` is no scheme that says which port is meant",
+                "`gopher` is no scheme that says which port is meant: name protocol and port, \
+                 as in `tcp://example.org:8443`",
             ),
             (
                 "ping://10.0.0.1",
-                "`ping` is no scheme that says which port is meant; write `icmp://10.0.0.1`",
+                "`ping` is no scheme that says which port is meant: name protocol and port, \
+                 as in `tcp://example.org:8443`; write `icmp://10.0.0.1`",
             ),
             (
                 "0x7f.1",

@@ -92,8 +92,13 @@ fn show_too(plan: &mut Plan, path: &Path) {
     let is_closing = |step: &Step| matches!(step.operation, Operation::Freeze { .. });
     let at = plan.files.iter().position(is_closing);
     let reason = "a test";
-    plan.files
-        .insert(at.unwrap_or_default(), Step { operation, reason });
+    plan.files.insert(
+        at.unwrap_or_default(),
+        Step {
+            operation,
+            reason: reason.into(),
+        },
+    );
 }
 
 fn pass(plan: &mut Plan, name: &str) {

@@ -140,7 +140,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Config, Names, Network},
+        config::{Asked, Config, Names, Network},
         facts::tests::facts,
     };
 
@@ -177,7 +177,7 @@ mod tests {
             .map(|(name, value)| (name.into(), value.into()))
             .to_vec();
         let config = Config {
-            pass: vec!["LD_PRELOAD".into()],
+            pass: vec![Asked::new("LD_PRELOAD", "a test")],
             ..Config::default()
         };
         let plan = Plan::build(&config, &facts).unwrap();

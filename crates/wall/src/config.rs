@@ -20,9 +20,9 @@ pub struct Config {
     pub hide: Vec<PathRequest>,
     /// Names of variables that pass from the caller's environment. Hooks of loaders and
     /// interpreters (`LD_LIBRARY_PATH`) are no exception: who names one means it.
-    pub pass: Vec<OsString>,
+    pub pass: Vec<Asked<OsString>>,
     /// Variables with their values; they win over all others.
-    pub set: Vec<(OsString, OsString)>,
+    pub set: Vec<(OsString, Asked<OsString>)>,
     pub forge: Forge,
     pub agent: Agent,
     pub hardening: Hardening,
@@ -30,6 +30,23 @@ pub struct Config {
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
+}
+
+/// Something that is asked for, and by whom: a file and line, a flag, a profile. The plan's
+/// reasons say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked<T> {
+    pub value: T,
+    pub by: String,
+}
+
+impl<T> Asked<T> {
+    pub fn new(value: impl Into<T>, by: impl Into<String>) -> Self {
+        Self {
+            value: value.into(),
+            by: by.into(),
+        }
+    }
 }
 
 /// Which network the command has, as far as its files have to agree with it.
@@ -75,6 +92,8 @@ pub struct PathRequest {
     pub path: PathBuf,
     /// It has to exist: the user named it. What a profile names may be missing.
     pub required: bool,
+    /// Who asks, as in [`Asked`].
+    pub by: String,
 }
 
 impl PathRequest {
@@ -84,6 +103,7 @@ impl PathRequest {
         Self {
             path,
             required: true,
+            by: "the user".to_owned(),
         }
     }
 
@@ -93,6 +113,7 @@ impl PathRequest {
         Self {
             path,
             required: false,
+            by: "a profile".to_owned(),
         }
     }
 }
@@ -114,6 +135,9 @@ pub struct Agent {
     pub program: Option<OsString>,
     /// It is an agent's own program: one of that name in the workspace is not it.
     pub is_known: bool,
+    /// It is run as itself, not some other program with its profile: places of its state that
+    /// are missing are made.
+    pub keeps_state: bool,
     /// Its settings, login and memory: files and directories that it writes.
     pub state: Vec<PathRequest>,
     /// The agent of this name, where the command is another that may start it (a shell, a
@@ -133,18 +157,18 @@ pub enum Hardening {
 
 /// Bounds for what the command and all it starts use up; `None` leaves the caller's, or
 /// the default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Processes and threads at a time, of all together.
-    pub processes: Option<u64>,
+    pub processes: Option<Asked<u64>>,
     /// Bytes: of all together where a control group can be had, otherwise of each process.
-    pub memory: Option<u64>,
+    pub memory: Option<Asked<u64>>,
     /// Open files of each process.
-    pub open_files: Option<u64>,
+    pub open_files: Option<Asked<u64>>,
     /// Bytes in `/tmp`, the home directory and all other places in memory together.
-    pub tmpfs: Option<u64>,
+    pub tmpfs: Option<Asked<u64>>,
     /// Seconds of processor time of each process.
-    pub cpu_time: Option<u64>,
+    pub cpu_time: Option<Asked<u64>>,
 }
 
 impl Config {

@@ -12,14 +12,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{config::Config, error::Error, facts::Facts, plan::GIT_CONFIG};
+use crate::{
+    config::{Asked, Config},
+    error::Error,
+    facts::Facts,
+    plan::{GIT_CONFIG, Reason},
+};
 
 /// A variable that the command gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
     pub name: OsString,
     pub value: OsString,
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The value may hold a login, and is not to be printed.
     pub is_private: bool,
 }
@@ -29,7 +34,10 @@ impl Variable {
     #[must_use]
     pub fn shown(&self) -> String {
         if self.is_private {
-            format!("({} bytes, not shown)", self.value.len())
+            match self.value.len() {
+                1 => "(1 byte, not shown)".to_owned(),
+                bytes => format!("({bytes} bytes, not shown)"),
+            }
         } else {
             format!("{:?}", self.value)
         }
@@ -83,10 +91,8 @@ const PASSED: &[(&[&str], &str)] = &[
     (&["SSL_CERT_DIR"], "which certificates this network trusts"),
 ];
 
-/// Reasons of what may hold a login: a proxy's address can have a password in it.
+/// A proxy's address can have a password in it.
 const PROXIES: &str = "how this network reaches the internet";
-const PASSED_ON: &str = "passed on, by configuration";
-const SET: &str = "set, by configuration";
 
 /// Locale categories (`LC_ALL`, `LC_CTYPE` …) pass by their prefix.
 const LOCALE_PREFIX: &[u8] = b"LC_";
@@ -110,7 +116,8 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
     for (names, reason) in PASSED {
         for name in *names {
             if let Some(value) = facts.variable(name) {
-                environment.put(name, value, reason);
+                let is_private = *reason == PROXIES;
+                environment.set(name, value, Reason::from(*reason), is_private);
             }
         }
     }
@@ -123,16 +130,16 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
     environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);
     environment.put("GIT_CONFIG_GLOBAL", GIT_CONFIG, git);
 
-    for name in &config.pass {
+    for Asked { value: name, by } in &config.pass {
         check(name, OsStr::new(""))?;
         let value = facts.environment.iter().find(|(key, _)| key == name);
         if let Some((_, value)) = value {
-            environment.put(name, value, PASSED_ON);
+            environment.set(name, value, format!("passed on: {by}").into(), true);
         }
     }
-    for (name, value) in &config.set {
+    for (name, Asked { value, by }) in &config.set {
         check(name, value)?;
-        environment.put(name, value, SET);
+        environment.set(name, value, format!("set: {by}").into(), true);
     }
     Ok(environment.0)
 }
@@ -140,15 +147,25 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
 struct Environment(Vec<Variable>);
 
 impl Environment {
-    /// The last value wins.
     fn put(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>, reason: &'static str) {
+        self.set(name, value, reason.into(), false);
+    }
+
+    /// The last value wins. What is private may hold a login.
+    fn set(
+        &mut self,
+        name: impl AsRef<OsStr>,
+        value: impl AsRef<OsStr>,
+        reason: Reason,
+        is_private: bool,
+    ) {
         let name = name.as_ref();
         self.0.retain(|variable| variable.name != name);
         self.0.push(Variable {
             name: name.to_owned(),
             value: value.as_ref().to_owned(),
             reason,
-            is_private: reason == PROXIES || reason == PASSED_ON || reason == SET,
+            is_private,
         });
     }
 }
@@ -278,8 +295,12 @@ mod tests {
             .map(|(name, value)| (name.into(), value.into()))
             .to_vec();
         let config = Config {
-            pass: vec!["LD_LIBRARY_PATH".into(), "MISSING".into()],
-            set: vec![("LANG".into(), "b".into()), ("EMPTY".into(), "".into())],
+            pass: ["LD_LIBRARY_PATH", "MISSING"]
+                .map(|name| Asked::new(name, "a test"))
+                .to_vec(),
+            set: [("LANG", "b"), ("EMPTY", "")]
+                .map(|(name, value)| (name.into(), Asked::new(value, "a test")))
+                .to_vec(),
             ..Config::default()
         };
         let all = environment(&config, &facts).unwrap();
@@ -300,7 +321,7 @@ mod tests {
     fn what_is_no_variable_or_the_sandboxes_own_is_refused() {
         for name in ["HOME", "STOCKADE", "", "A=B", "A\0"] {
             let config = Config {
-                set: vec![(name.into(), "x".into())],
+                set: vec![(name.into(), Asked::new("x", "a test"))],
                 ..Config::default()
             };
             let result = environment(&config, &facts());

@@ -38,6 +38,7 @@ mod beneath;
 mod bubblewrap;
 mod config;
 mod control;
+mod credentials;
 mod env;
 mod error;
 mod facts;
@@ -64,7 +65,9 @@ mod watch;
 mod workspace;
 
 pub use bubblewrap::{Bubblewrap, Version};
-pub use config::{Agent, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root};
+pub use config::{
+    Agent, Asked, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root,
+};
 pub use env::Variable;
 pub use error::Error;
 pub use facts::{
@@ -76,7 +79,7 @@ pub use launch::{Cancel, CommandLine, Launch};
 pub use layers::{Layer, State};
 pub use limits::{Limit, Resource};
 pub use outcome::{FAILED, NotFound, Outcome};
-pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Step};
+pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;
 pub use watch::{Change, Finding, Watch};

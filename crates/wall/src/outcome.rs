@@ -84,14 +84,39 @@ impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = Path::new(&self.program);
         match &self.outside {
-            None => write!(f, "{program:?} was not found"),
+            None if is_a_line(&self.program) => write!(
+                f,
+                "{program:?} was not found: it is one word with blanks in it; write the command \
+                 and its arguments as words of their own, or have a shell read the line: \
+                 sh -c {}",
+                quoted(&self.program)
+            ),
+            None => write!(
+                f,
+                "{program:?} was not found: install it, or name it by its path"
+            ),
             Some(path) => write!(
                 f,
                 "{program:?} was not found: outside it is {path:?}, \
-                 which is not visible in the sandbox"
+                 which is not visible in the sandbox; --read shows it"
             ),
         }
     }
+}
+
+/// Whether somebody took a whole line for the name of a program.
+fn is_a_line(program: &OsStr) -> bool {
+    program
+        .as_encoded_bytes()
+        .iter()
+        .any(u8::is_ascii_whitespace)
+}
+
+/// A line as one word for a shell.
+fn quoted(line: &OsStr) -> String {
+    let line = line.to_string_lossy();
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    format!("'{}'", line.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -105,6 +130,14 @@ mod tests {
         let missing = NotFound::look_outside(OsStr::new("no-such-program-anywhere"));
         assert_eq!(missing.outside, None);
         assert_eq!(Outcome::NotFound(missing).exit_code(), 127);
+    }
+
+    #[test]
+    fn a_line_in_one_word_is_told_from_a_name() {
+        let told = |program| NotFound::look_outside(OsStr::new(program)).to_string();
+        assert!(told("no-such-program").ends_with("install it, or name it by its path"));
+        let line = told("ls -la 'it'");
+        assert!(line.ends_with(r"sh -c 'ls -la '\''it'\'''"), "{line}");
     }
 
     #[test]

@@ -52,7 +52,7 @@ mod hooks {
                 _ => self.environment.push(Variable {
                     name: CARRIER.into(),
                     value: what.into(),
-                    reason: "a test",
+                    reason: "a test".into(),
                     is_private: false,
                 }),
             }

@@ -112,7 +112,7 @@ impl Staging {
         };
         let operations = plan.files.iter().map(|step| &step.operation);
         Self {
-            memory: plan.memory,
+            memory: plan.memory.as_ref().map(|bytes| bytes.value),
             items: operations.enumerate().filter_map(item).collect(),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::{fmt, path::Path};
 
-use crate::facts::Place;
+use crate::{credentials, facts::Place};
 
 /// What is wrong with a directory as a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,25 +120,6 @@ const FINE_BELOW: &[&str] = &["/dev/shm", "/usr/src", "/usr/local/src", "/usr/ho
 /// Directories whose children are home directories.
 const HOMES: &[&str] = &["/home", "/var/home", "/usr/home"];
 
-/// Places in a home directory that a workspace must neither be nor be inside.
-const CREDENTIALS: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".docker",
-    ".kube",
-    ".password-store",
-    ".pki",
-    ".mozilla",
-    ".thunderbird",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/stockade",
-    ".local/share/keyrings",
-];
-
 /// Places in a home directory that a workspace must not be: below them, each program has
 /// its own directory, and working on one of those is nobody else's business.
 const SETTINGS: &[&str] = &[
@@ -148,6 +129,19 @@ const SETTINGS: &[&str] = &[
     ".local/state",
     ".cache",
 ];
+
+impl Refusal {
+    /// Why a directory cannot be a workspace, if it cannot. Links are resolved.
+    #[must_use]
+    pub fn of_workspace(workspace: &Path, home: &Path) -> Option<Self> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let home = Place {
+            named: home.to_owned(),
+            real: real(home),
+        };
+        refusal(&real(workspace), &home)
+    }
+}
 
 /// Why `workspace` cannot be one, if it cannot.
 pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<Refusal> {
@@ -175,7 +169,8 @@ pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<Refusal> {
         return Some(Refusal::Inside(place));
     }
     let in_home = workspace.strip_prefix(&home.real).ok()?;
-    if let Some(place) = CREDENTIALS.iter().find(|place| in_home.starts_with(place)) {
+    let mut credentials = credentials::IN_HOME.iter();
+    if let Some((place, _)) = credentials.find(|(place, _)| in_home.starts_with(place)) {
         return Some(Refusal::Credentials(place));
     }
     SETTINGS

@@ -4,4 +4,4 @@ mod places;
 mod read;
 
 pub use places::Places;
-pub(crate) use read::{Guard, WorkspaceText, own_file, resolved, workspace_file};
+pub(crate) use read::{Guard, WorkspaceText, any_file, own_file, resolved, workspace_file};

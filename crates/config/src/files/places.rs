@@ -85,25 +85,29 @@ impl Places {
         }
     }
 
-    /// What a file that somebody names is, by where it is.
+    /// Whose file it is that somebody names, if files count where it is. A `.stockade.toml`
+    /// counts in whatever directory it is, there.
     #[must_use]
-    pub fn kind_of(&self, path: &Path) -> LayerKind {
+    pub fn kind_of(&self, path: &Path) -> Option<LayerKind> {
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let path = real(path);
-        if path == real(&self.system) {
-            LayerKind::System
-        } else if path
+        let is_own = path
             .file_name()
-            .is_some_and(|name| name == ".stockade.toml")
-        {
-            LayerKind::Workspace
-        } else if path
-            .parent()
-            .is_some_and(|parent| parent == real(&self.projects()))
-        {
-            LayerKind::Project
+            .is_some_and(|name| name == ".stockade.toml");
+        let path = real(path);
+        let parent = path.parent();
+        let is_toml = path
+            .extension()
+            .is_some_and(|extension| extension == "toml");
+        if is_own {
+            Some(LayerKind::Workspace)
+        } else if path == real(&self.system) {
+            Some(LayerKind::System)
+        } else if path == real(&self.user_file()) {
+            Some(LayerKind::User)
+        } else if is_toml && parent.is_some_and(|parent| parent == real(&self.projects())) {
+            Some(LayerKind::Project)
         } else {
-            LayerKind::User
+            None
         }
     }
 }

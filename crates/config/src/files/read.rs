@@ -145,6 +145,21 @@ pub(crate) fn own_file(path: &Path, guard: &Guard<'_>) -> Result<Option<Arc<Sour
     text(path, bytes).map(|text| Some(Source::file(path, text)))
 }
 
+/// The text of any file, for somebody who wants to know whether it is right.
+pub(crate) fn any_file(path: &Path) -> Result<Arc<Source>, Diagnostic> {
+    let name = shown(&path.to_string_lossy());
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Diagnostic::new(format!("{name} does not exist")),
+        _ => Diagnostic::new(format!("cannot read {name}: {error}")),
+    };
+    let file = fs::canonicalize(path).and_then(|real| open(&real));
+    let file = file.map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(not_a_file(path));
+    }
+    text(path, read(path, file, MOST_BYTES)?).map(|text| Source::file(path, text))
+}
+
 /// The workspace's own file, which anybody may have written.
 #[derive(Debug)]
 pub(crate) struct WorkspaceText {

@@ -69,6 +69,15 @@ pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBu
     value::path(text, &roots).ok()
 }
 
+/// Whether a file has this key at its top, whatever else is in it.
+pub(crate) fn has_key(source: &Arc<Source>, key: &str) -> bool {
+    let (table, _) = DeTable::parse_recoverable(source.text());
+    table
+        .get_ref()
+        .iter()
+        .any(|(name, _)| name.get_ref() == key)
+}
+
 struct Reader<'a> {
     source: &'a Arc<Source>,
     kind: LayerKind,

@@ -1,8 +1,11 @@
 //! The TOML of a file, and what is wrong with it before any key is looked at.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use toml::{Spanned, de::DeTable};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
@@ -88,23 +91,55 @@ fn explain(source: &Arc<Source>, message: &str, place: Place) -> Diagnostic {
     }
 }
 
-/// Where a name stood at the beginning of a line, or in the brackets of one, before.
+/// Where the name that is there twice was first: the use without which the second would be
+/// right. Only the parser knows which that is, so it is asked, the nearest first.
 fn first_use(source: &Arc<Source>, name: &str, before: usize) -> Option<Place> {
-    let text = source.text().get(..before)?;
-    let stands = |at: &usize| {
-        let line_start = text
-            .get(..*at)?
-            .rfind('\n')
-            .map_or(0, |newline| newline + 1);
-        let left = text.get(line_start..*at)?.trim_start();
-        let right = text.get(at + name.len()..)?.trim_start();
-        let alone = left.chars().all(|c| c == '[') || left.ends_with('.');
-        (alone && right.starts_with(['=', ']', '.'])).then_some(())
+    /// Files with more uses of one name are not for people.
+    const MOST: usize = 64;
+    let all = source.text();
+    let line = all
+        .get(..before)?
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1);
+    let mut uses = Vec::new();
+    // A section that is there twice has the place of the second in all of the text.
+    for text in [all, all.get(..line)?] {
+        let (table, _) = DeTable::parse_recoverable(text);
+        collect(table.get_ref(), name.trim_matches(['"', '\'']), &mut uses);
+    }
+    uses.retain(|span| span.end <= before);
+    uses.sort_by_key(|span| std::cmp::Reverse(span.start));
+    let is_first = |span: &Range<usize>| {
+        let mut text = all.to_owned();
+        let other = if name.starts_with('x') { "y" } else { "x" };
+        // Of the same length, so that everything stays in its place.
+        text.replace_range(span.clone(), &other.repeat(span.len()));
+        let (_, errors) = DeTable::parse_recoverable(&text);
+        let starts = |error: &toml::de::Error| error.span().map(|span| span.start);
+        !errors.iter().any(|error| starts(error) == Some(before))
     };
-    let found = text
-        .match_indices(name)
-        .map(|(at, _)| at)
-        .filter(|at| stands(at).is_some())
-        .last()?;
-    Some(Place::new(source, found..found + name.len()))
+    let found = uses.into_iter().take(MOST).find(is_first)?;
+    Some(Place::new(source, found))
+}
+
+/// Where a name stands as a key, anywhere in a table.
+fn collect(table: &DeTable<'_>, name: &str, uses: &mut Vec<Range<usize>>) {
+    for (key, value) in table {
+        if key.get_ref() == name {
+            uses.push(key.span());
+        }
+        collect_below(value.get_ref(), name, uses);
+    }
+}
+
+fn collect_below(value: &DeValue<'_>, name: &str, uses: &mut Vec<Range<usize>>) {
+    match value {
+        DeValue::Table(table) => collect(table, name, uses),
+        DeValue::Array(entries) => {
+            for entry in entries {
+                collect_below(entry.get_ref(), name, uses);
+            }
+        }
+        _ => {}
+    }
 }

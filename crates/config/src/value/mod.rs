@@ -12,7 +12,7 @@ mod words;
 
 use std::{fmt, num::NonZeroU64, ops::Range, path::PathBuf};
 
-use stockade_policy::Rule;
+use stockade_policy::{Protocol, Rule, Target};
 
 pub(crate) use self::path::expand as path;
 pub use self::{
@@ -115,6 +115,8 @@ pub(crate) struct Fault {
     pub(crate) span: Option<Range<usize>>,
     /// What to write instead, all of it.
     pub(crate) instead: Option<Instead>,
+    /// What to do instead, where that is to write something elsewhere.
+    pub(crate) help: Option<String>,
 }
 
 /// A value to write, in the form in which a flag takes it.
@@ -131,7 +133,13 @@ impl Fault {
             message: message.into(),
             span: None,
             instead: None,
+            help: None,
         }
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
     }
 
     pub(crate) fn at(mut self, span: Range<usize>) -> Self {
@@ -163,7 +171,7 @@ pub(crate) fn change(key: Key, given: Given<'_>, roots: &Roots) -> Result<Change
         Key::LogDenials => boolean(given, wrong).map(Change::LogDenials),
         Key::Github => boolean(given, wrong).map(Change::Github),
         Key::Gitlab => boolean(given, wrong).map(Change::Gitlab),
-        Key::Allow => rule(text(given, wrong)?).map(Change::Allow),
+        Key::Allow => rule(given, text(given, wrong)?).map(Change::Allow),
         Key::HostPorts => ports::port(given, wrong).map(Change::HostPort),
         Key::Publish => Published::given(given, wrong).map(Change::Publish),
         Key::Read => path::expand(text(given, wrong)?, roots).map(Change::Read),
@@ -299,12 +307,39 @@ fn word<T>(
     })
 }
 
-fn rule(text: &str) -> Result<Rule, Fault> {
+fn rule(given: Given<'_>, text: &str) -> Result<Rule, Fault> {
     text.parse().map_err(|error: stockade_policy::RuleError| {
+        if let Some(fault) = loopback(given, text) {
+            return fault.at(error.span());
+        }
         let fault = Fault::new(error.problem().to_string()).at(error.span());
         match error.suggestion() {
             Some(suggestion) => fault.instead(suggestion),
             None => fault,
         }
     })
+}
+
+/// The loopback is not for rules. Whoever writes one for it means the host's.
+fn loopback(given: Given<'_>, text: &str) -> Option<Fault> {
+    let target: Target = text.parse().ok().filter(Target::is_loopback)?;
+    // Of the host's loopback, only TCP can be had.
+    target
+        .protocol()
+        .is_none_or(|one| one == Protocol::Tcp)
+        .then_some(())?;
+    let message = format!(
+        "`{}` is the loopback inside, the command's own; ports of this machine's are given one \
+         by one",
+        target.host()
+    );
+    let is_typed = matches!(given, Given::Bare(_));
+    let flag = Key::HostPorts.spec().flag;
+    let help = match (target.port(), is_typed) {
+        (Some(port), true) => format!("write `{flag} {port}` instead"),
+        (Some(port), false) => format!("write host_ports = [{port}] in [network] instead"),
+        (None, true) => format!("write `{flag} PORT` for each that is needed"),
+        (None, false) => "list those that are needed as host_ports in [network]".to_owned(),
+    };
+    Some(Fault::new(message).help(help))
 }

@@ -1,6 +1,6 @@
 //! Ports of the two loopbacks.
 
-use std::{fmt, num::NonZeroU16};
+use std::{fmt, net::Ipv4Addr, num::NonZeroU16};
 
 use super::{Fault, Given};
 use crate::text::shown;
@@ -37,6 +37,18 @@ impl Published {
             }
             Given::Text(text) | Given::Bare(text) => {
                 let (outside, inside) = text.split_once(':').unwrap_or((text, text));
+                if inside.contains(':') || outside.contains('.') {
+                    let message = "a published port is PORT, or OUTSIDE:INSIDE, as in `8080:80`";
+                    let fault = Fault::new(message);
+                    // The address is always the loopback's.
+                    let ports = text
+                        .split_once(':')
+                        .filter(|(address, _)| is_loopback(address));
+                    return Err(match ports {
+                        Some((_, ports)) => fault.instead(ports),
+                        None => fault,
+                    });
+                }
                 Ok(Self {
                     outside: parse(text, outside)?,
                     inside: parse(text, inside)?,
@@ -57,6 +69,14 @@ impl fmt::Display for Published {
     }
 }
 
+/// As others have it before the ports.
+fn is_loopback(text: &str) -> bool {
+    text == "localhost"
+        || text
+            .parse()
+            .is_ok_and(|address: Ipv4Addr| address.is_loopback())
+}
+
 fn from_integer(number: Option<i64>) -> Result<Port, Fault> {
     number
         .and_then(|number| u16::try_from(number).ok())
@@ -70,14 +90,21 @@ fn parse(whole: &str, part: &str) -> Result<Port, Fault> {
     let port = part.parse().ok().filter(|_| decimal);
     port.ok_or_else(|| {
         let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
-        Fault::new(format!("`{}` is no port from 1 to 65535", shown(part)))
-            .at(start..start + part.len())
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let example = if is_number {
+            ""
+        } else {
+            ", a number such as 5432"
+        };
+        let message = format!("`{}` is no port from 1 to 65535{example}", shown(part));
+        Fault::new(message).at(start..start + part.len())
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Instead;
 
     fn published(text: &str) -> Result<String, Fault> {
         let published = Published::given(Given::Text(text), || Fault::new("wrong"))?;
@@ -101,10 +128,24 @@ mod tests {
             ("080", 0..3),
             ("3000:", 5..5),
             ("3000:http", 5..9),
-            ("1:2:3", 2..5),
-            ("127.0.0.1:80", 0..9),
         ] {
             assert_eq!(published(text).expect_err(text).span, Some(span), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_before_the_ports_is_left_out() {
+        for (text, instead) in [
+            ("1:2:3", None),
+            ("127.0.0.1:80", Some("80")),
+            ("127.0.0.1:8080:80", Some("8080:80")),
+            ("localhost:8080:80", Some("8080:80")),
+            ("0.0.0.0:80", None),
+        ] {
+            let fault = published(text).expect_err(text);
+            assert!(fault.message.contains("OUTSIDE:INSIDE"), "{fault:?}");
+            let instead = instead.map(|text| Instead::Text(text.to_owned()));
+            assert_eq!(fault.instead, instead, "{text}");
         }
     }
 }

@@ -7,9 +7,12 @@ use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread};
 
 use stockade_sys::namespace::{Identity, enter_user_namespace};
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Hardening, Inner, Names, Network,
+    Asked, Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Hardening, Inner, Names, Network,
     Outcome, PathRequest, Plan, Root, Signals, Watch,
 };
+
+/// Who asks for everything here.
+const BY: &str = "the command line";
 
 struct Call {
     only_plan: bool,
@@ -52,7 +55,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
     loop {
         let option = arguments.next()?;
         let mut text = || arguments.next()?.into_string().ok();
-        let number = |text: String| text.parse::<u64>().ok();
+        let number = |text: String| Some(Asked::new(text.parse::<u64>().ok()?, BY));
         match option.to_str()? {
             "--plan" => only_plan = true,
             "--workspace" => workspace = Some(text()?.into()),
@@ -67,10 +70,11 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
             "--read" => config.read.push(PathRequest::by_user(text()?)),
             "--write" => config.write.push(PathRequest::by_user(text()?)),
             "--hide" => config.hide.push(PathRequest::by_user(text()?)),
-            "--pass" => config.pass.push(text()?.into()),
+            "--pass" => config.pass.push(Asked::new(text()?, BY)),
             "--set" => {
-                let (name, value) = text()?.split_once('=').map(|(n, v)| (n.into(), v.into()))?;
-                config.set.push((name, value));
+                let text = text()?;
+                let (name, value) = text.split_once('=')?;
+                config.set.push((name.into(), Asked::new(value, BY)));
             }
             "--github" => config.forge.github = true,
             "--gitlab" => config.forge.gitlab = true,

@@ -95,7 +95,7 @@ fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
                 at: path.clone(),
             },
         };
-        layout.add(operation, reason);
+        layout.add(operation, *reason);
     }
     for secret in &facts.secrets {
         if !visible(&secret.path) {

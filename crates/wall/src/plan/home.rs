@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Operation, layout::Layout};
+use super::{Operation, Reason, layout::Layout};
 use crate::{
     config::{Config, Root},
     error::Error,
@@ -42,7 +42,7 @@ pub(super) fn empty(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
 }
 
 /// A place that is put into the sandbox, and why.
-pub(super) type Placed = (Operation, &'static str);
+pub(super) type Placed = (Operation, Reason);
 
 /// What is brought back.
 pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
@@ -53,37 +53,37 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            places.push((scratch(found), *reason));
+            places.push((scratch(found), (*reason).into()));
         }
     }
     for (name, reason) in READABLE {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            places.push((read_only(found), *reason));
+            places.push((read_only(found), (*reason).into()));
         }
     }
     for (name, reason) in EMPTY {
         // One that does not exist is made inside, and is gone with it.
         if let Some(found) = find(name).filter(|found| found.kind == Kind::Directory) {
             let at = found.at.clone();
-            places.push((Operation::Empty { at, mode: 0o700 }, *reason));
+            places.push((Operation::Empty { at, mode: 0o700 }, (*reason).into()));
         }
     }
     for name in SECRETS {
         if let Some(found) = find(name) {
             // Where a link leads out of the directory that is shown, nothing is shown.
-            places.push((hidden(found.real.clone(), found.kind), SECRET_REASON));
+            places.push((hidden(found.real.clone(), found.kind), SECRET_REASON.into()));
         }
     }
     for name in PROGRAMS {
         if let Some(found) = find(name).filter(|found| found.kind == Kind::File) {
-            places.push((read_only(found), PROGRAM_REASON));
+            places.push((read_only(found), PROGRAM_REASON.into()));
         }
     }
     let forges = [(GITHUB, config.forge.github), (GITLAB, config.forge.gitlab)];
     for (name, _) in forges.iter().filter(|(_, is_on)| *is_on) {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
             // Changes stay inside: its settings name programs that run outside.
-            places.push((scratch(found), "the login of a forge that is on"));
+            places.push((scratch(found), "the login of a forge that is on".into()));
         }
     }
     places

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Guard, Operation, Step};
+use super::{Guard, Operation, Reason, Step};
 
 /// The steps so far.
 #[derive(Debug, Default)]
@@ -17,12 +17,13 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Adds a step as it is.
-    pub(super) fn add(&mut self, operation: Operation, reason: &'static str) {
+    pub(super) fn add(&mut self, operation: Operation, reason: impl Into<Reason>) {
+        let reason = reason.into();
         self.steps.push(Step { operation, reason });
     }
 
     /// Adds a place, as far as it is not there already and nothing hides it.
-    pub(super) fn place(&mut self, operation: Operation, reason: &'static str) {
+    pub(super) fn place(&mut self, operation: Operation, reason: impl Into<Reason>) {
         let operation = match self.enclosing(operation.at()) {
             Some(
                 Operation::HiddenDirectory { .. }

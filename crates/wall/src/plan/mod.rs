@@ -16,11 +16,15 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 pub(crate) use self::{git::GIT_CONFIG, requests::OWN_DIRECTORIES};
 use crate::{
-    config::{Config, Hardening},
+    config::{Asked, Config, Hardening},
+    credentials,
     env::{self, Variable},
     error::Error,
     facts::Facts,
@@ -36,8 +40,11 @@ pub const INNER_STAGE: &str = "/run/stockade/init";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub operation: Operation,
-    pub reason: &'static str,
+    pub reason: Reason,
 }
+
+/// Why something is in a plan.
+pub type Reason = Cow<'static, str>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
@@ -144,9 +151,9 @@ pub struct Plan {
     pub files: Vec<Step>,
     pub environment: Vec<Variable>,
     pub isolation: Vec<(Isolation, &'static str)>,
-    pub limits: Vec<(Limit, &'static str)>,
+    pub limits: Vec<(Limit, Reason)>,
     /// The most bytes that all places in memory take together.
-    pub memory: Option<u64>,
+    pub memory: Option<Asked<u64>>,
     pub hardening: Hardening,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
     pub(crate) scopes: bool,
@@ -157,6 +164,8 @@ pub struct Plan {
     /// The file to run in place of the command's name, where that must not be looked up
     /// in the workspace.
     pub program: Option<PathBuf>,
+    /// What the user gives away by asking for paths, each a sentence.
+    pub given: Vec<String>,
     /// What the user should know, each a sentence.
     pub notes: Vec<String>,
 }
@@ -185,12 +194,13 @@ impl Plan {
             environment: env::environment(config, facts)?,
             isolation: process::isolation(config),
             limits: process::limits(config, facts),
-            memory: config.limits.tmpfs,
+            memory: config.limits.tmpfs.clone(),
             hardening: config.hardening,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
             layers: process::layers(config, facts),
             working_directory: working_directory.clone(),
             program: process::program(config, facts)?,
+            given: credentials::given(config, facts),
             notes: notes::notes(config, facts),
         })
     }

@@ -1,6 +1,10 @@
 //! What the user should know about a plan.
 
-use crate::{config::Config, facts::Facts};
+use crate::{
+    config::{Config, PathRequest},
+    facts::Facts,
+    state::Form,
+};
 
 pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     let mut notes = Vec::new();
@@ -16,13 +20,20 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              look at what it leads to after the session"
         ));
     }
-    for state in &config.agent.state {
-        if !facts.found.contains_key(&state.path) {
-            notes.push(format!(
-                "{:?} does not exist: what the agent writes there is gone at the end",
-                state.path
-            ));
+    let made: Vec<_> = config.agent.missing_state(facts).collect();
+    for PathRequest { path, .. } in &config.agent.state {
+        // Of a form that is not known are files that people write, and agents only read.
+        if facts.found.contains_key(path) || Form::of(path).is_none() {
+            continue;
         }
+        notes.push(if made.contains(&path.as_path()) {
+            format!(
+                "{path:?} does not exist: it is made, empty, when the agent is run, so that \
+                 what the agent writes there is kept"
+            )
+        } else {
+            format!("{path:?} does not exist: what the agent writes there is gone at the end")
+        });
     }
     notes
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::Isolation;
+use super::{Isolation, Reason};
 use crate::{
-    config::{Config, Hardening, Network},
+    config::{Asked, Config, Hardening, Network},
     error::Error,
     facts::{Facts, Procfs},
     layers::{LANDLOCK_SCOPES, Layer, State},
@@ -41,34 +41,38 @@ pub(super) fn isolation(config: &Config) -> Vec<(Isolation, &'static str)> {
     isolation
 }
 
-pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, &'static str)> {
-    const CONFIGURED: &str = "by configuration";
+pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
+    let asked = |resource, asked: &Asked<u64>| {
+        let reason = asked.by.clone();
+        (Limit::new(resource, asked.value), reason.into())
+    };
     let wanted = &config.limits;
     let core = Limit::new(Resource::Core, 0);
-    let mut limits = vec![(
+    let mut limits: Vec<(Limit, Reason)> = vec![(
         core,
-        "a core dump is handled outside, by a program of the host",
+        "a core dump is handled outside, by a program of the host".into(),
     )];
-    limits.push(match wanted.open_files {
-        Some(number) => (Limit::new(Resource::OpenFiles, number), CONFIGURED),
+    limits.push(match &wanted.open_files {
+        Some(number) => asked(Resource::OpenFiles, number),
         None => (
             facts.open_files,
-            "as for the caller; the warden raises its own",
+            "as for the caller; the warden raises its own".into(),
         ),
     });
-    limits.push(match wanted.processes {
-        Some(number) => (Limit::new(Resource::Processes, number), CONFIGURED),
-        None => (
-            Limit::new(Resource::Processes, USUAL_PROCESSES),
-            "so that the host stays usable",
-        ),
-    });
-    if let Some(bytes) = wanted.memory {
-        let reason = "by configuration; counts for each process on its own";
-        limits.push((Limit::new(Resource::Data, bytes), reason));
+    let usual = Asked::new(USUAL_PROCESSES, "built in");
+    let processes = wanted.processes.as_ref().unwrap_or(&usual);
+    let reason = format!("so that the host stays usable: {}", processes.by);
+    let limit = Limit::new(Resource::Processes, processes.value);
+    limits.push((limit, reason.into()));
+    if let Some(bytes) = &wanted.memory {
+        let reason = format!(
+            "of all together, or each where there are no control groups: {}",
+            bytes.by
+        );
+        limits.push((Limit::new(Resource::Data, bytes.value), reason.into()));
     }
-    if let Some(seconds) = wanted.cpu_time {
-        limits.push((Limit::new(Resource::ProcessorTime, seconds), CONFIGURED));
+    if let Some(seconds) = &wanted.cpu_time {
+        limits.push(asked(Resource::ProcessorTime, seconds));
     }
     limits
 }

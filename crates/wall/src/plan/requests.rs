@@ -4,7 +4,10 @@
 //! All of them are put in place by their depth, so that each finds what encloses it already
 //! there, whoever asked for either.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Guard, Operation,
@@ -19,9 +22,6 @@ use crate::{
     workspace::{self, Refusal},
 };
 
-const READ: &str = "to be read, by configuration";
-const WRITE: &str = "to be written, by configuration";
-const HIDE: &str = "to be hidden, by configuration";
 const OWN: &str = "Stockade's own: decides what the next session may";
 
 /// Stockade's own directories, in the home.
@@ -32,38 +32,37 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let mut places = home::places(config, facts);
     places.extend(certificates(facts));
     places.extend(agent(config, facts));
-    let find = |request: &PathRequest| facts.found.get(&request.path);
-    places.extend(
-        config
-            .read
-            .iter()
-            .filter_map(find)
-            .map(|found| (read_only(found), READ)),
-    );
-    let to_write = config.write.iter().filter_map(find);
-    places.extend(to_write.clone().map(|found| (writable(found), WRITE)));
+    let asked = |requests: &[PathRequest], what: &str, operation: fn(&Found) -> Operation| {
+        let place = |request: &PathRequest| {
+            let found = facts.found.get(&request.path)?;
+            let reason = format!("to be {what}: {}", request.by);
+            Some((operation(found), reason.into()))
+        };
+        requests.iter().filter_map(place).collect::<Vec<Placed>>()
+    };
+    places.extend(asked(&config.read, "read", read_only));
+    places.extend(asked(&config.write, "written", writable));
     if let Some(repository) = &facts.git.outside {
         places.push((
             writable_at(repository),
-            "the repository that the workspace is a part of",
+            "the repository that the workspace is a part of".into(),
         ));
     }
-    places.push((writable_at(&facts.workspace), "the workspace"));
+    places.push((writable_at(&facts.workspace), "the workspace".into()));
     sort(&mut places);
     for (operation, reason) in places {
         let operation = where_links_lead(operation, layout);
         layout.place(operation, reason);
     }
 
+    let find = |request: &PathRequest| facts.found.get(&request.path);
+    let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
     guards(facts, &lifted, layout);
     own(config, facts, layout);
-    let mut hides: Vec<_> = config
-        .hide
-        .iter()
-        .filter_map(find)
-        .map(|found| (hidden(found.real.clone(), found.kind), HIDE))
-        .collect();
+    let mut hides = asked(&config.hide, "hidden", |found| {
+        hidden(found.real.clone(), found.kind)
+    });
     sort(&mut hides);
     for (operation, reason) in hides {
         layout.place(operation, reason);
@@ -78,13 +77,13 @@ fn sort(places: &mut [Placed]) {
 
 /// Refuses what would undo the wall, and what does not exist.
 fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let missing: Vec<_> = config
+    let missing: BTreeSet<_> = config
         .requests()
         .filter(|request| request.required && !facts.found.contains_key(&request.path))
         .map(|request| request.path.clone())
         .collect();
     if !missing.is_empty() {
-        return Err(Error::MissingPaths(missing));
+        return Err(Error::MissingPaths(missing.into_iter().collect()));
     }
     if let Some(path) = facts.led_from_inside.first() {
         return Err(Error::PathRefused {
@@ -139,7 +138,10 @@ fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
         .iter()
         .filter_map(|name| facts.found.get(Path::new(facts.variable(name)?)))
         .filter(|found| found.kind == Kind::File)
-        .map(|found| (read_only(found), "certificates that this network trusts"))
+        .map(|found| {
+            let reason = "certificates that this network trusts";
+            (read_only(found), reason.into())
+        })
 }
 
 /// The agent's program and its state.
@@ -154,14 +156,18 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
         let Found { at, real, .. } = &installation.program;
         if at != real {
             let (text, at) = (real.clone(), at.clone());
-            places.push((Operation::Link { text, at }, reason));
+            places.push((Operation::Link { text, at }, reason.into()));
         }
         for part in &installation.parts {
-            places.push((read_only(part), reason));
+            places.push((read_only(part), reason.into()));
         }
     }
-    for found in found_state(config, facts) {
-        places.push((writable(found), "the agent's own settings and memory"));
+    let find = |request: &PathRequest| facts.found.get(&request.path);
+    for request in &config.agent.state {
+        if let Some(found) = find(request) {
+            let reason = format!("the agent's own settings and memory: {}", request.by);
+            places.push((writable(found), reason.into()));
+        }
     }
     places
 }

@@ -3,19 +3,19 @@
 use std::{fmt, path::Path};
 
 use super::{Guard, Isolation, Operation, Plan};
-use crate::limits::Resource;
+use crate::{config::Asked, limits::Resource};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "files (later lines cover earlier ones)")?;
         for step in &self.files {
-            line(f, &step.operation.to_string(), step.reason)?;
+            line(f, &step.operation.to_string(), &step.reason)?;
         }
         writeln!(f, "environment")?;
         for variable in &self.environment {
             let name = variable.name.display();
             let assignment = format!("{name}={}", variable.shown());
-            line(f, &assignment, variable.reason)?;
+            line(f, &assignment, &variable.reason)?;
         }
         writeln!(f, "apart from the host")?;
         for (isolation, reason) in &self.isolation {
@@ -35,9 +35,9 @@ impl fmt::Display for Plan {
                 .map_or("unlimited".to_owned(), |value| value.to_string());
             line(f, &format!("{name}: {value}"), reason)?;
         }
-        if let Some(bytes) = self.memory {
-            let reason = "of all places in memory together, by configuration";
-            line(f, &format!("bytes of files in memory: {bytes}"), reason)?;
+        if let Some(Asked { value, by }) = &self.memory {
+            let reason = format!("of all places in memory together: {by}");
+            line(f, &format!("bytes of files in memory: {value}"), &reason)?;
         }
         writeln!(f, "layers")?;
         for layer in &self.layers {
@@ -54,10 +54,10 @@ impl fmt::Display for Plan {
             let reason = "not one of that name in the workspace";
             line(f, &format!("runs {}", Shown(program)), reason)?;
         }
-        if !self.notes.is_empty() {
+        if !self.given.is_empty() || !self.notes.is_empty() {
             writeln!(f, "notes")?;
         }
-        for note in &self.notes {
+        for note in self.given.iter().chain(&self.notes) {
             writeln!(f, "  {note}")?;
         }
         Ok(())

@@ -312,6 +312,7 @@ mod tests {
         config.hide.push(PathRequest {
             path: path.clone(),
             required: true,
+            by: String::new(),
         });
         let mut facts = facts();
         facts.workspace = workspace.path.clone();

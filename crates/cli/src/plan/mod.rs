@@ -1,9 +1,13 @@
-//! `stockade plan`: everything that a session would be given, as text to audit.
+//! `stockade plan`: everything that a session would be given, as text to audit. The wall
+//! describes its own part; the network is described here.
+
+mod network;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use stockade_config::Effective;
 use stockade_wall::{Facts, Plan};
 
 use crate::{args, here, walling};
@@ -21,14 +25,14 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
     if arguments.json {
-        println!("{:#}", as_json(&plan));
+        println!("{:#}", as_json(&plan, &loaded.effective));
     } else {
-        print!("{plan}");
+        print!("{}{plan}", network::as_text(&loaded.effective));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(plan: &Plan) -> Value {
+fn as_json(plan: &Plan, effective: &Effective) -> Value {
     let files: Vec<_> = plan
         .files
         .iter()
@@ -75,6 +79,8 @@ fn as_json(plan: &Plan) -> Value {
         .map(|layer| json!({ "layer": layer.name, "state": layer.state.to_string() }))
         .collect();
     json!({
+        "profile": effective.profile,
+        "network": network::as_json(effective),
         "files": files,
         "environment": environment,
         "isolation": isolation,
@@ -82,6 +88,7 @@ fn as_json(plan: &Plan) -> Value {
         "layers": layers,
         "working_directory": plan.working_directory.to_string_lossy(),
         "program": plan.program.as_ref().map(|path| path.to_string_lossy()),
+        "given": plan.given,
         "notes": plan.notes,
     })
 }

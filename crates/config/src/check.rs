@@ -1,0 +1,80 @@
+//! `config check FILE`: one file, wherever it is.
+//!
+//! What a file may say depends on whose it is, which its place tells; and at some places no
+//! file counts. Whoever writes one elsewhere first, for another machine or in a repository,
+//! wants it checked all the same. So a file at no place that counts is read as what it seems
+//! to be, and what a launch would say about its place comes beside that.
+
+use std::{path::Path, sync::Arc};
+
+use crate::{
+    diagnostic::Diagnostics,
+    files::{Guard, Places, any_file, own_file, workspace_file},
+    layer::LayerKind,
+    merge::{Choice, merge},
+    parse::{has_key, parse},
+    source::Source,
+};
+
+/// A file that was checked.
+#[derive(Debug)]
+pub struct Checked {
+    /// As whose file it was read.
+    pub role: LayerKind,
+    /// Whether files at its place count.
+    pub counts: bool,
+    /// Why a launch would refuse it at its place, if it would.
+    pub refused: Option<String>,
+    /// What is wrong in it.
+    pub outcome: Result<(), Diagnostics>,
+}
+
+/// Checks one file.
+///
+/// # Errors
+/// If it cannot be read, or is at a place that counts and would be refused there.
+pub fn check_file(path: &Path, places: &Places) -> Result<Checked, Diagnostics> {
+    let (role, source, refused) = match places.kind_of(path) {
+        Some(role) => (role, at_its_place(role, path, places)?, None),
+        None => {
+            let source = any_file(path)?;
+            let refused = own_file(path, &Guard::new(places)).err();
+            (seeming_role(&source), source, refused)
+        }
+    };
+    // Alone: what it asks for must be possible.
+    let layer = parse(role, &source, &places.roots());
+    let outcome = layer.and_then(|layer| merge(&[layer], &Choice::None).map(|_| ()));
+    Ok(Checked {
+        role,
+        counts: places.kind_of(path).is_some(),
+        refused: refused.map(|problem| problem.title),
+        outcome,
+    })
+}
+
+fn at_its_place(role: LayerKind, path: &Path, places: &Places) -> Result<Arc<Source>, Diagnostics> {
+    let source = match role {
+        LayerKind::Workspace => match workspace_file(path)? {
+            Some(text) => Some(text.source(path)?),
+            None => None,
+        },
+        _ => own_file(path, &Guard::new(places))?,
+    };
+    match source {
+        Some(source) => Ok(source),
+        // Says that it is not there.
+        None => Ok(any_file(path)?),
+    }
+}
+
+/// Whose file it is by what only such a file can say.
+fn seeming_role(source: &Arc<Source>) -> LayerKind {
+    if has_key(source, "lock") {
+        LayerKind::System
+    } else if has_key(source, "workspace") {
+        LayerKind::Project
+    } else {
+        LayerKind::User
+    }
+}
