@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
 use clap_complete::{Shell, generate};
-use stockade_config::BUILT_IN;
+use stockade_config::agents;
 
 use crate::{
     args::{self, Arguments},
@@ -30,11 +30,8 @@ fn program() -> Command {
     let shown = full
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
-    let agents = BUILT_IN
-        .iter()
-        .filter_map(|(file, _)| file.strip_suffix(".toml"))
-        .filter(|name| *name != "generic")
-        .map(|name| Command::new(name).about(format!("Run {name} in the sandbox")));
+    let agents =
+        agents().map(|name| Command::new(name).about(format!("Run {name} in the sandbox")));
     Command::new("stockade")
         .version(env!("CARGO_PKG_VERSION"))
         .args(full.get_arguments())
