@@ -9,6 +9,7 @@
 //! gone with the process however that ends. Asking takes no lock.
 
 use std::{
+    collections::HashMap,
     env,
     fs::{self, DirBuilder, File, OpenOptions},
     io,
@@ -51,13 +52,12 @@ impl Directory {
         &self.0
     }
 
-    /// A new log, which is the user's alone. Old ones make way.
+    /// A new log, which is the user's alone.
     pub(crate) fn create(&self, id: &str) -> io::Result<Log> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.0)?;
-        self.clean(SESSIONS, TOTAL);
         let first = self.open_new(id, 1)?;
         // On a filesystem without locks the session is logged all the same.
         let _ = fcntl_lock(&first, FlockOperation::NonBlockingLockExclusive);
@@ -81,27 +81,37 @@ impl Directory {
 
     /// All sessions that have a log, the oldest first.
     pub(crate) fn sessions(&self) -> Vec<String> {
-        let names = self.names();
-        let ids = names.iter().filter_map(|name| name.strip_suffix(SUFFIX));
-        let mut found: Vec<String> = ids.map(str::to_owned).collect();
+        let parts = self.all_parts();
+        let mut found: Vec<String> = parts.into_keys().collect();
         session::sort(&mut found);
         found
     }
 
     /// The numbers of the parts that are there, in order.
     pub(crate) fn parts(&self, id: &str) -> Vec<u32> {
-        let first = format!("{id}{SUFFIX}");
-        let names = self.names();
-        let numbers = names.iter().filter_map(|name| {
-            let rest = name.strip_prefix(&first)?;
-            match rest.strip_prefix('.') {
-                Some(number) => number.parse().ok().filter(|number| *number > 1),
-                None => rest.is_empty().then_some(1),
+        self.all_parts().remove(id).unwrap_or_default()
+    }
+
+    /// The same of every session that has a first part.
+    fn all_parts(&self) -> HashMap<String, Vec<u32>> {
+        let mut all: HashMap<String, Vec<u32>> = HashMap::new();
+        let entries = fs::read_dir(&self.0).into_iter().flatten();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let parsed = name.to_str().and_then(|name| name.split_once(SUFFIX));
+            let part = parsed.and_then(|(id, rest)| match rest.strip_prefix('.') {
+                Some(number) => Some((id, number.parse().ok().filter(|number| *number > 1)?)),
+                None => rest.is_empty().then_some((id, 1)),
+            });
+            if let Some((id, part)) = part {
+                all.entry(id.to_owned()).or_default().push(part);
             }
-        });
-        let mut found: Vec<u32> = numbers.collect();
-        found.sort_unstable();
-        found
+        }
+        for parts in all.values_mut() {
+            parts.sort_unstable();
+        }
+        all.retain(|_, parts| parts.first() == Some(&1));
+        all
     }
 
     /// Whether the session that writes this log is alive.
@@ -113,30 +123,32 @@ impl Directory {
         fcntl_getlk(file, &whole).is_ok_and(|holder| holder.is_some())
     }
 
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten();
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.collect()
+    /// Removes old sessions to make room for this one.
+    pub(super) fn make_room_for(&self, id: &str) {
+        self.clean(id, SESSIONS, TOTAL);
     }
 
-    fn size(&self, id: &str) -> u64 {
-        let parts = self.parts(id).into_iter();
-        let size = |part| fs::metadata(self.file(id, part)).map_or(0, |file| file.len());
-        parts.map(size).sum()
-    }
-
-    /// Makes room for one more session. What cannot be removed stays; the next one tries
-    /// again.
-    fn clean(&self, sessions: usize, bytes: u64) {
+    /// What cannot be removed stays; the next one tries again. The new session itself is not
+    /// looked at: to close its file a second time would end its lock.
+    fn clean(&self, new: &str, sessions: usize, bytes: u64) {
+        let mut parts = self.all_parts();
+        parts.remove(new);
+        let mut ids: Vec<String> = parts.keys().cloned().collect();
+        session::sort(&mut ids);
         let mut total = 0;
-        for (newer, id) in self.sessions().iter().rev().enumerate() {
-            total += self.size(id);
+        for (newer, id) in ids.iter().rev().enumerate() {
+            let files = parts.get(id).into_iter().flatten();
+            let files: Vec<PathBuf> = files.map(|part| self.file(id, *part)).collect();
+            let sizes = files
+                .iter()
+                .map(|file| fs::metadata(file).map_or(0, |it| it.len()));
+            total += sizes.sum::<u64>();
             if (newer + 1 < sessions && total <= bytes) || self.is_running(id) {
                 continue;
             }
             // The first last: the others are found by it.
-            for part in self.parts(id).into_iter().rev() {
-                let _ = fs::remove_file(self.file(id, part));
+            for file in files.iter().rev() {
+                let _ = fs::remove_file(file);
             }
         }
     }
@@ -158,7 +170,7 @@ mod tests {
     #[test]
     fn the_oldest_sessions_make_way_by_their_number() {
         let (_path, directory) = directory(&[("1.jsonl", 1), ("2.jsonl", 1), ("3.jsonl", 1)]);
-        directory.clean(3, 1000);
+        directory.clean("4", 3, 1000);
         // With the one that is about to come there are three.
         assert_eq!(directory.sessions(), ["2", "3"]);
     }
@@ -173,9 +185,9 @@ mod tests {
             ("3.jsonl", 90),
         ];
         let (path, directory) = directory(&files);
-        directory.clean(100, 200);
+        directory.clean("4", 100, 200);
         assert_eq!(directory.sessions(), ["2", "3"]);
-        directory.clean(100, 199);
+        directory.clean("4", 100, 199);
         let left: Vec<_> = fs::read_dir(path.path()).expect("files").collect();
         assert_eq!(directory.sessions(), ["3"]);
         assert_eq!(left.len(), 1, "{left:?}");

@@ -68,6 +68,11 @@ impl Log {
         }
     }
 
+    /// Has old sessions make way for this one.
+    pub(super) fn make_room(&self) {
+        self.directory.make_room_for(&self.id);
+    }
+
     /// The line that comes before all others.
     pub(super) fn begin(&mut self, line: Line) {
         self.head = Some(line);

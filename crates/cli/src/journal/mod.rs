@@ -94,6 +94,7 @@ impl Journal {
                 // A limit of the size of files must not end the session: the write fails, too.
                 let _ = signals::block([Signal::XFSZ].into_iter().collect());
                 log.begin(first);
+                log.make_room();
                 let effective = now(&in_force);
                 let mut writer = Writer {
                     log,
