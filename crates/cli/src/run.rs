@@ -16,7 +16,7 @@ use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
+    Bubblewrap, Cancel, CommandLine, Config, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
 };
 
 use crate::{
@@ -187,25 +187,13 @@ fn in_jail(
     let local = local(effective)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
-    let cancel = launch.cancel()?;
     // The sandbox is built while its network and the gate are. The command waits in it.
-    let (built, building) = mpsc::channel();
-    let build = move || {
-        thread::spawn(move || {
-            // Who does not wait for it does not want it any more, and dropping it ends it.
-            let _ = built.send(launch.spawn());
-        });
-    };
+    let (building, build) = Building::of(launch)?;
     let plumbed = owner.build(settings, hooks::in_jail(build));
-    let (jail, sockets) = plumbed.map_err(|error| {
-        cancel.cancel();
-        drop(building.recv());
-        refused(&error)
-    })?;
+    let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
     let (events, happenings) = Events::new();
     let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
-    let built = building.recv().map_err(|_| refused(&JailError::Thread))?;
-    let mut running = built?;
+    let mut running = building.wait()?;
     // Without it denials are logged without the program.
     let witness = Witness::new(&jail).ok();
     // Nothing is built any more: what only building needed is given up.
@@ -236,6 +224,44 @@ fn in_jail(
     let told = in_force.network.log_denials.value;
     let denials = if told { denials } else { Denials::default() };
     Ok((outcome, denials, programs))
+}
+
+/// A sandbox that is being built. Dropped before it stands, it is taken down again: what fails
+/// at the same time may be part of the reason, and leave processes behind that nobody ends.
+struct Building {
+    built: mpsc::Receiver<Result<Running, stockade_wall::Error>>,
+    /// Until it stands.
+    cancel: Option<Cancel>,
+}
+
+impl Building {
+    /// What starts to build it on a thread of its own, to be called in the jail.
+    fn of(launch: Launch) -> Result<(Self, impl FnOnce() + Send + 'static)> {
+        let (done, built) = mpsc::channel();
+        let cancel = Some(launch.cancel()?);
+        let build = move || {
+            thread::spawn(move || {
+                // The receiver waits for it.
+                let _ = done.send(launch.spawn());
+            });
+        };
+        Ok((Self { built, cancel }, build))
+    }
+
+    fn wait(mut self) -> Result<Running> {
+        let built = self.built.recv();
+        self.cancel = None;
+        Ok(built.map_err(|_| anyhow!("the thread that builds the sandbox died"))??)
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel();
+            drop(self.built.recv());
+        }
+    }
 }
 
 fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {
