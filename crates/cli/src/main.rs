@@ -1,5 +1,7 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
+#![deny(clippy::print_stdout, reason = "screen::print does not panic")]
+
 mod advice;
 mod args;
 mod completions;

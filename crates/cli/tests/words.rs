@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::{fs::File, io};
+
 use serde_json::Value;
 use support::{Ended, User};
 
@@ -48,6 +50,37 @@ fn the_help_says_which_agents_there_are_and_whose_the_flags_are() {
         ],
     );
     says(&User::new().run(&["explain", "--help"]).stdout, &["125"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one() {
+    let user = User::new();
+    for words in [
+        ["plan", "--json"],
+        ["config", "show"],
+        ["config", "schema"],
+        ["config", "check"],
+        ["explain", "8.8.8.8"],
+        ["explain", "localhost:80"],
+        ["ps", "--json"],
+        ["log", "--list"],
+        ["man", "run"],
+        ["completions", "bash"],
+    ] {
+        let heard = user.run(&words);
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let unheard = user.ended(user.command(&words).stdout(writer));
+        assert_eq!(
+            (unheard.code, &unheard.stderr),
+            (heard.code, &heard.stderr),
+            "{words:?}"
+        );
+        let full = File::create("/dev/full").expect("/dev/full");
+        let full = user.ended(user.command(&words).stdout(full)).with(125);
+        let why = "stockade: cannot write to stdout: No space left on device";
+        says(&full.stderr, &[why]);
+    }
 }
 
 #[test]
