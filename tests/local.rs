@@ -162,8 +162,16 @@ fn a_port_that_cannot_be_published_is_refused_with_one_that_can() {
             .expect("listen");
         for (port, parts) in [
             (
+                "80:3000",
+                ["ports below 1024 are for root", "as in --publish 8080:3000"],
+            ),
+            (
                 "80",
-                ["ports below 1024 are for root", "as in --publish 8080:80"],
+                ["nobody can listen at port 80", "as in --publish 8080"],
+            ),
+            (
+                "8000:80",
+                ["nobody can listen at port 80", "as in --publish 8000:8080"],
             ),
             (
                 "3000",

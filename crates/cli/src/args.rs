@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    Arg, Args, CommandFactory as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use clap_complete::Shell;
 use stockade_config::{agents, meant, shown};
 
@@ -402,17 +405,19 @@ fn with_reach_only(argument: Arg) -> Arg {
     }
 }
 
+/// The flags whose value comes after `=`.
+const BOOLEANS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
+
 /// Refuses `--internet false`: such a flag takes its value after an equals sign only, and the
 /// word would be taken for the command.
 ///
 /// # Errors
 /// If the line has one, before the command.
 pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
-    const FLAGS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
     let options = words.iter().take_while(|word| *word != "--");
     let options: Vec<_> = options.collect();
     let confused = options.windows(2).find_map(|pair| match pair {
-        [flag, value] if FLAGS.iter().any(|known| flag == known) => {
+        [flag, value] if BOOLEANS.iter().any(|known| flag == known) => {
             let value = value
                 .to_str()
                 .filter(|value| ["true", "false"].contains(value))?;
@@ -427,6 +432,21 @@ pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
             format!("`{flag} {value}` would run the command `{value}`; write `{flag}={value}`"),
         )),
     }
+}
+
+/// Whoever types `--no-internet` means `--internet=false`, and is not to be told of `--internet`.
+pub(crate) fn turned_off(mut message: clap::Error) -> clap::Error {
+    let typed = match message.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => typed.strip_prefix("--no-"),
+        _ => None,
+    };
+    if let Some(flag) = typed.map(|name| format!("--{name}"))
+        && BOOLEANS.contains(&flag.as_str())
+    {
+        let instead = ContextValue::String(format!("{flag}=false"));
+        message.insert(ContextKind::SuggestedArg, instead);
+    }
+    message
 }
 
 #[cfg(test)]

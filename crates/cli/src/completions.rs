@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_complete::{Shell, generate};
 use stockade_config::agents;
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(crate) fn completions(arguments: &args::Completions) -> Result<ExitCode> {
-    screen::write(&script(arguments.shell)).context("cannot write")?;
+    screen::write(&script(arguments.shell))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use stockade_config::{
     WorkspaceFile, check_file, schema, shown,
 };
 
-use crate::{args, exit, here};
+use crate::{args, exit, here, screen};
 
 pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
     match command {
@@ -18,45 +18,53 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
             loader.choice = here::choice(profile.as_deref(), None);
             let loaded = loader.load()?;
             if *json {
-                println!("{:#}", as_json(&loader, &loaded));
+                screen::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
             } else {
-                print!("{}", as_text(&loaded, profile.is_some()));
+                screen::write(as_text(&loaded, profile.is_some()).as_bytes())?;
             }
         }
         args::Config::Check { file } => {
             let loader = here::loader_here()?;
+            let mut said = String::new();
             let outcome = match file {
-                Some(file) => check_one(file, &loader.places),
-                None => check_all(&loader),
+                Some(file) => check_one(file, &loader.places, &mut said),
+                None => check_all(&loader, &mut said),
             };
+            screen::write(said.as_bytes())?;
             if let Err(problems) = outcome {
                 eprint!("{}", problems.render(exit::colours()));
                 return Ok(ExitCode::FAILURE);
             }
         }
-        args::Config::Schema => println!("{:#}", schema()),
+        args::Config::Schema => screen::print(format_args!("{:#}\n", schema()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Everything that a launch here would read, and the workspace's file though it is not
 /// trusted yet.
-fn check_all(loader: &Loader) -> Result<(), Diagnostics> {
+fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     let loaded = loader.load()?;
+    if loaded.files.is_empty() {
+        said.push_str("no file counts here; the defaults hold\n");
+    }
+    for (kind, path) in &loaded.files {
+        let (name, (whose, _)) = (shown(&path.to_string_lossy()), role(*kind, &loader.places));
+        said.push_str(&format!("{name}: in order, as {whose}\n"));
+    }
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
     match loaded.workspace_file {
         WorkspaceFile::Untrusted | WorkspaceFile::Changed => {
-            let file = loader.places.workspace_file();
-            check_file(&file, &loader.places)?.outcome
+            check_one(&loader.places.workspace_file(), &loader.places, said)
         }
         _ => Ok(()),
     }
 }
 
 /// One file, with what it was taken for and what a launch would say of its place.
-fn check_one(file: &Path, places: &Places) -> Result<(), Diagnostics> {
+fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diagnostics> {
     let checked = check_file(file, places)?;
     let name = shown(&file.to_string_lossy());
     let (whose, place) = role(checked.role, places);
@@ -65,12 +73,14 @@ fn check_one(file: &Path, places: &Places) -> Result<(), Diagnostics> {
     } else {
         "not in order"
     };
-    println!("{name}: {outcome}, as {whose}");
+    said.push_str(&format!("{name}: {outcome}, as {whose}\n"));
     if !checked.counts {
-        println!("  a launch does not read it there: its place is {place}");
+        said.push_str(&format!(
+            "  a launch does not read it there: its place is {place}\n"
+        ));
     }
     if let Some(why) = &checked.refused {
-        println!("  a launch would not believe it there: {why}");
+        said.push_str(&format!("  a launch would not believe it there: {why}\n"));
     }
     checked.outcome
 }

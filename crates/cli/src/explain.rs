@@ -12,7 +12,7 @@ use serde_json::json;
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
 
-use crate::{args, here};
+use crate::{args, here, screen};
 
 const UNCLEAR: u8 = 2;
 
@@ -33,10 +33,10 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
 
     let mode = &effective.network.mode;
     if mode.value != Mode::Jail {
-        return Ok(without_jail(&target, mode, arguments.json));
+        return without_jail(&target, mode, arguments.json);
     }
     if is_loopback(&target) {
-        return Ok(loopback(&target, &effective, arguments.json));
+        return loopback(&target, &effective, arguments.json);
     }
     let policy = effective.policy();
     let mut hosts = Vec::new();
@@ -48,12 +48,13 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
     let report = explanation.report(&origin);
     if arguments.json {
-        println!("{:#}", serde_json::to_value(&report)?);
+        screen::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
     } else {
-        print!("{report}");
+        let mut text = report.to_string();
         if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
-            println!("  in the list `allow` of [network], or with --allow");
+            text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
+        screen::write(text.as_bytes())?;
     }
     Ok(match explanation.outcome {
         Outcome::Allowed => ExitCode::SUCCESS,
@@ -92,7 +93,7 @@ fn is_loopback(target: &Target) -> bool {
 }
 
 /// Nothing is judged then.
-fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> ExitCode {
+fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<ExitCode> {
     let allowed = mode.value == Mode::Host;
     let word = if allowed { "allowed" } else { "denied" };
     let why = if allowed {
@@ -103,22 +104,20 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> ExitCod
     let why = format!("{why} ({})", mode.origin);
     if as_json {
         let target = target.to_string();
-        println!(
-            "{:#}",
-            json!({ "target": target, "outcome": word, "reason": "mode", "text": why })
-        );
+        let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
+        screen::print(format_args!("{report:#}\n"))?;
     } else {
-        println!("{target}: {word}\n  {why}");
+        screen::print(format_args!("{target}: {word}\n  {why}\n"))?;
     }
-    if allowed {
+    Ok(if allowed {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
+    })
 }
 
 /// The loopback inside is the command's own, but for the ports that stand for the host's.
-fn loopback(target: &Target, effective: &Effective, as_json: bool) -> ExitCode {
+fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<ExitCode> {
     let tcp = target.protocol().is_none_or(|one| one == Protocol::Tcp);
     let port = target.port().filter(|_| tcp);
     let given = effective
@@ -155,7 +154,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> ExitCode {
             "host_ports": effective.host_ports(),
             "setting": fix,
         });
-        println!("{report:#}");
+        screen::print(format_args!("{report:#}\n"))?;
     } else {
         let mut text = format!("{target}: {word}\n  {why}\n");
         if let (Some(fix), Some(port)) = (&fix, port) {
@@ -179,11 +178,11 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> ExitCode {
                  stockade explain localhost:{port}"
             );
         }
-        print!("{text}");
+        screen::write(text.as_bytes())?;
     }
-    match outcome {
+    Ok(match outcome {
         Outcome::Allowed => ExitCode::SUCCESS,
         Outcome::Denied => ExitCode::FAILURE,
         Outcome::Unclear => UNCLEAR.into(),
-    }
+    })
 }

@@ -28,7 +28,8 @@ pub(crate) fn loader_here() -> Result<Loader> {
     if !home.is_absolute() {
         bail!("HOME is {home:?}, which is not an absolute path: set it to your home directory");
     }
-    let workspace = fs::canonicalize(".").context("the current directory is gone")?;
+    let workspace = fs::canonicalize(".")
+        .context("the current directory is gone: change to one that exists")?;
     Ok(loader(&home, &workspace))
 }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown, starter};
 use stockade_wall::Refusal;
 
-use crate::{args, exit::Refused, here};
+use crate::{args, exit::Refused, here, screen};
 
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     let loader = here::loader_here()?;
@@ -39,7 +39,7 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
         }
         about_workspace(places)?
     };
-    println!("{}", shown(&path.to_string_lossy()));
+    screen::print(format_args!("{}\n", shown(&path.to_string_lossy())))?;
     if arguments.workspace_file {
         eprintln!("stockade: it counts once it is trusted: stockade trust");
     }

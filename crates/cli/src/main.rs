@@ -1,5 +1,7 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
+#![deny(clippy::print_stdout, reason = "screen::print does not panic")]
+
 mod advice;
 mod args;
 mod completions;
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
     }
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
-        Err(message) => return exit::usage(&message),
+        Err(message) => return exit::usage(&args::turned_off(message)),
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),

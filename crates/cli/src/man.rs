@@ -27,7 +27,7 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
         None => "stockade".to_owned(),
     };
     match pages.iter().find(|page| page.name == name) {
-        Some(page) => screen::write(&page.text).context("cannot write")?,
+        Some(page) => screen::write(&page.text)?,
         None => {
             return Err(Refused {
                 what: format!("there is no page {}", name.escape_debug()),

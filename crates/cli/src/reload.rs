@@ -11,7 +11,7 @@ use crate::{
     args,
     control::{Reply, Request, ask},
     journal::InForce,
-    session,
+    screen, session,
 };
 
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
@@ -29,7 +29,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
         let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
         let id = id.escape_debug();
         match reply {
-            Ok(said) => println!("{id}: {}", lines(&said)),
+            Ok(said) => screen::print(format_args!("{id}: {}\n", lines(&said)))?,
             Err(why) => {
                 eprintln!("stockade: {id}: not reloaded: {}", lines(&why));
                 refused = true;
@@ -39,7 +39,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     if asked == 0 {
         match &arguments.session {
             Some(id) => bail!("there is no session {}", id.escape_debug()),
-            None => println!("no session is running"),
+            None => screen::write(b"no session is running\n")?,
         }
     }
     Ok(if refused {

@@ -1,10 +1,11 @@
 //! What is written to stdout for people.
 
 use std::{
-    env,
+    env, fmt,
     io::{self, IsTerminal as _, Write as _},
 };
 
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 /// Whether stdout shows colours.
@@ -14,11 +15,17 @@ pub(crate) fn colours() -> bool {
     !unwanted && !dumb && io::stdout().is_terminal()
 }
 
+/// What `print!` is for: that one panics if stdout is a pipe that was closed or a full disk.
+pub(crate) fn print(text: fmt::Arguments<'_>) -> Result<()> {
+    write(text.to_string().as_bytes())
+}
+
 /// Whoever reads only the beginning has what he wanted.
-pub(crate) fn write(text: &[u8]) -> io::Result<()> {
-    match io::stdout().write_all(text) {
+pub(crate) fn write(text: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome,
+        outcome => outcome.context("cannot write to stdout"),
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown};
 
-use crate::{args, exit::Refused, here};
+use crate::{args, exit::Refused, here, screen};
 
 pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
     let loader = here::loader_here()?;
@@ -18,14 +18,12 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
     let path = shown(&loader.places.workspace_file().to_string_lossy());
     if arguments.revoke {
         let was = trust.revoke().map_err(problems)?;
-        println!(
-            "{path} {}",
-            if was {
-                "is no longer trusted"
-            } else {
-                "was not trusted"
-            }
-        );
+        let now = if was {
+            "is no longer trusted"
+        } else {
+            "was not trusted"
+        };
+        screen::print(format_args!("{path} {now}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(proposal) = loader.proposal()? else {
@@ -35,21 +33,21 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
         }
         .into());
     };
-    print!("{path}\n{}", describe(&proposal));
+    screen::print(format_args!("{path}\n{}", describe(&proposal)))?;
     if proposal.trusted {
-        println!("It is trusted.");
+        screen::write(b"It is trusted.\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.show {
-        println!("It is not trusted.");
+        screen::write(b"It is not trusted.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     if !arguments.yes && !agreed()? {
-        println!("Not trusted; nothing was changed.");
+        screen::write(b"Not trusted; nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     trust.record(&proposal.record).map_err(problems)?;
-    println!("Trusted, as long as it does not change.");
+    screen::write(b"Trusted, as long as it does not change.\n")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -98,7 +98,8 @@ fn show_for_programs_has_files_and_lines() {
 #[test]
 fn check_says_what_is_wrong_and_its_exit_code_does() {
     let user = User::new();
-    user.run(&["config", "check"]).with(0);
+    let none = user.run(&["config", "check"]).with(0);
+    assert_eq!(none.stdout, "no file counts here; the defaults hold\n");
     user.write(CONFIG, "[network]\nalow = []\n");
     let wrong = user.run(&["config", "check"]).with(1);
     assert_eq!(
@@ -124,7 +125,13 @@ fn check_says_what_is_wrong_and_its_exit_code_does() {
     user.run(&["config", "check", ".stockade.toml"]).with(1);
     user.run(&["config", "check", "/nonexistent"]).with(1);
     user.write(WORKSPACE_FILE, "[network]\nmode = \"jail\"\n");
-    user.run(&["config", "check"]).with(0);
+    let right = user.run(&["config", "check"]).with(0);
+    assert_eq!(
+        right.stdout,
+        "/D/home/.config/stockade/config.toml: in order, as a user's file\n\
+         /D/home/project/.stockade.toml: in order, as a project's own file, which counts once it \
+         is trusted\n"
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::{fs::File, io};
+
 use serde_json::Value;
 use support::{Ended, User};
 
@@ -37,6 +39,17 @@ fn a_word_that_is_no_command_gets_the_nearest_one_and_the_agents() {
 }
 
 #[test]
+fn whoever_wants_the_internet_off_is_not_told_how_to_turn_it_on() {
+    let user = User::new();
+    for command in ["run", "explain"] {
+        let ended = user.run(&[command, "--no-internet", "x"]).with(125);
+        says(&ended.stderr, &["exists: '--internet=false'"]);
+    }
+    let ended = user.run(&["run", "--no-forgery", "x"]).with(125);
+    says(&ended.stderr, &["exists: '--no-forge'"]);
+}
+
+#[test]
 fn the_help_says_which_agents_there_are_and_whose_the_flags_are() {
     let help = User::new().run(&["--help"]).with(0);
     says(
@@ -48,6 +61,37 @@ fn the_help_says_which_agents_there_are_and_whose_the_flags_are() {
         ],
     );
     says(&User::new().run(&["explain", "--help"]).stdout, &["125"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is_one() {
+    let user = User::new();
+    for words in [
+        ["plan", "--json"],
+        ["config", "show"],
+        ["config", "schema"],
+        ["config", "check"],
+        ["explain", "8.8.8.8"],
+        ["explain", "localhost:80"],
+        ["ps", "--json"],
+        ["log", "--list"],
+        ["man", "run"],
+        ["completions", "bash"],
+    ] {
+        let heard = user.run(&words);
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let unheard = user.ended(user.command(&words).stdout(writer));
+        assert_eq!(
+            (unheard.code, &unheard.stderr),
+            (heard.code, &heard.stderr),
+            "{words:?}"
+        );
+        let full = File::create("/dev/full").expect("/dev/full");
+        let full = user.ended(user.command(&words).stdout(full)).with(125);
+        let why = "stockade: cannot write to stdout: No space left on device";
+        says(&full.stderr, &[why]);
+    }
 }
 
 #[test]
@@ -124,7 +168,7 @@ fn a_plan_tells_the_network_and_who_asked_for_what() {
          [files]\nread = [\"~/data\"]\n[env.set]\nA = \"b\"\n",
     );
     let file = "/D/home/.config/stockade/config.toml";
-    let lines = plan(&user, &["--publish", "8080:80", "--limit", "tmpfs=1G"]);
+    let lines = plan(&user, &["--publish", "8080:3000", "--limit", "tmpfs=1G"]);
     has(
         &lines,
         &[
@@ -133,7 +177,7 @@ fn a_plan_tells_the_network_and_who_asked_for_what() {
             "internet open: global addresses by the default route built in",
             &format!("allow 10.0.0.1 {file}:3"),
             &format!("host port 5432 inside is this machine's 127.0.0.1:5432 {file}:4"),
-            "publish this machine's 127.0.0.1:8080 is 80 inside --publish",
+            "publish this machine's 127.0.0.1:8080 is 3000 inside --publish",
             "read-only /D/home/.cargo/bin to be read: profile generic",
             &format!("read-only /D/home/data to be read: {file}:6"),
             &format!("A=(1 byte, not shown) set: {file}:8"),

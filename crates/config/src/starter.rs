@@ -43,7 +43,7 @@ fn example(key: Key) -> String {
         Kind::Time => "\"2h\"".to_owned(),
         Kind::List(Item::Rule) => "[\"192.168.10.21\", \"tcp://10.20.0.0/16:443\"]".to_owned(),
         Kind::List(Item::Port) => "[5432]".to_owned(),
-        Kind::List(Item::Published) => "[\"3000\", \"8080:80\"]".to_owned(),
+        Kind::List(Item::Published) => "[\"3000\", \"8080:3000\"]".to_owned(),
         Kind::List(Item::Path) => match key {
             Key::Hide => "[\"~/.cache/secrets\"]",
             _ => "[\"~/data\"]",

@@ -361,7 +361,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Allow, "::1"),
         (Key::HostPorts, "abc"),
         (Key::Publish, "1:2:3"),
-        (Key::Publish, "127.0.0.1:8080:80"),
+        (Key::Publish, "127.0.0.1:8080:3000"),
         (Key::LogDenials, "1"),
         (Key::Root, "home"),
         (Key::Read, ""),

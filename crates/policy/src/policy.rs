@@ -50,7 +50,8 @@ impl fmt::Display for Idle {
             Idle::Repeated { .. } => "an earlier rule says the same",
             Idle::InternetOpen => {
                 "a rule for a name opens the internet only, which is open as a whole; \
-                 set `internet = false` to have only the rules"
+                 set `internet = false` to have only the rules, and allow what is near by its \
+                 address"
             }
         })
     }

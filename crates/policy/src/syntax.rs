@@ -77,6 +77,8 @@ pub enum Problem {
     Ipv4,
     #[error("a network is written with the length of its prefix, not with `*`")]
     StarInAddress,
+    #[error("a range of addresses is a network, or a rule for each of them")]
+    AddressRange,
     #[error("`{}` is no IPv6 address", .0.escape_debug())]
     Ipv6(String),
     #[error("brackets are for IPv6 addresses")]

@@ -4,7 +4,8 @@
 //! that of the functions here: capabilities, files, system calls.
 
 use std::{
-    io,
+    error::Error,
+    io, iter,
     path::{Path, PathBuf},
 };
 
@@ -66,15 +67,15 @@ pub fn hide_files<'a>(readable: impl IntoIterator<Item = &'a Path>) -> io::Resul
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V5))
         .and_then(Ruleset::create)
-        .map_err(io::Error::other)?;
+        .map_err(of_kernel)?;
     for path in readable {
         if let Ok(place) = PathFd::new(path) {
             ruleset = ruleset
                 .add_rule(PathBeneath::new(place, read))
-                .map_err(io::Error::other)?;
+                .map_err(of_kernel)?;
         }
     }
-    let achieved = ruleset.restrict_self().map_err(io::Error::other)?;
+    let achieved = ruleset.restrict_self().map_err(of_kernel)?;
     Ok(match achieved.ruleset {
         RulesetStatus::NotEnforced => Files::NotSupported,
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Files::Hidden,
@@ -96,15 +97,15 @@ pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
         ruleset = ruleset
             .set_compatibility(CompatLevel::HardRequirement)
             .scope(Scope::from_all(ABI::V6))
-            .map_err(io::Error::other)?
+            .map_err(of_kernel)?
             .set_compatibility(CompatLevel::BestEffort);
     }
     if writable.is_some() {
         ruleset = ruleset
             .handle_access(AccessFs::from_all(FILES))
-            .map_err(io::Error::other)?;
+            .map_err(of_kernel)?;
     }
-    let mut ruleset = ruleset.create().map_err(io::Error::other)?;
+    let mut ruleset = ruleset.create().map_err(of_kernel)?;
     if let Some(writable) = writable {
         let everywhere = AccessFs::from_read(FILES);
         let to_devices = everywhere | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -118,7 +119,7 @@ pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
             .iter()
             .map(|path| (path.as_path(), AccessFs::from_all(FILES)));
         for (path, access) in fixed.into_iter().chain(given) {
-            let place = PathFd::new(path).map_err(io::Error::other)?;
+            let place = PathFd::new(path).map_err(of_kernel)?;
             // What is no directory cannot be granted what is for directories.
             let access = if path.is_dir() {
                 access
@@ -127,15 +128,26 @@ pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
             };
             ruleset = ruleset
                 .add_rule(PathBeneath::new(place, access))
-                .map_err(io::Error::other)?;
+                .map_err(of_kernel)?;
         }
     }
-    ruleset.restrict_self().map_err(io::Error::other)?;
+    ruleset.restrict_self().map_err(of_kernel)?;
     Ok(())
 }
 
 /// The version of Landlock whose rights for files are handled, as far as the kernel has them.
 const FILES: ABI = ABI::V5;
+
+/// The kernel's error, if there is one: its number can be told to another process.
+fn of_kernel(error: impl Error + Send + Sync + 'static) -> io::Error {
+    let first: &(dyn Error + 'static) = &error;
+    let causes = iter::successors(Some(first), |&one| one.source());
+    let number = |one: &(dyn Error + 'static)| one.downcast_ref::<io::Error>()?.raw_os_error();
+    match causes.filter_map(number).next() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::other(error),
+    }
+}
 
 #[cfg(test)]
 mod tests {

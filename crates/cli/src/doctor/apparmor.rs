@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::exit::Refused;
+use crate::{exit::Refused, screen};
 
 const FILE: &str = "/etc/apparmor.d/stockade";
 
@@ -54,7 +54,7 @@ pub(super) fn write() -> Result<ExitCode> {
         .into());
     };
     install(Path::new(FILE), &text, Path::new(parser), &path)?;
-    println!("wrote and loaded {FILE}");
+    screen::print(format_args!("wrote and loaded {FILE}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -44,9 +44,9 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.extend(here::checks());
 
     if arguments.json {
-        println!("{:#}", as_json(&checks));
+        screen::print(format_args!("{:#}\n", as_json(&checks)))?;
     } else {
-        print!("{}", as_text(&checks));
+        screen::write(as_text(&checks).as_bytes())?;
     }
     Ok(match worst(&checks) {
         State::Failure => ExitCode::FAILURE,

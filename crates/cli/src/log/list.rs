@@ -10,7 +10,7 @@ use super::reader::{Item, Reader};
 use crate::{
     args, here,
     journal::Directory,
-    screen::{cut, said, table},
+    screen::{self, cut, said, table},
     session,
 };
 
@@ -125,7 +125,8 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
         return as_json(&all);
     }
     if all.is_empty() {
-        println!("there are no logs in {}", directory.path().display());
+        let path = directory.path().display();
+        screen::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -147,7 +148,7 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    print!("{}", table(heading, &rows));
+    screen::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         return as_json(&running);
     }
     if running.is_empty() {
-        println!("no session is running");
+        screen::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -193,11 +194,11 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    print!("{}", table(heading, &rows));
+    screen::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn as_json(all: &[Summary]) -> Result<ExitCode> {
-    println!("{}", serde_json::to_string_pretty(all)?);
+    screen::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
     Ok(ExitCode::SUCCESS)
 }

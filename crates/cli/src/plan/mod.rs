@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stockade_config::Effective;
 use stockade_wall::{Facts, Plan};
 
-use crate::{args, here, walling};
+use crate::{args, here, screen, walling};
 
 pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let mut loader = here::loader_here()?;
@@ -25,9 +25,10 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
     if arguments.json {
-        println!("{:#}", as_json(&plan, &loaded.effective));
+        screen::print(format_args!("{:#}\n", as_json(&plan, &loaded.effective)))?;
     } else {
-        print!("{}{plan}", network::as_text(&loaded.effective));
+        let network = network::as_text(&loaded.effective);
+        screen::print(format_args!("{network}{plan}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ use stockade_wall::{Facts, INNER_STAGE, Plan};
 
 pub(crate) use probe::probe;
 
-use crate::{args, here, journal::Directory, walling};
+use crate::{args, here, journal::Directory, screen, walling};
 use judge::{Case, Controls, Log};
 use outside::Outside;
 use report::Outcome;
@@ -65,9 +65,12 @@ pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     restore(before);
     let (findings, effective) = findings?;
     if arguments.json {
-        println!("{:#}", report::as_json(&findings, &effective));
+        screen::print(format_args!(
+            "{:#}\n",
+            report::as_json(&findings, &effective)
+        ))?;
     } else {
-        print!("{}", report::as_text(&findings));
+        screen::write(report::as_text(&findings).as_bytes())?;
     }
     Ok(match report::count(&findings, Outcome::Fail) {
         0 => ExitCode::SUCCESS,

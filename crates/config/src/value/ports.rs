@@ -38,7 +38,7 @@ impl Published {
             Given::Text(text) | Given::Bare(text) => {
                 let (outside, inside) = text.split_once(':').unwrap_or((text, text));
                 if inside.contains(':') || outside.contains('.') {
-                    let message = "a published port is PORT, or OUTSIDE:INSIDE, as in `8080:80`";
+                    let message = "a published port is PORT, or OUTSIDE:INSIDE, as in `8080:3000`";
                     let fault = Fault::new(message);
                     // The address is always the loopback's.
                     let ports = text

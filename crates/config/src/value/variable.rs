@@ -17,7 +17,8 @@ impl VariableName {
         if let Some((name, value)) = text.split_once('=')
             && Self::parse(name).is_ok()
         {
-            let fault = Fault::new("this is a name with a value: values are given in env.set");
+            let fault =
+                Fault::new("this is a name with a value: values are given by env.set or --set-env");
             return Err(fault.at(name.len()..name.len() + 1 + value.len()));
         }
         let fits = |(at, c): (usize, char)| {

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv4Subnets};
 
 use crate::syntax::{Fault, Part, Problem};
 
@@ -17,6 +17,15 @@ pub(super) fn network(target: Part<'_>, enclosed: Part<'_>) -> Result<IpNet, Fau
         Some((address, length)) => (address, Some(length)),
         None => (target, None),
     };
+    if let Some(whole) = shortened(address_part.text) {
+        // Whoever leaves out the end means a network. Of two numbers alone that is not so sure.
+        let fault = address_part.fault(Problem::Ipv4);
+        match length_part {
+            Some(_) => return Err(fault.mend(whole.addr().to_string())),
+            None if whole.prefix_len() == 24 => return Err(fault.mend(whole.to_string())),
+            None => {}
+        }
+    }
     let address = address(address_part)?;
     let network = match length_part {
         None => IpNet::from(address),
@@ -92,7 +101,35 @@ fn address(part: Part<'_>) -> Result<IpAddr, Fault> {
 /// Whether the text is meant as an address or network, and not as a name.
 pub(crate) fn is_address(text: &str) -> bool {
     let (address, _) = text.split_once('/').unwrap_or((text, ""));
-    address.contains(':') || ends_in_number(address) || starred(address).is_some()
+    address.contains(':')
+        || ends_in_number(address)
+        || starred(address).is_some()
+        || range(address).is_some()
+}
+
+/// The network that is meant by `192.168.10`, where `/24` may follow.
+fn shortened(text: &str) -> Option<Ipv4Net> {
+    let padded = |number: &str| number.len() > 1 && number.starts_with('0');
+    let count = text.split('.').count();
+    let missing = 4_usize.checked_sub(count).filter(|missing| *missing > 0)?;
+    if text.split('.').any(padded) {
+        return None;
+    }
+    let address: Ipv4Addr = format!("{text}{}", ".0".repeat(missing)).parse().ok()?;
+    let length = u8::try_from(count).ok()?.checked_mul(8)?;
+    Ipv4Net::new(address, length).ok()
+}
+
+/// The first and the last address that are meant by `10.0.0.20-30` or `10.0.0.20-10.0.0.30`.
+fn range(text: &str) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let (first, last) = text.split_once('-')?;
+    let first: Ipv4Addr = first.parse().ok()?;
+    let [a, b, c, _] = first.octets();
+    let last = match last.parse::<u8>() {
+        Ok(d) => [a, b, c, d].into(),
+        Err(_) => last.parse().ok()?,
+    };
+    Some((first, last))
 }
 
 /// The network that is meant by `10.0.*` or `10.0.*.*`.
@@ -146,6 +183,14 @@ fn hexadecimal(number: &str) -> Option<&str> {
 fn odd_ipv4(part: Part<'_>) -> Fault {
     if let Some(network) = starred(part.text) {
         return part.fault(Problem::StarInAddress).mend(network.to_string());
+    }
+    if let Some((first, last)) = range(part.text) {
+        let fault = part.fault(Problem::AddressRange);
+        let mut networks = Ipv4Subnets::new(first, last, 0);
+        return match (networks.next(), networks.next()) {
+            (Some(one), None) => fault.mend(one.to_string()),
+            _ => fault,
+        };
     }
     if let Some(text) = part.text.strip_suffix('.') {
         return part.fault(Problem::Ipv4).mend(text);

@@ -32,6 +32,8 @@ pub struct Git {
     pub directories: Vec<PathBuf>,
     /// A directory that `.git` names and that is not shown, and why.
     pub refused: Option<(PathBuf, GitRefusal)>,
+    /// The repository that the workspace is a directory of. It is not shown.
+    pub above: Option<PathBuf>,
 }
 
 /// Why a directory that `.git` names is not taken for the workspace's.
@@ -66,7 +68,15 @@ impl Git {
     pub(crate) fn find(workspace: &Path, home: &Place) -> Self {
         let dot_git = workspace.join(".git");
         let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
-            return Self::default();
+            // One of the whole home has people's settings in it, and is no project's.
+            let above = workspace.ancestors().skip(1);
+            let mut above = above.take_while(|path| !home.real.starts_with(path));
+            return Self {
+                above: above
+                    .find(|path| path.join(".git").exists())
+                    .map(Path::to_owned),
+                ..Self::default()
+            };
         };
         let refused = |path: &Path, why| Self {
             refused: Some((path.to_owned(), why)),
@@ -107,6 +117,7 @@ impl Git {
             outside,
             directories,
             refused: None,
+            above: None,
         }
     }
 
@@ -285,6 +296,19 @@ mod tests {
         assert_eq!(whole.outside, None);
         assert_eq!(whole.directories, [disk.path("whole/.git"), module]);
         assert_eq!(disk.find("secret"), Git::default());
+    }
+
+    #[test]
+    fn a_directory_of_a_repository_is_told_from_one_of_none() {
+        let disk = Disk::new();
+        let above = |workspace| disk.find(workspace).above;
+        fs::create_dir_all(disk.path("whole/deep/er")).unwrap();
+        assert_eq!(above("whole/deep/er"), Some(disk.path("whole")));
+        assert_eq!(above("whole/sub"), Some(disk.path("whole")));
+        assert_eq!(above("whole"), None);
+        // The home is one itself.
+        disk.say(".git/HEAD", "");
+        assert_eq!(above("secret"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::{
     ffi::CStr,
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
@@ -61,7 +61,7 @@ pub(super) fn start(task: &Task, start: &Start) -> Result<(Pid, News), Report> {
     let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let pid = process::fork(|| {
         let Refused(what, error) = become_command(task, start);
-        tell(teller.try_clone(), what, &error);
+        tell(&teller, what, &error);
         FAILED
     })
     .map_err(failed)?;
@@ -70,12 +70,12 @@ pub(super) fn start(task: &Task, start: &Start) -> Result<(Pid, News), Report> {
     Ok((pid, News(File::from(news))))
 }
 
-fn tell(teller: io::Result<OwnedFd>, what: Failure, error: &io::Error) {
-    if let Ok(teller) = teller {
-        let mut message = vec![what.tag()];
-        message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
-        let _ = File::from(teller).write_all(&message);
-    }
+/// Opens nothing: that the limit of open files is too low is told, too.
+fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
+    let mut message = vec![what.tag()];
+    message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
+    // So little is written at once, or not.
+    let _ = rustix::io::write(teller, &message);
 }
 
 /// Turns this process, a child of the inner stage, into the command.

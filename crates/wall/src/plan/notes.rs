@@ -14,6 +14,12 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              If it is yours, name the directory in files.write"
         ));
     }
+    if let Some(repository) = &facts.git.above {
+        notes.push(format!(
+            "git will not work inside: the repository is {repository:?}, of which only this \
+             directory is shown. Where git is needed, start in {repository:?}"
+        ));
+    }
     for path in &facts.unguarded {
         notes.push(format!(
             "{path:?} is executed outside and cannot be protected, because it is a link: \

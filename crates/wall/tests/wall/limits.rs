@@ -78,6 +78,10 @@ fn processor_time_and_open_files_are_limited() {
         output(caller.with(&["--open-files", "64"], limits)),
         "64\n64\n"
     );
+    // With too few, there is a reason.
+    let (code, _, messages) = run(caller.with(&["--open-files", "3"], "true"));
+    assert_eq!(code, 125, "{messages}");
+    assert!(messages.contains("Too many open files"), "{messages}");
     // What the caller has less of stays so.
     let mut command = caller.command("bash");
     let script = "ulimit -n 128; exec \"$0\" --open-files 4096 -- bash -c 'ulimit -n'";
