@@ -408,34 +408,57 @@ fn with_reach_only(argument: Arg) -> Arg {
 /// The flags whose value comes after `=`.
 const BOOLEANS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
 
-/// Refuses `--internet false`: such a flag takes its value after an equals sign only, and the
-/// word would be taken for the command.
+/// What is typed. Refuses `--internet false`, too: such a flag takes its value after an equals
+/// sign only, and the word would be taken for the command.
 ///
 /// # Errors
-/// If the line has one, before the command.
-pub(crate) fn check_booleans(words: &[OsString]) -> Result<(), clap::Error> {
-    let options = words.iter().take_while(|word| *word != "--");
-    let options: Vec<_> = options.collect();
-    let confused = options.windows(2).find_map(|pair| match pair {
-        [flag, value] if BOOLEANS.iter().any(|known| flag == known) => {
-            let value = value
-                .to_str()
-                .filter(|value| ["true", "false"].contains(value))?;
-            Some((flag.to_string_lossy(), value))
-        }
-        _ => None,
-    });
-    match confused {
-        None => Ok(()),
-        Some((flag, value)) => Err(Arguments::command().error(
-            ErrorKind::NoEquals,
-            format!("`{flag} {value}` would run the command `{value}`; write `{flag}={value}`"),
-        )),
+/// If the line makes no sense.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let confused = confused(&words);
+    let typed = words.len();
+    let parsed = Arguments::try_parse_from(words).map_err(turned_off);
+    let Some(Confused { at, flag, value }) = confused else {
+        return parsed;
+    };
+    // Behind the command's name it is the command's own.
+    let behind = |command: &[OsString]| at > typed.saturating_sub(command.len());
+    let is_own = match parsed.as_ref().map(|arguments| &arguments.command) {
+        Ok(Command::Run(run)) => behind(&run.command),
+        Ok(Command::Plan(plan)) => behind(&plan.command),
+        Ok(Command::Agent(_)) => true,
+        _ => false,
+    };
+    if is_own {
+        return parsed;
     }
+    let message =
+        format!("`{flag} {value}` would take `{value}` for the command; write `{flag}={value}`");
+    Err(Arguments::command().error(ErrorKind::NoEquals, message))
+}
+
+struct Confused {
+    at: usize,
+    flag: String,
+    value: String,
+}
+
+/// A flag that is followed by what looks like its value.
+fn confused(words: &[OsString]) -> Option<Confused> {
+    let options = words.iter().take_while(|word| *word != "--");
+    let options: Vec<_> = options.filter_map(|word| word.to_str()).collect();
+    options.windows(2).enumerate().find_map(|(at, pair)| {
+        let [flag, value] = pair else { return None };
+        let is_confused = BOOLEANS.contains(flag) && ["true", "false"].contains(value);
+        is_confused.then(|| Confused {
+            at,
+            flag: (*flag).to_owned(),
+            value: (*value).to_owned(),
+        })
+    })
 }
 
 /// Whoever types `--no-internet` means `--internet=false`, and is not to be told of `--internet`.
-pub(crate) fn turned_off(mut message: clap::Error) -> clap::Error {
+fn turned_off(mut message: clap::Error) -> clap::Error {
     let typed = match message.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(typed)) => typed.strip_prefix("--no-"),
         _ => None,
@@ -452,6 +475,31 @@ pub(crate) fn turned_off(mut message: clap::Error) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_with_its_value_behind_a_blank_is_refused_and_the_commands_own_are_not() {
+        let is_refused = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            parse(words).is_err_and(|error| error.to_string().contains("write `--internet="))
+        };
+        for line in [
+            "stockade run --internet false curl x",
+            "stockade run --internet false -- curl x",
+            "stockade plan --internet true sh",
+            "stockade explain --internet false x",
+        ] {
+            assert!(is_refused(line), "{line}");
+        }
+        for line in [
+            "stockade run echo --internet false",
+            "stockade run -- echo --internet false",
+            "stockade claude --internet false",
+            "stockade run --internet=false true",
+            "stockade run --internet -- true",
+        ] {
+            assert!(!is_refused(line), "{line}");
+        }
+    }
 
     #[test]
     fn the_help_lists_every_agent() {

@@ -30,9 +30,7 @@ mod walling;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Arguments, Command};
+use args::Command;
 
 fn main() -> ExitCode {
     // Process 1 inside the sandbox is this same program. It comes first: it is on the way
@@ -40,13 +38,9 @@ fn main() -> ExitCode {
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
     }
-    let words: Vec<_> = std::env::args_os().collect();
-    if let Err(message) = args::check_booleans(&words) {
-        return exit::usage(&message);
-    }
-    let arguments = match Arguments::try_parse_from(words) {
+    let arguments = match args::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
-        Err(message) => return exit::usage(&args::turned_off(message)),
+        Err(message) => return exit::usage(&message),
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
