@@ -64,8 +64,18 @@ fn gemini_cli_from_the_registry_runs_inside() {
 #[test]
 fn claude_codes_screen_works_in_a_multiplexer() {
     with(&CLAUDE, |laptop| {
+        // The very first time: what it keeps its settings in has been made for it.
+        let first = laptop.stockade(["claude"]).env("PATH", path()).limit(LIMIT);
+        let mut terminal = first.terminal(Size::default()).expect("a terminal");
+        terminal.expect("Welcome").expect("the screen");
+        // Nobody answers it in the world, which ends it.
+        let _ = terminal.wait().expect("its end");
+        let file = laptop.home().join(".claude.json");
+        let kept = fs::read_to_string(&file).expect("settings");
+        assert!(kept.len() > "{}".len(), "{kept}");
+
         let settings = r#"{"hasCompletedOnboarding": true, "theme": "dark"}"#;
-        fs::write(laptop.home().join(".claude.json"), settings).expect("settings");
+        fs::write(&file, settings).expect("settings");
         let tmux = laptop.stockade([
             "run",
             "--profile",
@@ -88,7 +98,7 @@ fn claude_codes_screen_works_in_a_multiplexer() {
         terminal.expect("left ").expect("its end");
         terminal.write("exit\r").expect("keys");
         assert!(terminal.wait().expect("the end").success());
-        let kept = fs::read_to_string(laptop.home().join(".claude.json")).expect("settings");
+        let kept = fs::read_to_string(&file).expect("settings");
         assert!(kept.contains("hasCompletedOnboarding"), "{kept}");
     });
 }

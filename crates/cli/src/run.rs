@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Origin, Published, Sourced, shown};
+use stockade_config::{Effective, Loader, Mode, Network, Origin, Published, Sourced, shown};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
@@ -38,7 +38,7 @@ type Programs = HashMap<Subject, Process>;
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let command = command_line(&arguments.command)?;
     let loader = loader(arguments, &command)?;
-    let effective = effective(&loader)?;
+    let effective = effective(&loader, arguments.quiet)?;
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     for given in plan.given.iter().filter(|_| !arguments.quiet) {
         eprintln!("stockade: WARNING: {given}");
     }
-    for note in &plan.notes {
+    for note in plan.notes.iter().filter(|_| !arguments.quiet) {
         eprintln!("stockade: {note}");
     }
     let launch = plan.prepare(command, bubblewrap, signals)?;
@@ -285,7 +285,7 @@ fn offer_control(id: &str, reload: Reload) {
 }
 
 /// What is in force for this command, and what the user has to know about that.
-fn effective(loader: &Loader) -> Result<Effective> {
+fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     let loaded = loader.load()?;
     if let Some(notice) = loaded.workspace_file.notice() {
         eprintln!("stockade: {notice}");
@@ -293,7 +293,27 @@ fn effective(loader: &Loader) -> Result<Effective> {
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
-    let mode = &loaded.effective.network.mode;
+    let Network {
+        mode,
+        allow,
+        host_ports,
+        publish,
+        ..
+    } = &loaded.effective.network;
+    let allow = allow.iter().map(|rule| &rule.origin);
+    let ports = host_ports.iter().map(|port| &port.origin);
+    let publish = publish.iter().map(|port| &port.origin);
+    // Files may have them for other launches; who types one wants it now.
+    let mut typed = allow.chain(ports).chain(publish);
+    if mode.value != Mode::Jail
+        && !quiet
+        && let Some(idle) = typed.find(|origin| origin.file_line().is_none())
+    {
+        eprintln!(
+            "stockade: {idle} counts for nothing in mode \"{}\" ({})",
+            mode.value, mode.origin
+        );
+    }
     if mode.value == Mode::Host {
         eprintln!(
             "stockade: WARNING: NO JAIL: by {}, the command has the network of this machine, \

@@ -39,6 +39,28 @@ fn a_word_that_is_no_command_gets_the_nearest_one_and_the_agents() {
 }
 
 #[test]
+fn what_is_typed_and_does_not_count_is_said() {
+    let user = User::new();
+    for flag in [["--allow", "192.0.2.7"], ["--host-port", "5432"]] {
+        let line = ["run", "--mode", "none", flag[0], flag[1], "--", "true"];
+        let ended = user.run(&line).with(0);
+        let note = format!("{} counts for nothing in mode \"none\" (--mode)", flag[0]);
+        says(&ended.stderr, &[&note]);
+    }
+    let ended = user.run(&[
+        "run",
+        "-q",
+        "--mode",
+        "none",
+        "--allow",
+        "192.0.2.7",
+        "--",
+        "true",
+    ]);
+    assert_eq!(ended.with(0).stderr, "");
+}
+
+#[test]
 fn whoever_wants_the_internet_off_is_not_told_how_to_turn_it_on() {
     let user = User::new();
     for command in ["run", "explain"] {
