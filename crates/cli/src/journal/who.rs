@@ -6,7 +6,8 @@
 //! tried, so it mostly is.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _},
     net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -21,6 +22,9 @@ use stockade_sys::diag::{SocketTable, Transport};
 const SHARE: u32 = 30;
 const LONGEST: usize = 400;
 const ANCESTORS: usize = 8;
+/// Of what the kernel tells about a process as much is read as can be of use. A process can
+/// declare all of its memory to be its arguments.
+const READ: u64 = 64 << 10;
 
 /// A program inside, as it was when it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,15 +145,15 @@ fn has_open(process: &Path, wanted: &Path) -> bool {
 }
 
 fn describe(process: &Path) -> Option<Process> {
-    let status = fs::read_to_string(process.join("status")).ok()?;
+    let status = status_of(process)?;
     let exe = fs::read_link(process.join("exe")).unwrap_or_default();
-    let argv = words(&fs::read(process.join("cmdline")).unwrap_or_default());
+    let argv = words(&beginning(&process.join("cmdline")).unwrap_or_default());
     let mut parents = Vec::new();
     let mut parent = field(&status, "PPid");
     while let Some(pid) = parent.take()
         && parents.len() < ANCESTORS
     {
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        let Some(status) = status_of(&Path::new("/proc").join(pid)) else {
             break;
         };
         // Process 1 inside is ours, and what is above it is outside.
@@ -165,6 +169,18 @@ fn describe(process: &Path) -> Option<Process> {
         argv,
         parents,
     })
+}
+
+/// A process can give itself any name, also one that is no text.
+fn status_of(process: &Path) -> Option<String> {
+    let status = beginning(&process.join("status")).ok()?;
+    Some(String::from_utf8_lossy(&status).into_owned())
+}
+
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(READ).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Arguments, each ended by a zero. Of very long ones as much as is worth a line.
