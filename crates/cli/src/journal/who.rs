@@ -38,10 +38,19 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Its file's name.
+    /// Its file's name, which the program may have chosen so that it reads like more of the
+    /// sentence that it stands in.
     pub(crate) fn name(&self) -> String {
+        const LONGEST: usize = 40;
         let name = self.exe.rsplit('/').next().unwrap_or_default();
-        name.escape_debug().to_string()
+        let short: String = name.chars().take(LONGEST).collect();
+        let dots = if short.len() < name.len() { "…" } else { "" };
+        let is_word = |c: char| c.is_alphanumeric() || "._+-".contains(c);
+        if short.chars().all(is_word) {
+            format!("{short}{dots}")
+        } else {
+            format!("{short:?}{dots}")
+        }
     }
 }
 
@@ -220,6 +229,24 @@ fn inner_number(status: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
+        let name = |exe: &str| {
+            let exe = exe.to_owned();
+            Process {
+                exe,
+                ..Process::example()
+            }
+            .name()
+        };
+        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(name("/x/c++-é"), "c++-é");
+        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
+        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
+        let long = name(&format!("/x/{}", "y".repeat(255)));
+        assert!(long.starts_with("yyy") && long.chars().count() == 41);
+    }
 
     #[test]
     fn arguments_stay_apart_and_long_ones_are_cut() {
