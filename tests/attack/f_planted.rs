@@ -157,3 +157,47 @@ fn f03_an_agent_that_lives_among_its_settings_cannot_change_itself() {
         }
     });
 }
+
+/// Whatever makes git run a program of the session's outside is told of, in whatever way git is
+/// led to it.
+#[test]
+fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
+    const REPOSITORY: &str = "rm -rf .git * ../tree; git init -q; rm -rf .git/hooks
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m one
+        git worktree add -q ../tree";
+    const EVIL: &str = "printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil
+        mkdir x; cp -r .git/HEAD .git/refs .git/objects .git/worktrees x
+        printf '[core]\\n\\tfsmonitor = /home/dev/project/evil\\n' > x/config";
+    let plants = [
+        "true",
+        "git config core.fsmonitor $PWD/evil",
+        "echo ../x > .git/commondir",
+        "echo ../../../x > .git/worktrees/tree/commondir",
+        "cp x/config .git/worktrees/tree/config.worktree
+            git config extensions.worktreeConfig true",
+        "ln -sf ../x/config .git/config",
+        "head -c 1100000 /dev/zero | tr '\\0' '\\n' >> .git/config; cat x/config >> .git/config",
+        "mv .git y; ln -s y .git; cp x/config y",
+        "mv .git y; cp x/config y; printf 'gitdir: y\\n\\n' > .git",
+        "mv .git/HEAD .git/head; cp -r x/* .; printf '\\tsshCommand = /home/dev/project/evil\\n' >> config",
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (number, plant) in plants.into_iter().enumerate() {
+            said(laptop, Place::Outside, REPOSITORY);
+            let plant = format!("{EVIL}; {plant}");
+            let words = ["run", "--", "bash", "-c", &plant];
+            let output = laptop.stockade(words).run().expect("an end");
+            assert_eq!(
+                output.stderr().is_empty(),
+                number == 0,
+                "{plant}: {output:?}"
+            );
+            // It does work.
+            let status = "git status; git fetch ssh://a/b; cd ../tree; git status";
+            said(laptop, Place::Outside, status);
+            let ran = said(laptop, Place::Outside, "ls ~/ran && rm ~/ran");
+            assert_eq!(ran.is_empty(), number == 0, "{plant}");
+        }
+    });
+}
