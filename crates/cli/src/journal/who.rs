@@ -22,6 +22,9 @@ use stockade_sys::diag::{SocketTable, Transport};
 const SHARE: u32 = 30;
 const LONGEST: usize = 400;
 const ANCESTORS: usize = 8;
+/// A search ends after this time: who was denied has been told by then, and is gone. Programs
+/// inside can be many, and have very many files open, and the log must go on.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Of what the kernel tells about a process as much is read as can be of use. A process can
 /// declare all of its memory to be its arguments.
 const READ: u64 = 64 << 10;
@@ -109,18 +112,18 @@ impl Witness {
         }
         let remote = SocketAddr::new(flow.destination(), flow.port()?.get());
         let inode = self.table.inode(transport, client, remote).ok()?;
-        let found = self.owner(inode);
+        let found = self.owner(inode, begin + PATIENCE);
         // A program that opens very many flows must not keep this thread busy.
         let spent = begin.elapsed();
         self.rested = begin + (spent * SHARE).min(Duration::from_secs(1));
         found
     }
 
-    fn owner(&mut self, inode: u32) -> Option<Process> {
+    fn owner(&mut self, inode: u32, until: Instant) -> Option<Process> {
         let wanted = PathBuf::from(format!("socket:[{inode}]"));
         if let Some(last) = &self.last
             && self.is_inside(last)
-            && has_open(last, &wanted)
+            && has_open(last, &wanted, until)
         {
             return describe(last);
         }
@@ -132,8 +135,10 @@ impl Witness {
                 .all(|byte| byte.is_ascii_digit())
                 .then_some(path)
         });
-        let owner =
-            processes.find(|process| self.is_inside(process) && has_open(process, &wanted))?;
+        let owner = processes.find(|process| {
+            is_over(until) || (self.is_inside(process) && has_open(process, &wanted, until))
+        });
+        let owner = owner.filter(|_| !is_over(until))?;
         let process = describe(&owner);
         self.last = Some(owner);
         process
@@ -144,11 +149,16 @@ impl Witness {
     }
 }
 
-fn has_open(process: &Path, wanted: &Path) -> bool {
+fn is_over(until: Instant) -> bool {
+    Instant::now() >= until
+}
+
+fn has_open(process: &Path, wanted: &Path, until: Instant) -> bool {
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
         return false;
     };
     descriptors
+        .take_while(|_| !is_over(until))
         .flatten()
         .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == wanted))
 }
@@ -228,7 +238,19 @@ fn inner_number(status: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
+
+    #[test]
+    fn a_search_has_an_end() {
+        let file = tempfile::tempfile().expect("a file");
+        let (me, number) = (Path::new("/proc/self"), file.as_raw_fd());
+        let wanted = fs::read_link(format!("/proc/self/fd/{number}")).expect("its name");
+        let now = Instant::now();
+        assert!(has_open(me, &wanted, now + Duration::from_secs(60)));
+        assert!(!has_open(me, &wanted, now));
+    }
 
     #[test]
     fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
