@@ -17,7 +17,7 @@ pub(super) fn said(laptop: &Laptop, place: Place<'_>, line: &str) -> String {
 }
 
 /// The secrets that occur in a text.
-fn secrets(text: &str) -> BTreeSet<String> {
+pub(super) fn secrets(text: &str) -> BTreeSet<String> {
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect();
     text.split(DECOY).skip(1).map(digits).collect()
 }

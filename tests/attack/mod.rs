@@ -14,6 +14,7 @@ mod dns;
 mod empty;
 mod f_files;
 mod f_launch;
+mod f_planted;
 mod f_process;
 mod fields;
 mod flood;

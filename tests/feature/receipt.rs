@@ -32,10 +32,10 @@ stockade:   to allow it: --allow tcp://10.20.0.5:80
 stockade: denied tcp://[fd00:20::5]:8080 to curl (2 times): fd00:20::5 is in fc00::/7 (unique local, RFC 4193)
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
 stockade: denied tcp://169.254.169.254:80 to curl: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
-stockade:   to allow it: --allow tcp://169.254.169.254:80
+stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out this machine's login at its cloud)
 stockade: to allow any of it always, add to /home/dev/.config/stockade/config.toml, for all projects (`stockade init` makes a file for this one):
 stockade:   [network]
-stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\", \"tcp://169.254.169.254:80\"]
+stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\"]
 stockade: all that happened: `stockade log`
 "
         );

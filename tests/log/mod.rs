@@ -2,11 +2,13 @@
 //!
 //! * here: what is in it; `order`: in which order;
 //! * `disk`: what becomes of it where it cannot be written;
+//! * `who`: the programs in it;
 //! * `commands`: `stockade log`, `stockade ps`.
 
 mod commands;
 mod disk;
 mod order;
+mod who;
 
 use std::{
     fs,

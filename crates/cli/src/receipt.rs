@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use stockade_config::Loader;
-use stockade_gate::{Denials, Fix, Subject};
+use stockade_gate::{Denials, Fix, Ruling, Subject};
+use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding};
 
 use crate::{advice, journal::Process};
@@ -30,9 +31,19 @@ pub(crate) fn tell_denials(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
         );
-        if let Some(fix) = denial.ruling.fix() {
-            eprintln!("stockade:   to allow it: {}", flag(&fix));
-            fixes.push(fix);
+        match (denial.ruling.fix(), danger(&denial.ruling)) {
+            (None, _) => {}
+            (Some(fix), None) => {
+                eprintln!("stockade:   to allow it: {}", flag(&fix));
+                fixes.push(fix);
+            }
+            // Not among what is to be copied: a program inside decides what is tried how often.
+            (Some(fix), Some(danger)) => {
+                eprintln!(
+                    "stockade:   to allow it: {} (WARNING: {danger})",
+                    flag(&fix)
+                );
+            }
         }
     }
     let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
@@ -49,6 +60,24 @@ pub(crate) fn tell_denials(
     }
     if !all.is_empty() {
         eprintln!("stockade: all that happened: `stockade log`");
+    }
+}
+
+/// What somebody gives away who allows what few commands need.
+fn danger(ruling: &Ruling) -> Option<&'static str> {
+    let Ruling::Flow(verdict) = ruling else {
+        return None;
+    };
+    match verdict.reason() {
+        Reason::Restricted {
+            restriction: Restriction::Metadata { .. },
+            ..
+        } => Some("it hands out this machine's login at its cloud"),
+        Reason::Restricted {
+            restriction: Restriction::Own,
+            ..
+        } => Some("services there may take the command for the user"),
+        _ => None,
     }
 }
 

@@ -307,19 +307,25 @@ impl Loader {
     /// Refuses a place to write in which the command could change this configuration.
     fn check_writable(&self, effective: &Effective) -> Result<(), Diagnostics> {
         let mut wrong = Diagnostics::default();
-        let system = self.places.system.parent().unwrap_or(&self.places.system);
-        let own = [
-            system,
-            self.places.user.as_path(),
-            self.places.trust.as_path(),
+        let places = &self.places;
+        let system = places.system.parent().unwrap_or(&places.system);
+        let mut own = vec![
+            system.to_owned(),
+            places.system.clone(),
+            places.user.clone(),
+            places.user_file(),
+            places.projects(),
+            places.trust.clone(),
         ];
+        // Each may be a link to where somebody keeps all such files.
+        own.extend(places.project_files().unwrap_or_default());
         for entry in &effective.files.write {
             let path = resolved(&entry.value);
-            let meets = |own: &&Path| {
+            let meets = |own: &&PathBuf| {
                 let own = resolved(own);
                 own.starts_with(&path) || path.starts_with(&own)
             };
-            if let Some(own) = own.iter().find(|own| meets(own)) {
+            if let Some(own) = own.iter().find(meets) {
                 let title = format!(
                     "the command could change its own sandbox: {} holds Stockade's configuration",
                     shown(&own.to_string_lossy())

@@ -277,6 +277,33 @@ fn no_place_to_write_may_hold_the_configuration() {
     user.load();
 }
 
+/// A file of the configuration can be a link, to where somebody keeps all such files.
+#[test]
+fn no_place_to_write_may_hold_what_the_configuration_links_to() {
+    let user = User::new();
+    let write = "[files]\nwrite = [\"~/dotfiles\"]\n";
+    let project = user.path("home/.config/stockade/projects/a.toml");
+    let kept = user.path("home/dotfiles/kept.toml");
+    for (file, text) in [
+        (user.config(), write),
+        (project, "workspace = \"~/elsewhere\"\n"),
+    ] {
+        user.write(user.config(), write);
+        user.write(&kept, text);
+        user.write(&file, text);
+        // The control: a file that only looks the same.
+        user.load();
+        fs::remove_file(&file).expect("removed");
+        symlink(&kept, &file).expect("a link");
+        let refusal = user.refused();
+        assert!(
+            refusal.contains("could change its own sandbox"),
+            "{refusal}"
+        );
+        fs::remove_file(&file).expect("removed");
+    }
+}
+
 #[test]
 fn the_file_about_a_project_is_found_by_the_path_in_it() {
     let user = User::new();

@@ -33,9 +33,19 @@ pub(crate) fn pin_below(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd
 
 /// The contents of a regular file of moderate size, if no link is on the way or at the end.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_file(path, ResolveFlags::NO_SYMLINKS)
+}
+
+/// The same where links are the user's own, and followed. What they lead to may still be
+/// anything.
+pub(crate) fn read_through_links(path: &Path) -> io::Result<Vec<u8>> {
+    read_file(path, ResolveFlags::empty())
+}
+
+fn read_file(path: &Path, resolve: ResolveFlags) -> io::Result<Vec<u8>> {
     // A pipe would wait for a writer, a device do whatever it does when it is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let fd = open(CWD, path, flags, ResolveFlags::NO_SYMLINKS)?;
+    let fd = open(CWD, path, flags, resolve)?;
     if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::RegularFile {
         return Err(Errno::INVAL.into());
     }
@@ -105,6 +115,11 @@ mod tests {
         File::create(&long).unwrap().set_len(LONGEST + 1).unwrap();
         for path in [&pipe, &place, &long, Path::new("/dev/zero")] {
             assert!(read(path).is_err(), "{path:?}");
+            assert!(read_through_links(path).is_err(), "{path:?}");
         }
+        fs::write(place.join("file"), "text").unwrap();
+        symlink("file", place.join("link")).unwrap();
+        let text = read_through_links(&place.join("link")).unwrap();
+        assert_eq!(text, b"text");
     }
 }

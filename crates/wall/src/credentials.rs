@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::{
     config::{Config, PathRequest},
-    facts::{Facts, Place},
+    facts::{Facts, Found, Place},
     home,
 };
 
@@ -48,6 +48,13 @@ const SOCKETS: &[(&str, &str)] = &[
     ("/run/user", "the services and agents of users"),
     ("/tmp/.X11-unix", "the screen and the keyboard"),
 ];
+
+/// The place of credentials that a path leads into although it does not name it.
+pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static str> {
+    let is_behind = |place: &Path| found.real.starts_with(place) && !path.starts_with(place);
+    let mut places = IN_HOME.iter().map(|(place, _)| *place);
+    places.find(|place| is_behind(&home.join(place)))
+}
 
 /// A sentence for each path that the user gives with something in it that only the user
 /// should have.

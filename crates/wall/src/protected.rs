@@ -49,3 +49,4 @@ pub(crate) const STATE_REPORTED: &[(&str, &str)] = &[
 
 pub(crate) const HOOKS: &str = "git runs them outside";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
+pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";

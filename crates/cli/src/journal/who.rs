@@ -6,7 +6,8 @@
 //! tried, so it mostly is.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _},
     net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -21,6 +22,12 @@ use stockade_sys::diag::{SocketTable, Transport};
 const SHARE: u32 = 30;
 const LONGEST: usize = 400;
 const ANCESTORS: usize = 8;
+/// A search ends after this time: who was denied has been told by then, and is gone. Programs
+/// inside can be many, and have very many files open, and the log must go on.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Of what the kernel tells about a process as much is read as can be of use. A process can
+/// declare all of its memory to be its arguments.
+const READ: u64 = 64 << 10;
 
 /// A program inside, as it was when it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,10 +41,19 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Its file's name.
+    /// Its file's name, which the program may have chosen so that it reads like more of the
+    /// sentence that it stands in.
     pub(crate) fn name(&self) -> String {
+        const LONGEST: usize = 40;
         let name = self.exe.rsplit('/').next().unwrap_or_default();
-        name.escape_debug().to_string()
+        let short: String = name.chars().take(LONGEST).collect();
+        let dots = if short.len() < name.len() { "…" } else { "" };
+        let is_word = |c: char| c.is_alphanumeric() || "._+-".contains(c);
+        if short.chars().all(is_word) {
+            format!("{short}{dots}")
+        } else {
+            format!("{short:?}{dots}")
+        }
     }
 }
 
@@ -96,18 +112,18 @@ impl Witness {
         }
         let remote = SocketAddr::new(flow.destination(), flow.port()?.get());
         let inode = self.table.inode(transport, client, remote).ok()?;
-        let found = self.owner(inode);
+        let found = self.owner(inode, begin + PATIENCE);
         // A program that opens very many flows must not keep this thread busy.
         let spent = begin.elapsed();
         self.rested = begin + (spent * SHARE).min(Duration::from_secs(1));
         found
     }
 
-    fn owner(&mut self, inode: u32) -> Option<Process> {
+    fn owner(&mut self, inode: u32, until: Instant) -> Option<Process> {
         let wanted = PathBuf::from(format!("socket:[{inode}]"));
         if let Some(last) = &self.last
             && self.is_inside(last)
-            && has_open(last, &wanted)
+            && has_open(last, &wanted, until)
         {
             return describe(last);
         }
@@ -119,8 +135,10 @@ impl Witness {
                 .all(|byte| byte.is_ascii_digit())
                 .then_some(path)
         });
-        let owner =
-            processes.find(|process| self.is_inside(process) && has_open(process, &wanted))?;
+        let owner = processes.find(|process| {
+            is_over(until) || (self.is_inside(process) && has_open(process, &wanted, until))
+        });
+        let owner = owner.filter(|_| !is_over(until))?;
         let process = describe(&owner);
         self.last = Some(owner);
         process
@@ -131,25 +149,30 @@ impl Witness {
     }
 }
 
-fn has_open(process: &Path, wanted: &Path) -> bool {
+fn is_over(until: Instant) -> bool {
+    Instant::now() >= until
+}
+
+fn has_open(process: &Path, wanted: &Path, until: Instant) -> bool {
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
         return false;
     };
     descriptors
+        .take_while(|_| !is_over(until))
         .flatten()
         .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == wanted))
 }
 
 fn describe(process: &Path) -> Option<Process> {
-    let status = fs::read_to_string(process.join("status")).ok()?;
+    let status = status_of(process)?;
     let exe = fs::read_link(process.join("exe")).unwrap_or_default();
-    let argv = words(&fs::read(process.join("cmdline")).unwrap_or_default());
+    let argv = words(&beginning(&process.join("cmdline")).unwrap_or_default());
     let mut parents = Vec::new();
     let mut parent = field(&status, "PPid");
     while let Some(pid) = parent.take()
         && parents.len() < ANCESTORS
     {
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        let Some(status) = status_of(&Path::new("/proc").join(pid)) else {
             break;
         };
         // Process 1 inside is ours, and what is above it is outside.
@@ -165,6 +188,18 @@ fn describe(process: &Path) -> Option<Process> {
         argv,
         parents,
     })
+}
+
+/// A process can give itself any name, also one that is no text.
+fn status_of(process: &Path) -> Option<String> {
+    let status = beginning(&process.join("status")).ok()?;
+    Some(String::from_utf8_lossy(&status).into_owned())
+}
+
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(READ).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Arguments, each ended by a zero. Of very long ones as much as is worth a line.
@@ -203,7 +238,37 @@ fn inner_number(status: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
+
+    #[test]
+    fn a_search_has_an_end() {
+        let file = tempfile::tempfile().expect("a file");
+        let (me, number) = (Path::new("/proc/self"), file.as_raw_fd());
+        let wanted = fs::read_link(format!("/proc/self/fd/{number}")).expect("its name");
+        let now = Instant::now();
+        assert!(has_open(me, &wanted, now + Duration::from_secs(60)));
+        assert!(!has_open(me, &wanted, now));
+    }
+
+    #[test]
+    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
+        let name = |exe: &str| {
+            let exe = exe.to_owned();
+            Process {
+                exe,
+                ..Process::example()
+            }
+            .name()
+        };
+        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(name("/x/c++-é"), "c++-é");
+        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
+        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
+        let long = name(&format!("/x/{}", "y".repeat(255)));
+        assert!(long.starts_with("yyy") && long.chars().count() == 41);
+    }
 
     #[test]
     fn arguments_stay_apart_and_long_ones_are_cut() {

@@ -66,6 +66,15 @@ const DEEPEST_MODULE: usize = 6;
 
 impl Git {
     pub(crate) fn find(workspace: &Path, home: &Place) -> Self {
+        let mut git = Self::by_dot_git(workspace, home);
+        // Where `.git` is missing or broken, git may take the workspace itself for one.
+        if looks_like_repository(workspace) {
+            git.directories.push(workspace.to_owned());
+        }
+        git
+    }
+
+    fn by_dot_git(workspace: &Path, home: &Place) -> Self {
         let dot_git = workspace.join(".git");
         let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
             // One of the whole home has people's settings in it, and is no project's.
@@ -103,6 +112,17 @@ impl Git {
             }
             Ok(repository) => Self::of(repository.clone(), Some(repository)),
         }
+    }
+
+    /// What git keeps of each worktree of these repositories.
+    pub(crate) fn worktrees(&self) -> Vec<PathBuf> {
+        let lists = self.directories.iter().map(|it| it.join("worktrees"));
+        let entries = lists.filter_map(|list| fs::read_dir(list).ok()).flatten();
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .take(MOST_MODULES)
+            .collect()
     }
 
     fn of(repository: PathBuf, outside: Option<PathBuf>) -> Self {
@@ -192,6 +212,12 @@ fn is_repository(directory: &Path) -> bool {
     directory.join("HEAD").is_file() && is_directory("objects") && is_directory("refs")
 }
 
+/// To git, whose repository may have its parts elsewhere.
+fn looks_like_repository(directory: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(directory.join(name)).is_ok();
+    is_there("HEAD") && (is_there("commondir") || (is_there("objects") && is_there("refs")))
+}
+
 /// The settings of a repository; none if they cannot be read.
 fn settings(repository: &Path) -> Vec<Setting> {
     let contents = beneath::read(&repository.join("config")).unwrap_or_default();
@@ -216,7 +242,7 @@ impl Modules {
                 continue;
             }
             let path = entry.path();
-            if is_repository(&path) {
+            if looks_like_repository(&path) {
                 self.look_in(&path.join("modules"), depth + 1);
                 self.found.push(path);
             } else {

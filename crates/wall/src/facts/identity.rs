@@ -3,12 +3,12 @@
 //! git itself is not asked: it would have to be run in the workspace, whose settings may
 //! be hostile, and costs a process.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use crate::gitconfig::{self, Setting};
+use crate::{
+    beneath,
+    gitconfig::{self, Setting},
+};
 
 /// Settings that are taken over. None of them can name a program or a file.
 const TAKEN: &[(&str, &str)] = &[
@@ -58,9 +58,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The files are the user's own, so links are followed.
+    /// The files are the user's own, so links are followed; but they may name one that the
+    /// command can write.
     fn read(&mut self, file: &Path, depth: usize) {
-        let Ok(contents) = fs::read(file) else {
+        let Ok(contents) = beneath::read_through_links(file) else {
             return;
         };
         for setting in gitconfig::parse(&contents).unwrap_or_default() {
@@ -99,6 +100,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -9,6 +9,12 @@
 //! - the prefix of an installation (`P/bin/x` beside `P/lib`), or its whole `node_modules`;
 //! - otherwise the file alone;
 //! - and the same for its interpreter, if it is a script.
+//!
+//! What lies in places that the command can write, it may have written in a session before this
+//! one, and must not decide what is shown. So a link there that leads out of them is not
+//! followed; of a script there only the usual interpreters are, by their names; and in the
+//! agent's own directory nothing around it is believed: what holds the program there is
+//! protected as a whole.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -20,7 +26,10 @@ use std::{
 
 use rustix::fs::Access;
 
-use super::{Found, Kind, may, place::look};
+use super::{
+    Found, Kind, may,
+    place::{is_led_from_inside, look},
+};
 
 /// How the program that a command names is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +49,14 @@ pub(crate) struct Search<'a> {
     pub(crate) current_directory: &'a Path,
     pub(crate) home: &'a Path,
     pub(crate) workspace: &'a Path,
+    /// Where agents keep their settings and, some, their programs.
+    pub(crate) state: &'a [PathBuf],
+    /// Where the command can write: these, the workspace, and what is asked for.
+    pub(crate) writable: &'a [PathBuf],
 }
+
+/// Interpreters that a script may name which the command could have written.
+const USUAL: &[&str] = &["node", "nodejs", "bun", "deno", "python", "python3", "ruby"];
 
 /// Scripts whose interpreter is a script again.
 const DEEPEST: usize = 3;
@@ -67,7 +83,11 @@ impl Installation {
         if file.starts_with(search.workspace) {
             return;
         }
-        let part = enclosing(file, search).unwrap_or_else(|| file.to_owned());
+        let part = match search.state.iter().find(|place| file.starts_with(place)) {
+            Some(place) => below(place, file),
+            None if search.is_writable(file) => file.to_owned(),
+            None => enclosing(file, search).unwrap_or_else(|| file.to_owned()),
+        };
         if let Some(part) = look(&part)
             && !self.parts.contains(&part)
         {
@@ -75,7 +95,8 @@ impl Installation {
         }
         if depth < DEEPEST
             && let Some(interpreter) = interpreter(file)
-            && let Some(found) = search.program(&interpreter, false)
+            && (!search.is_writable(file) || USUAL.iter().any(|usual| interpreter == *usual))
+            && let Some(found) = search.program(&interpreter, true)
         {
             let by_link = found.at.parent() != found.real.parent();
             if let Some(directory) = found.real.parent().filter(|_| by_link) {
@@ -91,7 +112,9 @@ impl Search<'_> {
     fn program(&self, name: &OsStr, outside: bool) -> Option<Found> {
         let executable = |path: PathBuf| {
             let found = look(&path).filter(|found| found.kind == Kind::File)?;
-            may(&found.real, Access::EXEC_OK).then_some(found)
+            let leads_out =
+                !self.is_writable(&found.real) && is_led_from_inside(&path, self.writable);
+            (!leads_out && may(&found.real, Access::EXEC_OK)).then_some(found)
         };
         if name.as_bytes().contains(&b'/') {
             return executable(self.current_directory.join(name));
@@ -105,6 +128,10 @@ impl Search<'_> {
             })
     }
 
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
     /// Whether a directory holds an installation and nothing else of the user's.
     fn is_prefix(&self, directory: &Path) -> bool {
         let shared = |name: &str| self.home.join(name) == directory;
@@ -114,6 +141,15 @@ impl Search<'_> {
             // A project may have a `bin` and a `lib`, too.
             && !directory.join(".git").exists()
             && !NO_PREFIX.iter().any(|name| shared(name))
+    }
+}
+
+/// What lies in a directory and is, or holds, the file.
+fn below(directory: &Path, file: &Path) -> PathBuf {
+    let inner = file.strip_prefix(directory).ok();
+    match inner.and_then(|inner| inner.components().next()) {
+        Some(first) => directory.join(first),
+        None => file.to_owned(),
     }
 }
 
@@ -214,11 +250,14 @@ mod tests {
             let path = path.iter().map(|directory| self.home.join(directory));
             let path = std::env::join_paths(path).unwrap();
             let workspace = self.home.join("project");
+            let state = [self.home.join(".claude")];
             let search = Search {
                 path: &path,
                 current_directory: &workspace,
                 home: &self.home,
                 workspace: &workspace,
+                state: &state,
+                writable: &[state[0].clone(), workspace.clone()],
             };
             let found = Installation::find(program.as_ref(), search, true)?;
             let relative = |part: &Found| {
@@ -352,5 +391,50 @@ mod tests {
         home.program(".local/bin/claude", "\x7fELF");
         let parts = home.parts("claude", &["project/bin", ".local/bin"]);
         assert_eq!(parts.unwrap(), [".local/bin/claude"]);
+    }
+
+    #[test]
+    fn a_link_that_was_planted_does_not_decide_what_is_shown() {
+        let home = Home::new();
+        home.program("tools/bin/deploy", "#!/bin/sh\n");
+        fs::create_dir(home.home.join("tools/lib")).unwrap();
+        assert_eq!(home.parts("deploy", &["tools/bin"]).unwrap(), ["tools"]);
+        for place in ["project/bin", ".claude/bin"] {
+            home.link(&format!("{place}/claude"), "../../tools/bin/deploy");
+            assert_eq!(home.parts("claude", &[place]), None, "{place}");
+            // Nor where a link of the user's leads to it.
+            fs::remove_file(home.home.join(".local/bin/claude")).ok();
+            home.link(".local/bin/claude", &format!("../../{place}/claude"));
+            assert_eq!(home.parts("claude", &[".local/bin"]), None, "{place}");
+        }
+        // Nor as the interpreter of what is installed elsewhere.
+        home.program("opt/claude", "#!/usr/bin/env node\n");
+        home.link("project/bin/node", "../../tools/bin/deploy");
+        let parts = home.parts("claude", &["opt", "project/bin"]);
+        assert_eq!(parts.unwrap(), ["opt/claude"]);
+    }
+
+    #[test]
+    fn a_program_in_the_agents_own_directory_is_shown_with_what_holds_it_and_its_runtime() {
+        let home = Home::new();
+        home.program(".nvm/v20/bin/node", "\x7fELF");
+        home.program(".nvm/v20/lib/x", "");
+        home.program("scripts/deploy", "\x7fELF");
+        let path = [".claude/local", ".nvm/v20/bin", "scripts"];
+        home.program(".claude/local/node_modules/c/cli.js", "x");
+        for (script, parts) in [
+            ("#!/bin/sh\n", vec![".claude/local"]),
+            ("#!/usr/bin/env node\n", vec![".claude/local", ".nvm/v20"]),
+            // It may have been written to see what else there is.
+            ("#!/usr/bin/env deploy\n", vec![".claude/local"]),
+            ("#!../scripts/deploy\n", vec![".claude/local"]),
+        ] {
+            home.program(".claude/local/claude", script);
+            assert_eq!(home.parts("claude", &path).unwrap(), parts, "{script}");
+        }
+        // Elsewhere it is the user's own.
+        home.program("opt/claude", "#!/usr/bin/env deploy\n");
+        let parts = home.parts("claude", &["opt", "scripts"]);
+        assert_eq!(parts.unwrap(), ["opt/claude", "scripts/deploy"]);
     }
 }

@@ -33,8 +33,8 @@ use self::{
     place::{directory, is_led_from_inside, look},
 };
 use crate::{
-    config::Agent,
-    config::Config,
+    config::{Agent, Config, PathRequest},
+    credentials,
     env::{CERTIFICATES, USUAL_PATH},
     error::Error,
     home,
@@ -82,8 +82,10 @@ pub struct Facts {
     pub nsswitch: EtcFile,
     /// What exists of the paths that configuration and tables name.
     pub found: BTreeMap<PathBuf, Found>,
-    /// Those of them whose end a link decides that the command could have made.
+    /// What was asked for whose end a link decides that the command could have made.
     pub led_from_inside: BTreeSet<PathBuf>,
+    /// Of what nobody asked for, but is usually shown: what leads astray, and so is not.
+    pub astray: Vec<PathBuf>,
     pub git: Git,
     /// What programs outside execute of the workspace.
     pub guarded: Vec<Guarded>,
@@ -122,26 +124,35 @@ impl Facts {
         let environment: Vec<_> = env::vars_os().collect();
         let git = Git::find(&workspace, &home);
         let (guarded, unguarded) = guards::find(&workspace, &git);
-        let search = Search {
-            path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
-            current_directory: &current_directory,
-            home: &home.real,
-            workspace: &workspace,
-        };
         let Agent {
             program,
             brought,
             is_known,
             ..
         } = &config.agent;
+        let mut found: BTreeMap<_, _> = paths(config, &home.real, &environment)
+            .filter_map(|path| Some((path.clone(), look(&path)?)))
+            .collect();
+        let real = |request: &PathRequest| Some(found.get(&request.path)?.real.clone());
+        let state: Vec<PathBuf> = config.agent.state.iter().filter_map(real).collect();
+        let writable: Vec<PathBuf> = (config.write.iter().filter_map(real))
+            .chain(state.iter().cloned())
+            .chain([workspace.clone()])
+            .collect();
+        let led_from_inside = led_from_inside(config, &writable, &found);
+        let astray = take_astray(&mut found, &home.real, &environment, &writable);
+        let search = Search {
+            path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
+            current_directory: &current_directory,
+            home: &home.real,
+            workspace: &workspace,
+            state: &state,
+            writable: &writable,
+        };
         let find = |program: &Option<OsString>, outside| {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
-        let found: BTreeMap<_, _> = paths(config, &home.real, &environment)
-            .filter_map(|path| Some((path.clone(), look(&path)?)))
-            .collect();
-        let led_from_inside = led_from_inside(config, &workspace, &found);
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -156,6 +167,7 @@ impl Facts {
             nsswitch: EtcFile::find("/etc/nsswitch.conf"),
             found,
             led_from_inside,
+            astray,
             git,
             guarded,
             unguarded,
@@ -192,22 +204,32 @@ fn paths(
     home: &Path,
     environment: &[(OsString, OsString)],
 ) -> impl Iterator<Item = PathBuf> {
-    let first = |(name, _): &(&'static str, &'static str)| *name;
-    let tables = (home::SCRATCH.iter().map(first))
-        .chain(home::READABLE.iter().map(first))
-        .chain(home::EMPTY.iter().map(first))
-        .chain(home::PROGRAMS.iter().copied())
+    let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::SECRETS.iter().copied())
-        .chain([home::GITHUB, home::GITLAB])
         .chain(OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
-    let certificates = CERTIFICATES
+    let shown = shown_unasked(home).chain(certificates(environment));
+    let asked_for = config.paths().map(Path::to_owned);
+    tables.chain(shown).chain(asked_for)
+}
+
+/// What the tables show of the home.
+fn shown_unasked(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let first = |(name, _): &(&'static str, &'static str)| *name;
+    (home::SCRATCH.iter().map(first))
+        .chain(home::READABLE.iter().map(first))
+        .chain(home::PROGRAMS.iter().copied())
+        .chain([home::GITHUB, home::GITLAB])
+        .map(|name| home.join(name))
+}
+
+/// The files that variables of the caller's name.
+fn certificates(environment: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
+    CERTIFICATES
         .iter()
         .filter_map(|name| variable(environment, name))
         .map(PathBuf::from)
-        .filter(|path| path.is_absolute());
-    let asked_for = config.paths().map(Path::to_owned);
-    tables.chain(certificates).chain(asked_for)
+        .filter(|path| path.is_absolute())
 }
 
 fn home() -> Result<Place, Error> {
@@ -259,23 +281,38 @@ fn may(path: &Path, access: Access) -> bool {
 /// Requests through a link in the workspace, or in another place that the command can write.
 fn led_from_inside(
     config: &Config,
-    workspace: &Path,
+    writable: &[PathBuf],
     found: &BTreeMap<PathBuf, Found>,
 ) -> BTreeSet<PathBuf> {
-    let to_write = config.write.iter().chain(&config.agent.state);
-    let writable: Vec<PathBuf> = to_write
-        .filter_map(|request| Some(found.get(&request.path)?.real.clone()))
-        .chain([workspace.to_owned()])
-        .collect();
     config
         .requests()
         .map(|request| &request.path)
-        .filter(|path| {
-            let found = found.get(*path);
-            found.is_some_and(|found| is_led_from_inside(path, found, &writable))
-        })
+        .filter(|path| found.contains_key(*path) && is_led_from_inside(path, writable))
         .cloned()
         .collect()
+}
+
+/// Takes out what would be shown unasked, but leads where a link says that the command could
+/// have made, now or in a session before: to credentials, or elsewhere by a link inside.
+fn take_astray(
+    found: &mut BTreeMap<PathBuf, Found>,
+    home: &Path,
+    environment: &[(OsString, OsString)],
+    writable: &[PathBuf],
+) -> Vec<PathBuf> {
+    let mut astray: Vec<PathBuf> = shown_unasked(home)
+        .chain(certificates(environment))
+        .filter(|path| {
+            found.get(path).is_some_and(|found| {
+                credentials::behind(path, found, home).is_some()
+                    || is_led_from_inside(path, writable)
+            })
+        })
+        .collect();
+    astray.sort();
+    astray.dedup();
+    found.retain(|path, _| !astray.contains(path));
+    astray
 }
 
 #[cfg(test)]
@@ -328,6 +365,7 @@ pub(crate) mod tests {
             nsswitch: etc_file("/etc/nsswitch.conf"),
             found: BTreeMap::new(),
             led_from_inside: BTreeSet::new(),
+            astray: Vec::new(),
             git: Git::default(),
             guarded: Vec::new(),
             unguarded: Vec::new(),

@@ -56,22 +56,53 @@ pub(super) fn look(path: &Path) -> Option<Found> {
     Some(Found { at, real, kind })
 }
 
-/// Whether a link inside one of these places, where the command can write, decides what the
-/// path leads to.
-pub(super) fn is_led_from_inside(path: &Path, found: &Found, writable: &[PathBuf]) -> bool {
-    let mut prefixes: Vec<_> = path.ancestors().collect();
-    prefixes.reverse();
-    for prefix in prefixes {
-        let Ok(real) = fs::canonicalize(prefix) else {
-            return true;
+/// Whether a link that lies in one of these places, where the command can write, is on the way
+/// to what the path leads to. A link of the user's may lead there first.
+pub(super) fn is_led_from_inside(path: &Path, writable: &[PathBuf]) -> bool {
+    let is_inside = |link: &PathBuf| writable.iter().any(|place| link.starts_with(place));
+    // What cannot be followed any more was changed by somebody just now.
+    links(path).map_or(true, |links| links.iter().any(is_inside))
+}
+
+/// As many links are followed as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// The links on the way of an absolute path, and on the ways that they name, each by the place
+/// where it lies.
+fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut links = Vec::new();
+    let mut real = PathBuf::from("/");
+    let mut way = path.to_owned();
+    loop {
+        let mut components = way.components();
+        let Some(component) = components.next() else {
+            return Ok(links);
         };
-        if writable.iter().any(|place| real.starts_with(place)) {
-            let rest = path.strip_prefix(prefix).unwrap_or(Path::new(""));
-            // Joining nothing would add a slash, which counts for nothing.
-            return found.real != real.join(rest);
+        let mut rest = components.as_path().to_owned();
+        match component {
+            Component::RootDir => real = "/".into(),
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::CurDir | Component::Prefix(_) => {}
+            Component::Normal(name) => {
+                let next = real.join(name);
+                match fs::read_link(&next) {
+                    Ok(text) => {
+                        rest = text.join(rest);
+                        links.push(next);
+                    }
+                    // It is no link.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => real = next,
+                    Err(error) => return Err(error),
+                }
+            }
         }
+        if links.len() > MOST_LINKS {
+            return Err(rustix::io::Errno::LOOP.into());
+        }
+        way = rest;
     }
-    false
 }
 
 /// The path of a directory, links resolved.
@@ -123,6 +154,39 @@ mod tests {
     fn a_file_is_no_directory() {
         assert!(directory(Path::new("/etc/passwd")).is_err());
         assert!(directory(Path::new("/etc")).is_ok());
+    }
+
+    #[test]
+    fn a_link_inside_counts_also_where_others_lead_to_it() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        let link = |text: &str, at: &str| {
+            std::os::unix::fs::symlink(text, place.join(at)).unwrap();
+        };
+        for directory in ["inside/data", "secret"] {
+            fs::create_dir_all(place.join(directory)).unwrap();
+        }
+        link("inside/data", "mine");
+        link("../secret", "inside/planted");
+        link("inside/planted", "led");
+        link("led", "led-twice");
+        link("inside/../secret", "past");
+        link("loop", "loop");
+        link("inside", "name");
+        let led = |path: &str| is_led_from_inside(&place.join(path), &[place.join("inside")]);
+        for path in ["inside/data", "mine", "secret", "past", "name/data"] {
+            assert!(!led(path), "{path}");
+        }
+        for path in [
+            "inside/planted",
+            "led",
+            "led-twice",
+            "led/../x",
+            "name/planted",
+            "loop",
+        ] {
+            assert!(led(path), "{path}");
+        }
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              look at what it leads to after the session"
         ));
     }
+    for path in &facts.astray {
+        notes.push(format!(
+            "{path:?} is not shown: a link leads it to credentials, or to where the command \
+             could have led it. If that is meant, name what it leads to in files.read"
+        ));
+    }
     let made: Vec<_> = config.agent.missing_state(facts).collect();
     for PathRequest { path, .. } in &config.agent.state {
         // Of a form that is not known are files that people write, and agents only read.

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     config::{Config, PathRequest},
+    credentials,
     env::CERTIFICATES,
     error::Error,
     facts::{Facts, Found, Kind},
@@ -105,6 +106,14 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             return refused(found, refusal);
         }
     }
+    // A profile of ours names no credentials: a link leads there.
+    for PathRequest { path, .. } in &config.agent.state {
+        if let Some(found) = facts.found.get(path)
+            && let Some(place) = credentials::behind(path, found, &facts.home.real)
+        {
+            return refused(found, Refusal::Credentials(place));
+        }
+    }
     for found in &read {
         if found.real.starts_with("/dev") {
             return refused(found, Refusal::Device);
@@ -164,9 +173,20 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
     }
     let find = |request: &PathRequest| facts.found.get(&request.path);
     for request in &config.agent.state {
-        if let Some(found) = find(request) {
-            let reason = format!("the agent's own settings and memory: {}", request.by);
-            places.push((writable(found), reason.into()));
+        let Some(found) = find(request) else {
+            continue;
+        };
+        let reason = format!("the agent's own settings and memory: {}", request.by);
+        places.push((writable(found), reason.into()));
+        // A program that lies there is also to be seen under the name of the place.
+        let installations = facts.installation.iter().chain(&facts.brought);
+        for part in installations.flat_map(|it| &it.parts) {
+            if let Ok(below) = part.real.strip_prefix(&found.real)
+                && found.at != found.real
+            {
+                let (at, guard) = (found.at.join(below), Guard::ReadOnly);
+                places.push((Operation::Guard { at, guard }, "the agent's program".into()));
+            }
         }
     }
     places

@@ -25,7 +25,7 @@ use self::{settings::GitSettings, state::State};
 use crate::{
     config::Config,
     facts::{Facts, Git, Place},
-    protected::{HOOKS, HOST_EXECUTED, REPORTED, STATE_REPORTED},
+    protected::{HOOKS, HOST_EXECUTED, REDIRECTION, REPORTED, STATE_REPORTED},
 };
 
 /// What there was before a session.
@@ -35,6 +35,7 @@ pub struct Watch {
     home: Place,
     files: Vec<(PathBuf, &'static str, State)>,
     hooks: BTreeMap<PathBuf, State>,
+    redirections: BTreeMap<PathBuf, State>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
     settings: GitSettings,
 }
@@ -98,6 +99,7 @@ impl Watch {
             files,
             hidden: hidden.collect(),
             hooks: hooks(&facts.git, &facts.workspace),
+            redirections: redirections(&facts.git, &facts.workspace),
             settings: GitSettings::of(&facts.git, &facts.workspace),
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
@@ -121,6 +123,10 @@ impl Watch {
         for (path, after) in &hooks(&git, &self.workspace) {
             let before = self.hooks.get(path).unwrap_or(&State::Absent);
             compare(path, HOOKS, before, after);
+        }
+        for (path, after) in &redirections(&git, &self.workspace) {
+            let before = self.redirections.get(path).unwrap_or(&State::Absent);
+            compare(path, REDIRECTION, before, after);
         }
         let after = GitSettings::of(&git, &self.workspace);
         findings.extend(self.settings.new_in(&after));
@@ -156,6 +162,30 @@ fn hooks(git: &Git, workspace: &Path) -> BTreeMap<PathBuf, State> {
         }
     }
     hooks
+}
+
+/// What makes git take settings and hooks from another directory than those that were looked
+/// at.
+fn redirections(git: &Git, workspace: &Path) -> BTreeMap<PathBuf, State> {
+    let mut found = BTreeMap::new();
+    for directory in &git.directories {
+        let path = directory.join("commondir");
+        found.insert(path.clone(), State::of(&path));
+    }
+    for worktree in git.worktrees() {
+        let path = worktree.join("commondir");
+        let state = State::of(&path);
+        // As git itself writes it.
+        if state != State::File(b"../..\n".to_vec()) {
+            found.insert(path, state);
+        }
+    }
+    // Of what `.git` is if it is no such directory, nothing was looked at.
+    if git.refused.is_some() {
+        let path = workspace.join(".git");
+        found.insert(path.clone(), State::of(&path));
+    }
+    found
 }
 
 impl fmt::Display for Finding {
@@ -283,6 +313,56 @@ mod tests {
             workspace.write("x/pre-commit", "evil");
         });
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn what_leads_git_past_what_is_looked_at_is_found() {
+        const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
+        let workspace = Workspace::new();
+        let common = ".git/commondir";
+        let found = workspace.found(|| workspace.write(common, "../x\n"));
+        let why = "git takes settings and hooks from where it leads";
+        assert_eq!(found, [format!("{common:?} is new: {why}")]);
+        fs::remove_file(workspace.path.join(common)).unwrap();
+
+        // A worktree that git made is nothing to tell of.
+        let common = ".git/worktrees/t/commondir";
+        let found = workspace.found(|| workspace.write(common, "../..\n"));
+        assert_eq!(found, [""; 0]);
+        let found = workspace.found(|| workspace.write(common, "../../../x\n"));
+        assert_eq!(found, [format!("{common:?} is new: {why}")]);
+        let found = workspace.found(|| workspace.write(".git/worktrees/t/config.worktree", EVIL));
+        assert_eq!(found.len(), 1, "{found:?}");
+
+        // Settings that git reads and we do not.
+        let config = workspace.path.join(".git/config");
+        for plant in [
+            &(|| workspace.write(".git/config", &(" ".repeat(1 << 20) + EVIL))) as &dyn Fn(),
+            &|| {
+                workspace.write("config", EVIL);
+                fs::remove_file(&config).unwrap();
+                symlink("../config", &config).unwrap();
+            },
+        ] {
+            fs::remove_file(&config).ok();
+            workspace.write(".git/config", "");
+            let found = workspace.found(plant);
+            assert!(found[0].contains("config\" cannot be read"), "{found:?}");
+        }
+
+        // A repository in another form.
+        let dot_git = workspace.path.join(".git");
+        let found = workspace.found(|| {
+            fs::rename(&dot_git, workspace.path.join("moved")).unwrap();
+            symlink("moved", &dot_git).unwrap();
+        });
+        assert_eq!(found, [format!("\".git\" is new: {why}")]);
+        fs::remove_file(workspace.path.join("config")).unwrap();
+        let found = workspace.found(|| {
+            workspace.write("HEAD", "ref: refs/heads/main\n");
+            workspace.write("commondir", "moved\n");
+        });
+        assert_eq!(found, [format!("\"commondir\" is new: {why}")]);
     }
 
     #[test]

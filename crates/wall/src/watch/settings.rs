@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -27,6 +28,9 @@ impl GitSettings {
                 all.read(&directory.join(name), workspace, 0);
             }
         }
+        for worktree in git.worktrees() {
+            all.read(&worktree.join("config.worktree"), workspace, 0);
+        }
         all
     }
 
@@ -34,8 +38,14 @@ impl GitSettings {
         if depth > DEEPEST || self.0.contains_key(file) {
             return;
         }
-        let Ok(contents) = beneath::read(file) else {
-            return;
+        let contents = match beneath::read(file) {
+            Ok(contents) => contents,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            // A link, or more than is looked at: git reads it all the same.
+            Err(_) => {
+                self.0.insert(file.to_owned(), None);
+                return;
+            }
         };
         let Ok(settings) = gitconfig::parse(&contents) else {
             self.0.insert(file.to_owned(), None);
