@@ -66,7 +66,7 @@ fn claude_codes_screen_works_in_a_multiplexer() {
     with(&CLAUDE, |laptop| {
         // The very first time: what it keeps its settings in has been made for it.
         let first = laptop.stockade(["claude"]).env("PATH", path()).limit(LIMIT);
-        let mut terminal = first.terminal(Size::default()).expect("a terminal");
+        let terminal = first.terminal(Size::default()).expect("a terminal");
         terminal.expect("Welcome").expect("the screen");
         // Nobody answers it in the world, which ends it.
         let _ = terminal.wait().expect("its end");

@@ -65,8 +65,10 @@ pub(crate) fn tell_denials(
 
 /// What somebody gives away who allows what few commands need.
 fn danger(ruling: &Ruling) -> Option<&'static str> {
-    let Ruling::Flow(verdict) = ruling else {
-        return None;
+    let verdict = match ruling {
+        Ruling::Flow(verdict) => verdict,
+        Ruling::HostPort(port) => return danger_of_port(*port),
+        Ruling::Name(_) | Ruling::Odd(_) => return None,
     };
     match verdict.reason() {
         Reason::Restricted {
@@ -81,6 +83,19 @@ fn danger(ruling: &Ruling) -> Option<&'static str> {
     }
 }
 
+/// The same of services that are made to be driven by whoever reaches them.
+fn danger_of_port(port: u16) -> Option<&'static str> {
+    match port {
+        22 => Some("it is where people log in to this machine"),
+        2375 | 2376 => Some("whoever reaches Docker is root on this machine"),
+        5037 => Some("whoever reaches adb drives the phones at this machine"),
+        6443 | 10250 => Some("whoever reaches Kubernetes may run containers on this machine"),
+        8888 => Some("whoever reaches Jupyter may run programs outside"),
+        9222 | 9229 => Some("whoever reaches a debugger drives the browser or program outside"),
+        _ => None,
+    }
+}
+
 /// To be put before the command.
 fn flag(fix: &Fix) -> String {
     match fix {
@@ -91,7 +106,7 @@ fn flag(fix: &Fix) -> String {
 
 /// What the session left behind that will run outside.
 pub(crate) fn tell_findings(findings: &[Finding]) {
-    const LINES: usize = 8;
+    const LINES: usize = 24;
     for Finding { path, what, why } in findings.iter().take(LINES) {
         let path = path.display().to_string();
         let path = path.escape_debug();

@@ -43,6 +43,9 @@ pub(crate) const STATE_REPORTED: &[(&str, &str)] = &[
     (".claude/settings.json", "Claude Code runs its hooks"),
     (".claude/settings.local.json", "Claude Code runs its hooks"),
     (".claude/hooks", "Claude Code may run them"),
+    (".claude/agents", "Claude Code does what they say"),
+    (".claude/commands", "Claude Code does what they say"),
+    (".claude/skills", "Claude Code does what they say"),
     (".codex/config.toml", "Codex runs its commands"),
     (".gemini/settings.json", "Gemini CLI runs its commands"),
 ];
