@@ -38,6 +38,21 @@ const HINT: &str = "stockade: denied localhost:5432: nobody listens there inside
                     stockade:   to allow it: --host-port 5432\n";
 
 #[test]
+fn a_port_that_gives_the_machine_away_is_not_among_what_is_to_be_copied() {
+    test(&standard(), |world| {
+        let listen = |address| world.laptop().http(address, Site::text("x\n"));
+        let _docker = listen("127.0.0.1:2375").expect("listen");
+        let _database = listen("127.0.0.1:5432").expect("listen");
+        let line = connects("[(\"127.0.0.1\", 2375), (\"127.0.0.1\", 5432)]");
+        let told = run(world, &[], &line).stderr();
+        let warning = "to allow it: --host-port 2375 (WARNING: whoever reaches Docker is root";
+        assert!(told.contains(warning), "{told}");
+        // Positive control: the other one is.
+        assert!(told.contains("host_ports = [5432]\n"), "{told}");
+    });
+}
+
+#[test]
 fn a_database_of_the_host_that_is_looked_for_inside_is_told_of() {
     test(&standard(), |world| {
         let laptop = world.laptop();
