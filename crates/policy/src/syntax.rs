@@ -133,7 +133,7 @@ pub enum Problem {
     IcmpPorts,
     #[error(
         "no rule can allow this: {target} {special}, which nothing inside can reach{}",
-        if special.is_loopback() { "; `host_ports` opens single ports of the host's loopback" } else { "" }
+        special.instead()
     )]
     NeverReachable { target: String, special: Special },
     #[error("the question is about one host: name an address of the network")]
