@@ -33,9 +33,9 @@ stockade: denied tcp://[fd00:20::5]:8080 to curl (2 times): fd00:20::5 is in fc0
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
 stockade: denied tcp://169.254.169.254:80 to curl: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
 stockade:   to allow it: --allow tcp://169.254.169.254:80
-stockade: to allow any of it always, add to /home/dev/.config/stockade/config.toml, for all projects (`stockade init` makes a file for this one):
-stockade:   [network]
+stockade: to allow any of it always, run `stockade init`, and add to [network] in the file that it makes:
 stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\", \"tcp://169.254.169.254:80\"]
+stockade: or, for all projects, to [network] in /home/dev/.config/stockade/config.toml
 stockade: all that happened: `stockade log`
 "
         );
@@ -62,6 +62,25 @@ fn the_suggested_rule_is_all_that_it_takes() {
             assert_eq!(allowed.stderr(), "");
             assert!(!allowed.stdout().is_empty());
         }
+    });
+}
+
+/// Who replaces the flag for the name by the one for its address is sent back to the name.
+#[test]
+fn a_name_that_points_inward_needs_its_address_in_addition() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let line = "curl -sS -f --max-time 5 http://device.lan/";
+        let mut options = vec!["--internet=false", "--allow", "device.lan"];
+        let denied = run(world, &options, line).expect_code(7).stderr();
+        let advice = "stockade:   to allow it, in addition to `device.lan`: --allow ";
+        let rule = denied
+            .split(advice)
+            .nth(1)
+            .and_then(|rest| rest.lines().next());
+        options.extend(["--allow", rule.unwrap_or_else(|| panic!("{denied}"))]);
+        let allowed = run(world, &options, line).expect_success();
+        assert_eq!(allowed.stdout(), "hello from device\n");
     });
 }
 

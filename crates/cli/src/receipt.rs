@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use stockade_config::Loader;
-use stockade_gate::{Denials, Fix, Subject};
+use stockade_gate::{Denials, Fix, Ruling, Subject};
+use stockade_policy::Reason;
 use stockade_wall::{Change, Finding};
 
 use crate::{advice, journal::Process};
@@ -31,7 +32,8 @@ pub(crate) fn tell_denials(
             denial.subject, denial.ruling
         );
         if let Some(fix) = denial.ruling.fix() {
-            eprintln!("stockade:   to allow it: {}", flag(&fix));
+            let aside = in_addition(&denial.ruling);
+            eprintln!("stockade:   to allow it{aside}: {}", flag(&fix));
             fixes.push(fix);
         }
     }
@@ -50,6 +52,16 @@ pub(crate) fn tell_denials(
     if !all.is_empty() {
         eprintln!("stockade: all that happened: `stockade log`");
     }
+}
+
+/// Who gives one rule up for another one that is needed as well goes round in circles.
+fn in_addition(ruling: &Ruling) -> String {
+    if let Ruling::Flow(verdict) = ruling
+        && let Reason::Inward { rule, .. } = verdict.reason()
+    {
+        return format!(", in addition to `{rule}`");
+    }
+    String::new()
 }
 
 /// To be put before the command.

@@ -152,7 +152,8 @@ fn a_name_that_points_inward_opens_nothing() {
         assert_eq!(
             denied.reason().to_string(),
             "www.example.org points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
-             rule `*.example.org` covers the name, but rules for names open the internet only"
+             rule `*.example.org` covers the name, but rules for names open the internet only: \
+             it takes one for the address in addition"
         );
         assert_eq!(fix(&denied).as_deref(), Some("tcp://10.0.0.5:443"));
     }

@@ -155,7 +155,8 @@ impl fmt::Display for Reason {
             } => write!(
                 f,
                 "{name} points inward: {destination} {near}; \
-                 rule `{rule}` covers the name, but rules for names open the internet only"
+                 rule `{rule}` covers the name, but rules for names open the internet only: it takes \
+                 one for the address in addition"
             ),
             Reason::Quic { destination, name } => write!(
                 f,
