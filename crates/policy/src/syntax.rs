@@ -127,6 +127,11 @@ pub enum Problem {
     Quic,
     #[error("`{}` is no port from 1 to 65535", .0.escape_debug())]
     Port(String),
+    #[error(
+        "`{}` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
+        .0.escape_debug()
+    )]
+    HalfRange(String),
     #[error("the port range runs backwards")]
     BackwardRange,
     #[error("icmp has no ports")]

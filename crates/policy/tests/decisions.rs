@@ -270,7 +270,7 @@ fn a_denial_says_why_and_what_would_help() {
     let denied = verdict(false, &[], "fd00::5");
     assert_eq!(
         denied.reason().to_string(),
-        "the internet is off, and no rule covers tcp://[fd00::5]:80"
+        "the internet is closed, and no rule covers tcp://[fd00::5]:80"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://[fd00::5]:80");
 

@@ -80,7 +80,7 @@ fn a_name_without_a_rule_is_explained_by_that() {
     assert_eq!(
         text(&explanation),
         "tcp://api.x.com:443: denied
-  name: denied: the internet is off, and no rule covers api.x.com
+  name: denied: the internet is closed, and no rule covers api.x.com
   to allow it: \"tcp://api.x.com:443\"
 "
     );

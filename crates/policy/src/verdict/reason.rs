@@ -47,7 +47,7 @@ pub enum Reason {
         /// A rule that holds the address, but does not mean it.
         too_wide: Option<Rule>,
     },
-    /// Denied: the internet is off and no rule covers the flow.
+    /// Denied: the internet is closed and no rule covers the flow.
     NotListed {
         flow: Flow,
         /// One that the destination has.
@@ -139,7 +139,7 @@ impl fmt::Display for Reason {
                 }
             }
             Reason::NotListed { flow, name } => {
-                write!(f, "the internet is off, and no rule covers {flow}")?;
+                write!(f, "the internet is closed, and no rule covers {flow}")?;
                 match name {
                     Some(name) => write!(f, " ({name})"),
                     None => Ok(()),
