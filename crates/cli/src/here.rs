@@ -20,8 +20,8 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     loader
 }
 
-/// The same for commands that run nothing.
-pub(crate) fn loader_here() -> Result<Loader> {
+/// The caller's home: all that commands need which look at sessions, from wherever.
+pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())
         .map(PathBuf::from)
@@ -29,6 +29,12 @@ pub(crate) fn loader_here() -> Result<Loader> {
     if !home.is_absolute() {
         bail!("HOME is {home:?}, which is not an absolute path: set it to your home directory");
     }
+    Ok(home)
+}
+
+/// A loader for commands that run nothing.
+pub(crate) fn loader_here() -> Result<Loader> {
+    let home = home()?;
     let workspace = fs::canonicalize(".")
         .context("the current directory is gone: change to one that exists")?;
     Ok(loader(&home, &workspace))
