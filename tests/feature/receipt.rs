@@ -102,6 +102,39 @@ fn what_fails_outside_too_is_no_denial() {
 }
 
 #[test]
+fn a_limit_that_killed_the_command_is_named_with_how_to_raise_it() {
+    test(&standard(), |world| {
+        let burn = "while :; do :; done";
+        let hungry = "exec python3 -c 'import os; x = b\"x\" * (512 << 20); os.abort()'";
+        let killed = "kill -KILL $$";
+        for (limit, line, code, said) in [
+            (
+                "cpu_time=1s",
+                burn,
+                152,
+                "processor time, 1s (--limit), is the cause; to raise it: --limit cpu_time=2s\n",
+            ),
+            (
+                "memory=64M",
+                killed,
+                137,
+                "memory, 64M (--limit), may be the cause; to raise it: --limit memory=128M\n",
+            ),
+        ] {
+            let output = run(world, &["--limit", limit], line).expect_code(code);
+            assert!(output.stderr().ends_with(said), "{output:?}");
+            let quiet = run(world, &["--quiet", "--limit", limit], line).expect_code(code);
+            assert_eq!(quiet.stderr(), "");
+        }
+        // A limit that was not set is no cause.
+        assert_eq!(run(world, &[], killed).expect_code(137).stderr(), "");
+        // A program that says itself what it lacks.
+        let output = run(world, &["--limit", "memory=64M"], hungry).expect_code(1);
+        assert!(!output.stderr().contains("may be the cause"), "{output:?}");
+    });
+}
+
+#[test]
 fn quiet_is_quiet() {
     test(&standard(), |world| {
         let line = format!("{CURL} http://10.20.0.5/; echo aside >&2");

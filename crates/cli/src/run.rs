@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
+        receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
         receipt::tell_findings(&watch.findings());
     }
