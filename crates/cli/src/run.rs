@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Origin, Published, Sourced, shown};
+use stockade_config::{Effective, Loader, Mode, Origin, Published, Slip, Sourced, shown};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
@@ -293,6 +293,10 @@ fn effective(loader: &Loader) -> Result<Effective> {
     }
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
+    }
+    let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);
+    for slip in loaded.slips.iter().filter(of_agent) {
+        eprintln!("stockade: {slip}");
     }
     let mode = &loaded.effective.network.mode;
     if mode.value == Mode::Host {
