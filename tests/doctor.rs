@@ -116,17 +116,31 @@ fn without_bubblewrap_it_fails_and_says_what_to_install() {
             .remove_program("/usr/bin/bwrap")
             .expect("remove");
         let output = doctor(world).expect_code(1);
-        for name in ["bubblewrap", "session"] {
+        for (name, found) in [
+            ("bubblewrap", "not installed"),
+            ("session", "not tried, for want of bubblewrap"),
+        ] {
             let check = check(&output, name);
             assert_eq!(check["state"], "failure", "{output:?}");
-            assert!(
-                check["found"]
-                    .as_str()
-                    .expect("text")
-                    .contains("not installed"),
-                "{check}"
-            );
+            let said = check["found"].as_str().expect("text");
+            assert!(said.contains(found), "{check}");
         }
+        // Once.
+        for words in ["not installed", "install the package"] {
+            assert_eq!(output.stdout().matches(words).count(), 1, "{output:?}");
+        }
+    });
+}
+
+#[test]
+fn a_directory_that_is_gone_is_told_once() {
+    test(&standard(), |world| {
+        let line = "mkdir gone && cd gone && rmdir ../gone && exec stockade doctor";
+        let doctor = world.laptop().command("sh").args(["-c", line]);
+        let output = doctor.run().expect("the doctor ends").expect_code(1);
+        let said = output.stdout();
+        assert_eq!(said.matches("current directory").count(), 1, "{said}");
+        assert!(said.contains("a session with a jail was started"), "{said}");
     });
 }
 

@@ -92,7 +92,6 @@ impl Place {
             assert_eq!(rest, ", and add to [network] in the file that it makes");
             return Self::SectionOfNew(command.to_owned());
         }
-        let what = what.split(", for all projects").next().unwrap_or_default();
         if let Some(list) = what.strip_prefix("add to the list ") {
             let (_, place) = list.split_once(" at ").expect("a place");
             let (path, number) = place.rsplit_once(':').expect("a line");

@@ -2,6 +2,7 @@
 
 mod agents;
 mod agreement;
+mod broadcast;
 mod bulk;
 mod daemon;
 mod dns;

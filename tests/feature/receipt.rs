@@ -33,9 +33,9 @@ stockade: denied tcp://[fd00:20::5]:8080 to curl (2 times): fd00:20::5 is in fc0
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
 stockade: denied tcp://169.254.169.254:80 to curl: 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
 stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out this machine's login at its cloud)
-stockade: to allow any of it always, add to /home/dev/.config/stockade/config.toml, for all projects (`stockade init` makes a file for this one):
-stockade:   [network]
+stockade: to allow any of it always, run `stockade init`, and add to [network] in the file that it makes:
 stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\"]
+stockade: or, for all projects, to [network] in /home/dev/.config/stockade/config.toml
 stockade: all that happened: `stockade log`
 "
         );
@@ -65,6 +65,25 @@ fn the_suggested_rule_is_all_that_it_takes() {
     });
 }
 
+/// Who replaces the flag for the name by the one for its address is sent back to the name.
+#[test]
+fn a_name_that_points_inward_needs_its_address_in_addition() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let line = "curl -sS -f --max-time 5 http://device.lan/";
+        let mut options = vec!["--internet=false", "--allow", "device.lan"];
+        let denied = run(world, &options, line).expect_code(7).stderr();
+        let advice = "stockade:   to allow it, in addition to `device.lan`: --allow ";
+        let rule = denied
+            .split(advice)
+            .nth(1)
+            .and_then(|rest| rest.lines().next());
+        options.extend(["--allow", rule.unwrap_or_else(|| panic!("{denied}"))]);
+        let allowed = run(world, &options, line).expect_success();
+        assert_eq!(allowed.stdout(), "hello from device\n");
+    });
+}
+
 #[test]
 fn a_session_without_denials_ends_without_a_word() {
     test(&standard(), |world| {
@@ -79,6 +98,39 @@ fn what_fails_outside_too_is_no_denial() {
     test(&standard(), |world| {
         let line = format!("{CURL} http://93.184.216.34:81/; {CURL} http://45.76.1.1/; true");
         assert_eq!(run(world, &[], &line).expect_success().stderr(), "");
+    });
+}
+
+#[test]
+fn a_limit_that_killed_the_command_is_named_with_how_to_raise_it() {
+    test(&standard(), |world| {
+        let burn = "while :; do :; done";
+        let hungry = "exec python3 -c 'import os; x = b\"x\" * (512 << 20); os.abort()'";
+        let killed = "kill -KILL $$";
+        for (limit, line, code, said) in [
+            (
+                "cpu_time=1s",
+                burn,
+                152,
+                "processor time, 1s (--limit), is the cause; to raise it: --limit cpu_time=2s\n",
+            ),
+            (
+                "memory=64M",
+                killed,
+                137,
+                "memory, 64M (--limit), may be the cause; to raise it: --limit memory=128M\n",
+            ),
+        ] {
+            let output = run(world, &["--limit", limit], line).expect_code(code);
+            assert!(output.stderr().ends_with(said), "{output:?}");
+            let quiet = run(world, &["--quiet", "--limit", limit], line).expect_code(code);
+            assert_eq!(quiet.stderr(), "");
+        }
+        // A limit that was not set is no cause.
+        assert_eq!(run(world, &[], killed).expect_code(137).stderr(), "");
+        // A program that says itself what it lacks.
+        let output = run(world, &["--limit", "memory=64M"], hungry).expect_code(1);
+        assert!(!output.stderr().contains("may be the cause"), "{output:?}");
     });
 }
 

@@ -2,6 +2,8 @@
 //! behind. The details of terminals and signals are tests of the wall; here the whole
 //! program is seen with a jail around.
 
+use std::fs;
+
 use stockade_world::{Login, PATIENCE, Shape, Signal, Size, Standard, World, eventually, test};
 
 use super::place::Place;
@@ -183,4 +185,23 @@ fn a_session_works_in_a_container() {
 #[test]
 fn a_session_works_for_root() {
     test(&standard().login(Login::Root), |world| assert_jailed(world));
+}
+
+#[test]
+fn a_profile_with_a_slip_in_its_name_is_told_when_its_agent_starts() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let file = laptop.home().join(".config/stockade/config.toml");
+        fs::write(file, "[profiles.claud.network]\ninternet = false\n").expect("a file");
+        let told = |options: &[&str]| {
+            let command = laptop.stockade(["run"]).args(options);
+            let output = command.args(["--", "true"]).run().expect("stockade ends");
+            let output = output.expect_success();
+            output.stderr().contains("did you mean `claude`?")
+        };
+        assert!(told(&["--profile", "claude"]));
+        // It may be meant as it is.
+        assert!(!told(&[]));
+        assert!(!told(&["--profile", "claud"]));
+    });
 }

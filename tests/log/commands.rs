@@ -65,6 +65,41 @@ fn a_log_that_is_followed_shows_what_comes_and_ends_with_the_session() {
 }
 
 #[test]
+fn the_latest_session_is_none_of_those_that_verify_makes() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let line = "curl -s --max-time 5 'http://10.20.0.5/?q=\"a\"'; true";
+        run(laptop, &["run", "--quiet", "--", "sh", "-c", line]);
+        // What it finds does not matter here.
+        let verify = laptop.stockade(["verify"]).run().expect("verify ends");
+        let shown = run(laptop, &["log"]);
+        assert!(shown.contains("tcp://10.20.0.5:80"), "{verify:?}: {shown}");
+        // Nothing is escaped that does nothing to a terminal.
+        assert!(shown.contains("'http://10.20.0.5/?q=\"a\"'"), "{shown}");
+
+        let listed = run(laptop, &["log", "--list"]);
+        let last = listed.lines().last().expect("a line");
+        assert!(last.ends_with("(stockade verify)"), "{listed}");
+        let id = last.split_whitespace().next().expect("an identifier");
+        assert!(run(laptop, &["log", id]).contains("verify-probe"));
+    });
+}
+
+#[test]
+fn sessions_are_found_from_a_directory_that_is_gone() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        run(laptop, &["run", "--", "true"]);
+        let line = "mkdir gone && cd gone && rmdir ../gone
+            stockade log && stockade log --list && stockade ps";
+        let shell = laptop.command("sh").args(["-c", line]);
+        let shown = shell.run().expect("an end").expect_success().stdout();
+        assert!(shown.contains("exit code 0, 0 denials"), "{shown}");
+        assert!(shown.contains("no session is running"), "{shown}");
+    });
+}
+
+#[test]
 fn a_log_that_is_followed_ends_when_the_session_is_killed_and_a_torn_line_is_told() {
     test(&standard(), |world| {
         let laptop = world.laptop();

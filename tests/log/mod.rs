@@ -54,7 +54,10 @@ fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
 fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
-        let script = "curl -sS -o /dev/null http://www.example.com/
+        // Who has an allowed connection is looked up while it stands. So the first one stands
+        // for a while.
+        let script = "echo a line that comes back |
+                curl -s -o /dev/null telnet://www.example.com:7 --max-time 2
             curl -s --max-time 5 http://10.20.0.5/
             curl -s --max-time 5 http://10.20.0.5/
             curl -s --max-time 5 http://nope.example/
@@ -100,7 +103,7 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         assert_eq!(open["by"], "rule `www.example.com`");
         assert_eq!(open["at"], "--allow");
         assert_eq!(open["process"]["exe"], "/usr/bin/curl");
-        assert_eq!(open["process"]["argv"][4], "http://www.example.com/");
+        assert_eq!(open["process"]["argv"][4], "telnet://www.example.com:7");
         assert_eq!(open["process"]["argv"][3], "/dev/null");
         assert_eq!(open["process"]["parents"], serde_json::json!(["sh"]));
         let [close] = of(&lines, "close")[..] else {

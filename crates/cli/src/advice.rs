@@ -1,8 +1,9 @@
 //! Where a setting that was missed is to be written: in which file, and what exactly.
 //!
-//! The file about this project, if there is one; else the user's file; else the one that
-//! `stockade init` would make. What is said fits the file as it is: who types it there
-//! literally, at the place that is named, gets a file that is right.
+//! The file about this project: the one that there is, or that `stockade init` would make. What
+//! a project needs is not for all of them, so the user's file comes second. What is said fits the
+//! file as it is: who types it there literally, at the place that is named, gets a file that is
+//! right.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -14,14 +15,16 @@ use stockade_gate::Fix;
 pub(crate) fn lines(loader: &Loader, fixes: &[Fix]) -> Vec<String> {
     let lists = Lists::of(fixes);
     if let Ok(Some(path)) = loader.project_file() {
-        return lists.into_file(&path, "");
+        return lists.into_file(&path);
     }
+    let mut lines =
+        lists.whole("run `stockade init`, and add to [network] in the file that it makes");
     let path = loader.places.user_file();
     if path.exists() {
-        let others = ", for all projects (`stockade init` makes a file for this one)";
-        return lists.into_file(&path, others);
+        let path = shown(&path.to_string_lossy());
+        lines.push(format!("or, for all projects, to [network] in {path}"));
     }
-    lists.whole("run `stockade init`, and add to [network] in the file that it makes")
+    lines
 }
 
 /// What is to be added to which list of `[network]`.
@@ -55,20 +58,20 @@ impl Lists {
         }
     }
 
-    fn into_file(self, path: &Path, aside: &str) -> Vec<String> {
+    fn into_file(self, path: &Path) -> Vec<String> {
         // One that cannot be read any more is like one that is empty.
         let text = fs::read_to_string(path).unwrap_or_default();
-        self.into_text(&shown(&path.to_string_lossy()), &text, aside)
+        self.into_text(&shown(&path.to_string_lossy()), &text)
     }
 
-    fn into_text(mut self, name: &str, text: &str, aside: &str) -> Vec<String> {
+    fn into_text(mut self, name: &str, text: &str) -> Vec<String> {
         let network = Section::find(text);
         let mut lines = Vec::new();
         for (key, at) in network.iter().flat_map(|section| &section.lists) {
             if let Some(items) = self.items.remove(key) {
                 let purpose = self.purpose;
                 lines.push(format!(
-                    "{purpose}, add to the list `{key}` at {name}:{at}{aside}:"
+                    "{purpose}, add to the list `{key}` at {name}:{at}:"
                 ));
                 lines.push(format!("  {}", items.join(", ")));
             }
@@ -77,9 +80,9 @@ impl Lists {
             return lines;
         }
         if network.is_some() {
-            lines.extend(self.whole(&format!("add to [network] in {name}{aside}")));
+            lines.extend(self.whole(&format!("add to [network] in {name}")));
         } else {
-            lines.extend(self.whole(&format!("add to {name}{aside}")));
+            lines.extend(self.whole(&format!("add to {name}")));
             lines.insert(1, "  [network]".to_owned());
         }
         lines
@@ -133,7 +136,7 @@ mod tests {
             rule("example.org"),
             rule("tcp://10.0.0.5:80"),
         ];
-        Lists::of(&fixes).into_text("/f", text, "").join("\n")
+        Lists::of(&fixes).into_text("/f", text).join("\n")
     }
 
     #[test]

@@ -55,6 +55,9 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
+    for slip in &loaded.slips {
+        eprintln!("stockade: {slip}");
+    }
     match loaded.workspace_file {
         WorkspaceFile::Untrusted | WorkspaceFile::Changed => {
             check_one(&loader.places.workspace_file(), &loader.places, said)

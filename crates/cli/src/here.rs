@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use stockade_config::{BUILT_IN, Choice, Effective, Loader, Place, Places, Source, SourceKind};
+use stockade_policy::{Policy, Reason, Route, Rule};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
@@ -19,8 +20,8 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     loader
 }
 
-/// The same for commands that run nothing.
-pub(crate) fn loader_here() -> Result<Loader> {
+/// The caller's home: all that commands need which look at sessions, from wherever.
+pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())
         .map(PathBuf::from)
@@ -28,6 +29,12 @@ pub(crate) fn loader_here() -> Result<Loader> {
     if !home.is_absolute() {
         bail!("HOME is {home:?}, which is not an absolute path: set it to your home directory");
     }
+    Ok(home)
+}
+
+/// A loader for commands that run nothing.
+pub(crate) fn loader_here() -> Result<Loader> {
+    let home = home()?;
     let workspace = fs::canonicalize(".")
         .context("the current directory is gone: change to one that exists")?;
     Ok(loader(&home, &workspace))
@@ -49,10 +56,28 @@ pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
 /// otherwise.
 pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
     let policy = effective.policy();
-    let said = |(index, rule, why)| {
+    let said = |(index, rule, why): (usize, &Rule, String)| {
         let origin = effective.origin_of_rule(index).map(ToString::to_string);
         let origin = origin.unwrap_or_default();
         format!("rule `{rule}` ({origin}) changes nothing: {why}")
     };
-    policy.idle_rules().map(said).collect()
+    let by_itself = policy
+        .idle_rules()
+        .map(|(index, rule, why)| (index, rule, why.to_string()));
+    by_itself.chain(to_broadcasts(&policy)).map(said).collect()
+}
+
+/// Rules for a broadcast address of a subnet that this machine is in now.
+fn to_broadcasts(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)> {
+    policy.rules.iter().enumerate().filter_map(|(index, rule)| {
+        let network = rule.network()?;
+        let destination = network.addr();
+        if !destination.is_ipv4() || network.prefix_len() < network.max_prefix_len() {
+            return None;
+        }
+        let evidence = stockade_gate::host_evidence(destination).ok()?;
+        let idle = None;
+        let why = Reason::Broadcast { destination, idle };
+        (evidence.route == Route::Broadcast).then(|| (index, rule, why.to_string()))
+    })
 }

@@ -1,8 +1,8 @@
 //! What is said at the end of a session. During it the terminal belongs to the command.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Display};
 
-use stockade_config::Loader;
+use stockade_config::{Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding};
@@ -31,18 +31,17 @@ pub(crate) fn tell_denials(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
         );
+        let aside = in_addition(&denial.ruling);
         match (denial.ruling.fix(), danger(&denial.ruling)) {
             (None, _) => {}
             (Some(fix), None) => {
-                eprintln!("stockade:   to allow it: {}", flag(&fix));
+                eprintln!("stockade:   to allow it{aside}: {}", flag(&fix));
                 fixes.push(fix);
             }
             // Not among what is to be copied: a program inside decides what is tried how often.
             (Some(fix), Some(danger)) => {
-                eprintln!(
-                    "stockade:   to allow it: {} (WARNING: {danger})",
-                    flag(&fix)
-                );
+                let fix = flag(&fix);
+                eprintln!("stockade:   to allow it{aside}: {fix} (WARNING: {danger})");
             }
         }
     }
@@ -96,11 +95,61 @@ fn danger_of_port(port: u16) -> Option<&'static str> {
     }
 }
 
+/// Who gives one rule up for another one that is needed as well goes round in circles.
+fn in_addition(ruling: &Ruling) -> String {
+    if let Ruling::Flow(verdict) = ruling
+        && let Reason::Inward { rule, .. } = verdict.reason()
+    {
+        return format!(", in addition to `{rule}`");
+    }
+    String::new()
+}
+
 /// To be put before the command.
 fn flag(fix: &Fix) -> String {
     match fix {
         Fix::Allow(rule) => format!("--allow {rule}"),
         Fix::HostPort(port) => format!("--host-port {port}"),
+    }
+}
+
+/// Whether a limit of the session may be why the command was killed.
+pub(crate) fn tell_limit(code: u8, limits: &Limits) {
+    if let Some(why) = limit_behind(code, limits) {
+        eprintln!("stockade: {why}");
+    }
+}
+
+/// By the exit code alone, which is also that of a shell whose last program was killed. Nobody
+/// else sends the signal of the limit of processor time; the others have many causes.
+fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
+    const KILLED: u8 = 128;
+    const SIGABRT: u8 = 6;
+    const SIGKILL: u8 = 9;
+    const SIGSEGV: u8 = 11;
+    const SIGXCPU: u8 = 24;
+    let signal = code.checked_sub(KILLED)?;
+    let said = |what: &str, value: &dyn Display, origin: &Origin, fix: String| {
+        let certain = if signal == SIGXCPU { "is" } else { "may be" };
+        format!(
+            "the command was killed (signal {signal}): its limit of {what}, {value} ({origin}), \
+             {certain} the cause; to raise it: --limit {fix}"
+        )
+    };
+    match (&limits.cpu_time, &limits.memory) {
+        (Some(Sourced { value, origin }), _) if signal == SIGXCPU => {
+            let fix = format!("cpu_time={}", value.doubled());
+            Some(said("processor time", value, origin, fix))
+        }
+        (_, Some(Sourced { value, origin })) if [SIGABRT, SIGKILL, SIGSEGV].contains(&signal) => {
+            let fix = format!("memory={}", value.doubled());
+            Some(said("memory", value, origin, fix))
+        }
+        (Some(Sourced { value, origin }), None) if signal == SIGKILL => {
+            let fix = format!("cpu_time={}", value.doubled());
+            Some(said("processor time", value, origin, fix))
+        }
+        _ => None,
     }
 }
 

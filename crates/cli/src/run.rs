@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Network, Origin, Published, Sourced, shown};
+use stockade_config::{Effective, Loader, Mode, Network, Origin, Published, Slip, Sourced, shown};
 use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
+        receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
         receipt::tell_findings(&watch.findings());
     }
@@ -292,6 +293,10 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     }
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
+    }
+    let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);
+    for slip in loaded.slips.iter().filter(of_agent) {
+        eprintln!("stockade: {slip}");
     }
     let Network {
         mode,

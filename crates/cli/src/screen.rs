@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use stockade_config::shown;
 
 /// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
@@ -34,7 +35,7 @@ pub(crate) fn write(text: &[u8]) -> Result<()> {
 pub(crate) fn said(value: &Value) -> String {
     match value {
         Value::Null => "?".to_owned(),
-        Value::String(text) => text.escape_debug().to_string().replace("\\'", "'"),
+        Value::String(text) => shown(text),
         Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(" "),
         other => said(&Value::String(other.to_string())),
     }
@@ -79,11 +80,11 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_acts_on_is_said() {
-        let hostile = "\u{1b}[2J\u{7}\r\n\u{9b}31m\u{202e}txt\u{2066}\u{200b}\u{7f}é 'ok'";
+        let hostile = "\u{1b}[2J\u{7}\r\n\u{9b}31m\u{202e}txt\u{2066}\u{200b}\u{7f}é 'ok' \"ok\"";
         let safe = said(&json!([hostile, { "deep": hostile }]));
         let acted_on = |c: &char| c.is_control() || "\u{202e}\u{2066}\u{200b}".contains(*c);
         assert_eq!(safe.chars().find(acted_on), None, "{safe:?}");
-        assert!(safe.contains("é 'ok'"), "{safe}");
+        assert!(safe.contains("é 'ok' \"ok\""), "{safe}");
     }
 
     #[test]

@@ -197,7 +197,7 @@ mod tests {
             (Key::PassEnv, _) => "EDITOR",
             (Key::SetEnv, _) => "A=b",
             (Key::ForgeHosts, _) => "git.example.org",
-            (_, Kind::Count) => "7",
+            (_, Kind::Count(_)) => "70",
             (_, Kind::Size) => "8G",
             (_, Kind::Time) => "2h",
             _ => "/data",

@@ -328,3 +328,41 @@ fn a_launch_is_refused_for_a_bad_configuration_and_loud_without_a_jail() {
     user.write(CONFIG, "[network]\nmode = \"none\"\n");
     without(&user, "", &mut user.command(&run));
 }
+
+#[test]
+fn a_profile_that_is_called_almost_like_an_agent_is_told() {
+    let user = User::new();
+    let slip = "[profiles.claud.network]\ninternet = false\n[profiles.offline.network]\ninternet = false\n";
+    user.write(CONFIG, slip);
+    let note = "stockade: profile `claud` (/D/home/.config/stockade/config.toml:2) holds only if it \
+                is asked for, as by --profile claud: did you mean `claude`?\n";
+    let checked = user.run(&["config", "check"]).with(0);
+    assert_eq!(checked.stderr, note);
+}
+
+#[test]
+fn a_file_of_nobody_in_a_user_namespace_is_told_as_what_it_is() {
+    let user = User::new();
+    user.write(CONFIG, "[network]\ninternet = false\n");
+    // A user's root directory is somebody else's already.
+    if rustix::process::getuid().is_root() {
+        std::os::unix::fs::chown(user.path(CONFIG), Some(12345), None).expect("chown");
+        let readable = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(user.path(CONFIG), readable).expect("permissions");
+    }
+    let check = |options: &[&str]| {
+        let command = user.command(&["config", "check"]);
+        let mut wrapped = Command::new("unshare");
+        wrapped.args(options).arg(command.get_program());
+        wrapped.args(["config", "check"]).env_clear();
+        wrapped
+            .env("HOME", user.path("home"))
+            .env("PATH", "/usr/bin:/bin");
+        user.ended(wrapped.current_dir(user.path("home/project")))
+    };
+    let refused = check(&["--user", "--map-root-user"]);
+    for part in ["no number in this user namespace", "--map-current-user"] {
+        assert!(refused.stderr.contains(part), "{refused:?}");
+    }
+    assert!(!refused.stderr.contains("chown"), "{refused:?}");
+}

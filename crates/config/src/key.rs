@@ -39,8 +39,8 @@ pub enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
     Boolean,
-    /// A number of things, from 1.
-    Count,
+    /// A number of things, so many at least.
+    Count(u64),
     /// A number of bytes with its unit.
     Size,
     /// A time with its unit.
@@ -237,7 +237,7 @@ impl Key {
             Self::Processes => (
                 "limits",
                 "processes",
-                Count,
+                Count(1),
                 "--limit",
                 "processes and threads at a time",
             ),
@@ -245,7 +245,8 @@ impl Key {
             Self::OpenFiles => (
                 "limits",
                 "open_files",
-                Count,
+                // With fewer, a program cannot even load its libraries.
+                Count(16),
                 "--limit",
                 "open files of each process",
             ),

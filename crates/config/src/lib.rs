@@ -50,7 +50,7 @@ pub use files::Places;
 pub use flags::Flags;
 pub use key::{Item, Key, Kind, SECTIONS, Spec};
 pub use layer::{Layer, LayerKind};
-pub use load::{Loaded, Loader, WorkspaceFile};
+pub use load::{Loaded, Loader, Slip, WorkspaceFile};
 pub use merge::{Choice, merge};
 pub use parse::parse;
 pub use profiles::{BUILT_IN, agents};

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -16,11 +17,12 @@ use crate::{
     environment,
     files::{Guard, Places, WorkspaceText, own_file, resolved, workspace_file},
     flags::Flags,
-    layer::{Layer, LayerKind},
+    layer::{Layer, LayerKind, Profile},
     merge::{Choice, merge},
     parse::{parse, workspace_of},
+    profiles::{BUILT_IN, agents},
     source::{Origin, Source, SourceKind},
-    text::shown,
+    text::{meant, shown},
     trust::{Record, Trust, hash},
 };
 
@@ -43,6 +45,47 @@ pub struct Loaded {
     /// The files that count, in the order in which they are heard.
     pub files: Vec<(LayerKind, PathBuf)>,
     pub workspace_file: WorkspaceFile,
+    /// Profiles that are called almost like an agent.
+    pub slips: Vec<Slip>,
+}
+
+/// A profile that is called almost like an agent, and so holds for none unless it is asked for.
+/// It may be meant so: a profile can have any name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slip {
+    pub agent: &'static str,
+    profile: String,
+    /// Where it says something first.
+    at: Option<String>,
+}
+
+impl Slip {
+    fn of(profile: &Profile) -> Option<Self> {
+        let name = profile.name.as_str();
+        if BUILT_IN.iter().any(|(known, _)| *known == name) {
+            return None;
+        }
+        Some(Self {
+            agent: meant(name, agents())?,
+            profile: name.to_owned(),
+            at: profile.changes.first().map(|one| one.place.to_string()),
+        })
+    }
+}
+
+impl fmt::Display for Slip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let profile = shown(&self.profile);
+        write!(f, "profile `{profile}`")?;
+        if let Some(at) = &self.at {
+            write!(f, " ({at})")?;
+        }
+        write!(
+            f,
+            " holds only if it is asked for, as by --profile {profile}: did you mean `{}`?",
+            self.agent
+        )
+    }
 }
 
 /// What became of `.stockade.toml`.
@@ -125,6 +168,8 @@ impl Loader {
             Workspace::DoesNot(why, record) => (why, record),
         };
         let effective = merge(&layers, &self.choice)?;
+        let profiles = layers.iter().flat_map(|layer| &layer.profiles);
+        let slips = profiles.filter_map(Slip::of).collect();
         if let Some(record) = record {
             self.check_loss(&record, &workspace_file, layers, &effective)?;
         }
@@ -138,6 +183,7 @@ impl Loader {
             effective,
             files,
             workspace_file,
+            slips,
         })
     }
 

@@ -76,7 +76,7 @@ fn of_key(key: Key) -> Value {
     let mut value = match key.spec().kind {
         Kind::Choice(words) => json!({ "type": "string", "enum": words }),
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Count => json!({ "type": "integer", "minimum": 1 }),
+        Kind::Count(least) => json!({ "type": "integer", "minimum": least }),
         Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+[BKMGT]$" }),
         Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
         Kind::List(item) => json!({ "type": "array", "items": of_item(item) }),

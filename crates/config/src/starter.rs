@@ -38,7 +38,7 @@ fn example(key: Key) -> String {
             _ => "true",
         }
         .to_owned(),
-        Kind::Count => "4096".to_owned(),
+        Kind::Count(_) => "4096".to_owned(),
         Kind::Size => "\"8G\"".to_owned(),
         Kind::Time => "\"2h\"".to_owned(),
         Kind::List(Item::Rule) => "[\"192.168.10.21\", \"tcp://10.20.0.0/16:443\"]".to_owned(),

@@ -375,7 +375,7 @@ fn what_changes_is_told_and_whether_it_widens() {
         [limits]
         processes = 10
         memory = \"1G\"
-        open_files = 10
+        open_files = 20
         tmpfs = \"1M\"
         cpu_time = \"1s\"
     ";

@@ -174,6 +174,10 @@ const BAD: &[(&str, &str)] = &[
     ("size_without_a_unit", "[limits]\nmemory = \"8\"\n"),
     ("size_as_a_number", "[limits]\nmemory = 8589934592\n"),
     ("size_with_another_unit", "[limits]\ntmpfs = \"2GiB\"\n"),
+    (
+        "limits_that_nothing_starts_with",
+        "[limits]\nmemory = \"1K\"\nopen_files = 3\n",
+    ),
     ("size_of_zero", "[limits]\nmemory = \"0G\"\n"),
     ("size_too_large", "[limits]\nmemory = \"99999999999T\"\n"),
     (
@@ -376,13 +380,15 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Memory, "memory"),
         (Key::Memory, "memory=8"),
         (Key::Memory, "memory=8GB"),
+        (Key::Memory, "memory=1K"),
+        (Key::OpenFiles, "open_files=3"),
         (Key::Memory, "memroy=8G"),
         (Key::Processes, "processes=0"),
     ] {
         flags.set(key, text);
     }
     let problems = flags.layer(&roots()).expect_err("bad flags");
-    assert_eq!(problems.iter().count(), 26);
+    assert_eq!(problems.iter().count(), 28);
     // Rendered one by one: nobody makes so many mistakes at once.
     let all: Vec<String> = problems
         .iter()

@@ -264,7 +264,8 @@ fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence<'static> {
             }
             route => (route, false),
         },
-        // Broadcast and multicast, which no flow can go to.
+        (RouteKind::Many, _) => (Route::Broadcast, false),
+        // Rather too much of the host's own than too little.
         (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
     };
     Evidence {

@@ -29,6 +29,7 @@ mod echo;
 mod ends;
 mod events;
 mod flows;
+mod groups;
 mod hold;
 mod hosts;
 mod inspect;
@@ -198,6 +199,7 @@ fn serve(
         datagrams,
         echoes,
         refusals,
+        groups,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -233,6 +235,7 @@ fn serve(
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
     refusals.catch_up();
+    groups.catch_up();
     judge.take_denials()
 }
 
@@ -245,6 +248,7 @@ struct Serving {
     datagrams: Rc<udp::Datagrams>,
     echoes: Rc<echo::Echoes>,
     refusals: Rc<refusals::Refusals>,
+    groups: Rc<groups::Groups>,
 }
 
 fn set_up(
@@ -261,6 +265,7 @@ fn set_up(
         v4,
         v6,
         refusals,
+        groups,
         injector,
         speakers,
     } = sockets;
@@ -307,6 +312,8 @@ fn set_up(
     let refusals = refusals::Refusals::new(Rc::clone(&judge), refusals, published)?;
     let refusals = Rc::new(refusals);
     refusals::watch_all(&refusals, &tasks);
+    let groups = Rc::new(groups::Groups::new(Rc::clone(&judge), groups)?);
+    groups::watch_all(&groups, &tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
@@ -325,5 +332,6 @@ fn set_up(
         datagrams,
         echoes,
         refusals,
+        groups,
     })
 }

@@ -30,7 +30,7 @@ pub use speakers::Speakers;
 use stockade_sys::{
     confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
-    packet::{EchoTap, Injector, RefusalTap, SynTap},
+    packet::{EchoTap, GroupTap, Injector, RefusalTap, SynTap},
     transparent::AnyAddressUdp,
 };
 
@@ -82,6 +82,8 @@ pub struct Sockets {
     pub v6: Option<Face>,
     /// Copies of refusals at the jail's own loopback, which has both families always.
     pub refusals: [RefusalTap; 2],
+    /// Copies of datagrams to many, which go nowhere.
+    pub groups: Vec<GroupTap>,
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.

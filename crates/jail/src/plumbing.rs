@@ -4,7 +4,7 @@ use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
     namespace::Identity,
-    packet::{EchoTap, Injector, RefusalTap, SynTap},
+    packet::{EchoTap, GroupTap, Injector, RefusalTap, SynTap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
 };
@@ -50,6 +50,10 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         .transpose()?;
     let refusals = |family| at("tap refusals", RefusalTap::open(family));
     let refusals = [refusals(Family::V4)?, refusals(Family::V6)?];
+    let mut groups = vec![at("tap groups", GroupTap::on_loopback())?];
+    if device != LOOPBACK {
+        groups.push(at("tap groups", GroupTap::at_device(device))?);
+    }
     let injector = at("open raw sockets", Injector::open())?;
 
     permit_ping();
@@ -62,6 +66,7 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         v4,
         v6,
         refusals,
+        groups,
         injector,
         speakers,
     })

@@ -6,7 +6,8 @@
 //!
 //! 1. Can nothing inside reach the destination, whatever the network? Deny.
 //!    (Loopback, multicast, broadcast: dialled from outside the jail they would
-//!    be the *host's*.)
+//!    be the *host's*. Which addresses are broadcast ones of a subnet, the routes
+//!    tell.)
 //! 2. Does a user's rule for addresses cover the flow? Allow. Sensitive
 //!    destinations ask for a rule that means them ([`Restriction`]): a metadata
 //!    service or the host itself is never covered by a network that happens to
@@ -50,6 +51,14 @@ pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict 
         });
     }
 
+    if evidence.route == Route::Broadcast {
+        let idle = policy.rules.for_address(flow);
+        return Verdict::new(Reason::Broadcast {
+            destination,
+            idle: idle.map(|(_, rule)| rule.clone()),
+        });
+    }
+
     let restriction = restriction(destination, class, evidence);
     let floor = restriction.map_or(0, |restriction| restriction.floor(destination));
     // The most specific rule: if this one is too wide, all are.
@@ -79,8 +88,8 @@ pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict 
         (_, Route::Specific(network)) => inward(policy, flow, evidence, Near::Known(network)),
         (_, Route::Default) if policy.internet => Verdict::new(Reason::Internet { destination }),
         (_, Route::Default) => by_name(policy, flow, evidence),
-        // `Local` was a restriction, above; without one it is as good as none.
-        (_, Route::Local | Route::None) => nowhere(policy, flow, evidence),
+        // `Local` and `Broadcast` were decided above; without that they are as good as none.
+        (_, Route::Local | Route::Broadcast | Route::None) => nowhere(policy, flow, evidence),
     }
 }
 

@@ -27,6 +27,7 @@ impl Evidence<'_> {
     #[must_use]
     pub fn also(self, embedded: Evidence<'_>) -> Self {
         let route = match (self.route, embedded.route) {
+            (Route::Broadcast, _) | (_, Route::Broadcast) => Route::Broadcast,
             (Route::Local, _) | (_, Route::Local) => Route::Local,
             (Route::Default, other @ Route::Specific(_)) => other,
             (route, _) => route,
@@ -46,8 +47,10 @@ pub enum Route {
     Default,
     /// Through a route to this network: a connected subnet, a VPN, a bridge.
     Specific(IpNet),
-    /// To itself: an address of the host, or a broadcast address of a subnet.
+    /// To itself: an address of the host.
     Local,
+    /// To all at once: the broadcast address of one of its subnets.
+    Broadcast,
     /// Not at all: no route, or one that says unreachable or prohibited.
     None,
 }

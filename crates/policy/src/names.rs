@@ -42,7 +42,7 @@ pub enum NameReason {
     Rule { index: usize, rule: Rule },
     /// Allowed: the internet is open.
     Internet,
-    /// Denied: the internet is off and no rule covers the name.
+    /// Denied: the internet is closed and no rule covers the name.
     NotListed,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Display for NameVerdict {
         match &self.reason {
             NameReason::Rule { rule, .. } => write!(f, "rule `{rule}` covers {name}"),
             NameReason::Internet => write!(f, "{name} may be asked for: the internet is open"),
-            NameReason::NotListed => write!(f, "the internet is off, and no rule covers {name}"),
+            NameReason::NotListed => write!(f, "the internet is closed, and no rule covers {name}"),
         }
     }
 }

@@ -172,6 +172,7 @@ impl fmt::Display for Route {
             Route::Default => f.write_str("through its default route"),
             Route::Specific(network) => write!(f, "through {network}"),
             Route::Local => f.write_str("in itself"),
+            Route::Broadcast => f.write_str("by a broadcast, with all others of a subnet"),
             Route::None => f.write_str("not at all"),
         }
     }

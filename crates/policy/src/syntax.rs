@@ -127,13 +127,18 @@ pub enum Problem {
     Quic,
     #[error("`{}` is no port from 1 to 65535", .0.escape_debug())]
     Port(String),
+    #[error(
+        "`{}` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
+        .0.escape_debug()
+    )]
+    HalfRange(String),
     #[error("the port range runs backwards")]
     BackwardRange,
     #[error("icmp has no ports")]
     IcmpPorts,
     #[error(
         "no rule can allow this: {target} {special}, which nothing inside can reach{}",
-        if special.is_loopback() { "; `host_ports` opens single ports of the host's loopback" } else { "" }
+        special.instead()
     )]
     NeverReachable { target: String, special: Special },
     #[error("the question is about one host: name an address of the network")]

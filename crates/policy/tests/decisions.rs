@@ -153,6 +153,47 @@ fn the_host_itself_needs_a_rule_of_exactly_its_address() {
 }
 
 #[test]
+fn no_rule_opens_the_broadcast_address_of_a_subnet() {
+    let broadcast = Evidence {
+        route: Route::Broadcast,
+        ..OPEN
+    };
+    let said = "192.168.10.255 is a broadcast address; broadcasts do not leave the jail: \
+                name the device's own address";
+    for (rules, aside) in [
+        (&[][..], ""),
+        (
+            &["192.168.10.0/24"],
+            "; rule `192.168.10.0/24` does not change that",
+        ),
+        (
+            &["192.168.10.255"],
+            "; rule `192.168.10.255` does not change that",
+        ),
+    ] {
+        for internet in [true, false] {
+            let policy = policy(internet, rules);
+            let denied = decide(&policy, &tcp("192.168.10.255", 80), &broadcast);
+            assert!(!denied.is_allowed(), "{rules:?}");
+            assert_eq!(denied.reason().to_string(), format!("{said}{aside}"));
+            assert_eq!(denied.reason().name(), "broadcast-address");
+            assert_eq!(denied.fix(), None);
+        }
+    }
+}
+
+#[test]
+fn what_would_speak_to_many_is_told_to_speak_to_one() {
+    for address in ["224.0.0.251", "255.255.255.255", "ff02::fb"] {
+        let denied = verdict(true, &[], address);
+        let said = denied.reason().to_string();
+        let advice = "which nothing inside can reach: name the device's own address";
+        assert!(said.ends_with(advice), "{said}");
+        assert_eq!(denied.fix(), None);
+    }
+}
+
+#[test]
 fn a_metadata_service_needs_a_rule_of_exactly_its_address() {
     for (address, wide) in [
         ("169.254.169.254", "169.254.0.0/16"),
@@ -229,7 +270,7 @@ fn a_denial_says_why_and_what_would_help() {
     let denied = verdict(false, &[], "fd00::5");
     assert_eq!(
         denied.reason().to_string(),
-        "the internet is off, and no rule covers tcp://[fd00::5]:80"
+        "the internet is closed, and no rule covers tcp://[fd00::5]:80"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://[fd00::5]:80");
 

@@ -80,7 +80,7 @@ fn a_name_without_a_rule_is_explained_by_that() {
     assert_eq!(
         text(&explanation),
         "tcp://api.x.com:443: denied
-  name: denied: the internet is off, and no rule covers api.x.com
+  name: denied: the internet is closed, and no rule covers api.x.com
   to allow it: \"tcp://api.x.com:443\"
 "
     );
@@ -127,7 +127,8 @@ fn a_name_that_points_inward_is_explained_with_the_address_to_add() {
     the host reaches it through 10.0.0.0/8
     names: wiki.corp
     tcp 80: denied: wiki.corp points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
-         rule `*.corp` covers the name, but rules for names open the internet only
+         rule `*.corp` covers the name, but rules for names open the internet only: \
+         it takes one for the address in addition
   to allow it: \"tcp://10.0.0.5:80\"
 "
     );

@@ -152,7 +152,8 @@ fn a_name_that_points_inward_opens_nothing() {
         assert_eq!(
             denied.reason().to_string(),
             "www.example.org points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
-             rule `*.example.org` covers the name, but rules for names open the internet only"
+             rule `*.example.org` covers the name, but rules for names open the internet only: \
+             it takes one for the address in addition"
         );
         assert_eq!(fix(&denied).as_deref(), Some("tcp://10.0.0.5:443"));
     }
@@ -171,7 +172,7 @@ fn a_name_on_a_network_that_the_host_knows_opens_nothing() {
         denied.reason().to_string(),
         "example.org points inward: 93.0.0.1 is reached through 93.0.0.0/8, not through the \
          host's default route; rule `example.org` covers the name, but rules for names open the \
-         internet only"
+         internet only: it takes one for the address in addition"
     );
     assert_eq!(fix(&denied).as_deref(), Some("tcp://93.0.0.1:443"));
     let own = Evidence {
@@ -211,7 +212,7 @@ fn a_denial_is_to_be_mended_by_name_where_that_helps() {
     let denied = verdict(&[], &https, &["api.example.org", "cdn.example.net"]);
     assert_eq!(
         denied.reason().to_string(),
-        "the internet is off, and no rule covers tcp://93.184.215.14:443 (api.example.org)"
+        "the internet is closed, and no rule covers tcp://93.184.215.14:443 (api.example.org)"
     );
     assert_eq!(fix(&denied).as_deref(), Some("tcp://api.example.org:443"));
 

@@ -1,5 +1,5 @@
 //! The two ends of what is held: taps that copy connection attempts and echo requests
-//! off `lo`, and raw sockets that put packets back.
+//! off `lo`, and raw sockets that put packets back. Further taps hear what is only told.
 //!
 //! Both must be made by a thread that is inside the jail's network namespace.
 
@@ -49,6 +49,43 @@ impl RefusalTap {
             Family::V6 => filter::refusal_v6(),
         };
         Tap::open(family, &filter, FEW).map(Self)
+    }
+}
+
+/// Copies of datagrams of UDP that are for many, and go nowhere. Hints, too.
+#[derive(Debug)]
+pub struct GroupTap(Tap);
+
+impl GroupTap {
+    /// Those to groups of IPv4 that no device was named for: they come back in on `lo`.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn on_loopback() -> io::Result<Self> {
+        let arriving = Direction::In(Family::V4);
+        Tap::at(LOOPBACK, arriving, &filter::to_group_v4(), FEW).map(Self)
+    }
+
+    /// Those that leave through this device, of both families.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn at_device(index: u32) -> io::Result<Self> {
+        Tap::at(index, Direction::Out, &filter::to_many(), FEW).map(Self)
+    }
+}
+
+impl Deref for GroupTap {
+    type Target = Tap;
+
+    fn deref(&self) -> &Tap {
+        &self.0
+    }
+}
+
+impl AsRawFd for GroupTap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.socket.as_raw_fd()
     }
 }
 
@@ -131,7 +168,15 @@ const BURST: usize = 4 << 20;
 /// Some dozens.
 const FEW: usize = 32 << 10;
 
-/// A packet socket on `lo` that hears what comes in there and passes a filter.
+/// Which packets a tap hears.
+#[derive(Debug, Clone, Copy)]
+enum Direction {
+    In(Family),
+    /// The kernel gives what leaves to those only who hear all, so not where much passes.
+    Out,
+}
+
+/// A packet socket that hears what passes a device, mostly `lo`, and a filter.
 ///
 /// The kernel lets who closes a packet socket wait until no processor can be looking at it any
 /// more: ten milliseconds and more, one socket after the other, at the end of each session. So it
@@ -160,20 +205,33 @@ impl Drop for Tap {
 
 impl Tap {
     fn open(family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
+        Self::at(LOOPBACK, Direction::In(family), filter, queue)
+    }
+
+    fn at(
+        interface: u32,
+        direction: Direction,
+        filter: &[SockFilter],
+        queue: usize,
+    ) -> io::Result<Self> {
+        const ETH_P_ALL: u16 = 0x0003;
         const ETH_P_IP: u16 = 0x0800;
         const ETH_P_IPV6: u16 = 0x86dd;
         // Protocol 0: the socket hears nothing until the filter is in place and it is
         // bound.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), None)?;
-        let ignore = libc::PACKET_IGNORE_OUTGOING;
-        crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
+        if let Direction::In(_) = direction {
+            let ignore = libc::PACKET_IGNORE_OUTGOING;
+            crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
+        }
         socket.attach_filter(filter)?;
         socket.set_recv_buffer_size(queue)?;
-        let protocol = match family {
-            Family::V4 => ETH_P_IP,
-            Family::V6 => ETH_P_IPV6,
+        let protocol = match direction {
+            Direction::In(Family::V4) => ETH_P_IP,
+            Direction::In(Family::V6) => ETH_P_IPV6,
+            Direction::Out => ETH_P_ALL,
         };
-        bind_to_interface(&socket, protocol, LOOPBACK)?;
+        bind_to_interface(&socket, protocol, interface)?;
         let (sender, receiver) = UnixDatagram::pair()?;
         Ok(Self {
             socket,

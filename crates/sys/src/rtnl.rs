@@ -39,6 +39,8 @@ const FRA_TABLE: u16 = 15;
 
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
+const RTN_BROADCAST: u8 = 3;
+const RTN_MULTICAST: u8 = 5;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_HOST: u8 = 254;
 const FR_ACT_TO_TBL: u8 = 1;
@@ -76,7 +78,9 @@ pub enum RouteKind {
     Unicast,
     /// One of this host's own addresses.
     Local,
-    /// Broadcast, multicast, or a kind that is not known here.
+    /// To all on a link, or to all of a group.
+    Many,
+    /// A kind that is not known here.
     Other,
 }
 
@@ -235,6 +239,7 @@ impl Routing {
         let kind = match kind {
             RTN_UNICAST => RouteKind::Unicast,
             RTN_LOCAL => RouteKind::Local,
+            RTN_BROADCAST | RTN_MULTICAST => RouteKind::Many,
             _ => RouteKind::Other,
         };
         Ok(Some(RouteMatch {

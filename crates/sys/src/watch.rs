@@ -5,7 +5,7 @@ use std::{io, os::fd::AsRawFd};
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    packet::{EchoTap, RefusalTap, SynTap},
+    packet::{EchoTap, GroupTap, RefusalTap, SynTap},
     transparent::AnyAddressUdp,
 };
 
@@ -17,6 +17,7 @@ pub trait Steady: AsRawFd + sealed::Sealed {}
 
 impl Steady for SynTap {}
 impl Steady for EchoTap {}
+impl Steady for GroupTap {}
 impl Steady for RefusalTap {}
 impl Steady for AnyAddressUdp {}
 
@@ -24,6 +25,7 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for super::SynTap {}
     impl Sealed for super::EchoTap {}
+    impl Sealed for super::GroupTap {}
     impl Sealed for super::RefusalTap {}
     impl Sealed for super::AnyAddressUdp {}
 }

@@ -31,6 +31,7 @@ use crate::{
     keeper::Keeper,
     layers::{Layer, State},
     limits::Resource,
+    outcome::Sought,
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
@@ -60,7 +61,7 @@ pub struct Launch {
     start: Start,
     signals: Signals,
     job: Job,
-    program: OsString,
+    sought: Sought,
 }
 
 impl Plan {
@@ -82,7 +83,11 @@ impl Plan {
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
         };
-        let program = command.program.clone();
+        let path = self.environment.iter().find(|it| it.name == "PATH");
+        let sought = Sought {
+            program: command.program.clone(),
+            search_path: path.map(|path| path.value.clone()).unwrap_or_default(),
+        };
         let join = Arc::new(OnceLock::new());
         let descent = Descent {
             keep: Vec::new(),
@@ -101,7 +106,7 @@ impl Plan {
             start,
             signals,
             job,
-            program,
+            sought,
         })
     }
 
@@ -185,7 +190,7 @@ impl Launch {
             start: order,
             signals,
             job,
-            program,
+            sought,
         } = self;
         if !has_authority() {
             enter_user_namespace(Identity::current())
@@ -217,7 +222,7 @@ impl Launch {
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
-        let call = (program, order);
+        let call = (sought, order);
         let achieved = Achieved { layers, version };
         Ok(Running::new(keeper, control, signals, job, call, achieved))
     }

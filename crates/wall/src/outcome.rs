@@ -30,6 +30,15 @@ pub struct NotFound {
     pub program: OsString,
     /// Where it is outside, if it is.
     pub outside: Option<PathBuf>,
+    /// That is no place where it was looked for inside.
+    pub off_path: bool,
+}
+
+/// A program, and where it is looked for inside.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    pub(crate) program: OsString,
+    pub(crate) search_path: OsString,
 }
 
 impl Outcome {
@@ -59,15 +68,22 @@ impl Outcome {
 
 impl NotFound {
     /// Looks whether the program is hidden, or nowhere.
-    pub(crate) fn look_outside(program: &OsStr) -> Self {
+    pub(crate) fn look_outside(sought: &Sought) -> Self {
+        let Sought {
+            program,
+            search_path,
+        } = sought;
         let is_path = program.as_encoded_bytes().contains(&b'/');
         let outside = if is_path {
             Some(PathBuf::from(program)).filter(|path| path.exists())
         } else {
             env::var_os("PATH").and_then(|path| find(program, &path))
         };
+        let directory = outside.as_deref().and_then(Path::parent);
+        let is_searched = |directory| env::split_paths(search_path).any(|one| one == directory);
         Self {
-            program: program.to_owned(),
+            program: program.clone(),
+            off_path: !is_path && directory.is_some_and(|directory| !is_searched(directory)),
             outside,
         }
     }
@@ -94,6 +110,11 @@ impl fmt::Display for NotFound {
             None => write!(
                 f,
                 "{program:?} was not found: install it, or name it by its path"
+            ),
+            Some(path) if self.off_path => write!(
+                f,
+                "{program:?} was not found: outside it is {path:?}, and the PATH that is set \
+                 inside does not lead there; name it by its path"
             ),
             Some(path) => write!(
                 f,
@@ -123,18 +144,25 @@ fn quoted(line: &OsStr) -> String {
 mod tests {
     use super::*;
 
+    fn look_outside(program: &str, search_path: &str) -> NotFound {
+        NotFound::look_outside(&Sought {
+            program: program.into(),
+            search_path: search_path.into(),
+        })
+    }
+
     #[test]
     fn exit_codes_follow_the_customs_of_shells() {
         assert_eq!(Outcome::Exited(3).exit_code(), 3);
         assert_eq!(Outcome::Killed(Signal::TERM).exit_code(), 143);
-        let missing = NotFound::look_outside(OsStr::new("no-such-program-anywhere"));
+        let missing = look_outside("no-such-program-anywhere", "/bin");
         assert_eq!(missing.outside, None);
         assert_eq!(Outcome::NotFound(missing).exit_code(), 127);
     }
 
     #[test]
     fn a_line_in_one_word_is_told_from_a_name() {
-        let told = |program| NotFound::look_outside(OsStr::new(program)).to_string();
+        let told = |program| look_outside(program, "/bin").to_string();
         assert!(told("no-such-program").ends_with("install it, or name it by its path"));
         let line = told("ls -la 'it'");
         assert!(line.ends_with(r"sh -c 'ls -la '\''it'\'''"), "{line}");
@@ -142,12 +170,24 @@ mod tests {
 
     #[test]
     fn a_hidden_program_is_told_from_one_that_does_not_exist() {
-        let found = NotFound::look_outside(OsStr::new("/bin/sh"));
+        let found = look_outside("/bin/sh", "/x");
         assert_eq!(found.outside, Some("/bin/sh".into()));
         assert!(found.to_string().contains("not visible"));
         assert_eq!(
             find(OsStr::new("sh"), OsStr::new("relative:/bin")),
             Some("/bin/sh".into())
         );
+    }
+
+    #[test]
+    fn a_program_off_the_path_that_is_set_is_not_said_to_be_hidden() {
+        let program = OsStr::new("sh");
+        let usual = env::var_os("PATH").expect("a PATH");
+        let path = find(program, &usual).expect("a shell");
+        let told = look_outside("sh", "/x:/y").to_string();
+        assert!(told.contains("the PATH that is set inside"), "{told}");
+        let directory = path.parent().and_then(Path::to_str).expect("a directory");
+        let told = look_outside("sh", directory).to_string();
+        assert!(told.contains("not visible"), "{told}");
     }
 }

@@ -4,7 +4,7 @@
 //! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
 //! what the terminal, the shell or another process wanted of it.
 
-use std::{ffi::OsString, fmt, io, os::fd::AsFd, process::ExitStatus};
+use std::{fmt, io, os::fd::AsFd, process::ExitStatus};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -19,7 +19,7 @@ use crate::{
     job::{AfterStop, Job},
     keeper::Keeper,
     layers::Layer,
-    outcome::{NotFound, Outcome},
+    outcome::{NotFound, Outcome, Sought},
     signals::{Signals, is_for_groups, is_request_to_end},
 };
 
@@ -30,7 +30,7 @@ pub struct Running {
     control: Control,
     signals: Signals,
     job: Job,
-    program: OsString,
+    sought: Sought,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
@@ -75,7 +75,7 @@ impl Running {
         control: Control,
         signals: Signals,
         job: Job,
-        (program, start): (OsString, Start),
+        (sought, start): (Sought, Start),
         achieved: Achieved,
     ) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Running {
             control,
             signals,
             job,
-            program,
+            sought,
             start: Order::Start(start),
             achieved,
             state: State::Building,
@@ -213,10 +213,10 @@ impl Running {
         let error = io::Error::from_raw_os_error(errno);
         let step = match what {
             Failure::NotFound => {
-                return Ok(Outcome::NotFound(NotFound::look_outside(&self.program)));
+                return Ok(Outcome::NotFound(NotFound::look_outside(&self.sought)));
             }
             Failure::NotExecutable => {
-                let program = self.program.clone();
+                let program = self.sought.program.clone();
                 return Ok(Outcome::NotExecutable { program, error });
             }
             Failure::Fork => "making a process for it",

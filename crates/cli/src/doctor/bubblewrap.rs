@@ -44,9 +44,13 @@ pub(super) fn check() -> Check {
     let found = Bubblewrap::find().and_then(Bubblewrap::identify);
     match found {
         Ok((path, version)) => judge(&path, version, is_setuid(&path)),
-        // These messages end in what to do.
         Err(error) => {
-            Check::failure(NAME, error.to_string()).fix("your distribution's package `bubblewrap`")
+            let text = error.to_string();
+            match text.rsplit_once(": ") {
+                // These messages end in what to do.
+                Some((found, fix)) => Check::failure(NAME, found).fix(fix),
+                None => Check::failure(NAME, text),
+            }
         }
     }
 }

@@ -31,14 +31,19 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
         return apparmor::write();
     }
     let machine = Machine::this();
-    let (trial, session) = session::checks(&machine);
+    let bubblewrap = bubblewrap::check();
+    let (trial, session) = match bubblewrap.state {
+        // What that takes, and why, is said once.
+        State::Failure => (Trial::Failed, vec![session::not_tried(bubblewrap.name)]),
+        State::Ok | State::Warning => session::checks(&machine),
+    };
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
     checks.extend(container::engine(&machine, trial));
     checks.extend(namespaces::limits(&machine));
     checks.extend(namespaces::apparmor(&machine));
     checks.extend(namespaces::capabilities(&machine));
     checks.push(nft::check(&machine, trial == Trial::Started));
-    checks.push(bubblewrap::check());
+    checks.push(bubblewrap);
     checks.extend(session);
     checks.push(kernel::ping(&machine));
     checks.extend(here::checks());

@@ -5,6 +5,7 @@
 //! which says its version there.
 
 use std::{
+    env,
     fs::{self, DirBuilder, File},
     io::{self, Read as _, Write as _},
     os::{
@@ -96,6 +97,11 @@ pub(super) fn checks(machine: &Machine) -> (Trial, Vec<Check>) {
             (Trial::Failed, vec![check])
         }
     }
+}
+
+/// Without something that a session cannot do without.
+pub(super) fn not_tried(without: &str) -> Check {
+    Check::failure(NAME, format!("not tried, for want of {without}"))
 }
 
 /// What a protection that is not there costs, and what would bring it.
@@ -208,6 +214,8 @@ fn text_of(file: &File) -> String {
 /// In the new process: away from the terminal, tries it and tells.
 fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<()> {
     setsid()?;
+    // The directory that the caller is in is another matter, and may be gone.
+    env::set_current_dir(workspace)?;
     dup2_stdin(File::open("/dev/null")?)?;
     dup2_stdout(messages)?;
     dup2_stderr(messages)?;
@@ -288,7 +296,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn make() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("stockade-doctor-{}", process::id()));
+        let path = env::temp_dir().join(format!("stockade-doctor-{}", process::id()));
         let mut builder = DirBuilder::new();
         let made = builder.mode(0o700).create(&path);
         made.with_context(|| format!("cannot make {}", path.display()))?;

@@ -11,7 +11,7 @@ use crate::{
     args, here,
     journal::Directory,
     screen::{self, cut, said, table},
-    session,
+    session, verify,
 };
 
 /// How a session stands, as its log tells.
@@ -102,6 +102,9 @@ impl Summary {
     }
 
     fn command(&self) -> String {
+        if verify::is_session(&self.command) {
+            return "(stockade verify)".to_owned();
+        }
         cut(&said(&self.command), 80)
     }
 
@@ -154,7 +157,7 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
 
 /// Those that run: by their logs, and by their sockets where they could not be logged.
 pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
-    let directory = Directory::of(&here::loader_here()?.places.home);
+    let directory = Directory::of(&here::home()?);
     let mut ids = directory.sessions();
     ids.retain(|id| directory.is_running(id));
     for id in session::all().context("cannot look for sessions")? {

@@ -23,7 +23,7 @@ use crate::{
     exit::Refused,
     here,
     journal::{Directory, VERSION},
-    screen,
+    screen, verify,
 };
 pub(crate) use list::ps;
 use reader::{Item, Reader};
@@ -32,7 +32,7 @@ use reader::{Item, Reader};
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
-    let directory = Directory::of(&here::loader_here()?.places.home);
+    let directory = Directory::of(&here::home()?);
     if arguments.list {
         return list::list(&directory, arguments.json);
     }
@@ -53,9 +53,13 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
 /// The session that is meant: by its name or the beginning of it, or the latest.
 fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused> {
     const SHOWN: usize = 8;
-    let mut sessions = directory.sessions();
+    let sessions = directory.sessions();
     let Some(wanted) = wanted else {
-        return sessions.pop().ok_or_else(|| Refused {
+        // The sessions of `stockade verify` are not what anybody asks about, unless there
+        // are no others.
+        let mut latest = sessions.iter().rev();
+        let meant = latest.find(|id| !is_verified(directory, id));
+        return meant.or(sessions.last()).cloned().ok_or_else(|| Refused {
             what: format!("there are no logs in {}", directory.path().display()),
             fix: "run something: stockade run -- COMMAND".to_owned(),
         });
@@ -86,6 +90,12 @@ fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused
             })
         }
     }
+}
+
+/// Whether it is a session of `stockade verify`, which probes itself.
+fn is_verified(directory: &Directory, id: &str) -> bool {
+    let first = Reader::open(directory.clone(), id).and_then(|mut reader| reader.next());
+    matches!(first, Ok(Some(Item::Line(line, _))) if verify::is_session(&line["command"]))
 }
 
 struct Shower {

@@ -52,6 +52,12 @@ use words::{
     Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
 };
 
+/// Whether a session's command, as its log has it, is the prober.
+pub(crate) fn is_session(command: &Value) -> bool {
+    let is = |at: usize, word: &str| command.get(at).and_then(Value::as_str) == Some(word);
+    is(0, INNER_STAGE) && is(1, session::PROBE)
+}
+
 pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     let mut loader = here::loader_here()?;
     loader.flags = arguments.settings.flags();

@@ -89,6 +89,17 @@ impl<'a> Guard<'a> {
                 metadata.uid()
             );
             let user = self.owners.user;
+            if is_nobody_here(metadata.uid()) {
+                let title = format!(
+                    "the {word} {name} belongs to a user who has no number in this user namespace \
+                     (it is shown as {}'s), so nobody knows whose it is",
+                    metadata.uid()
+                );
+                return Err(Diagnostic::new(title).help(
+                    "start Stockade outside of the namespace, or in one that keeps your number \
+                     (unshare --map-current-user instead of --map-root-user)",
+                ));
+            }
             return Err(Diagnostic::new(title).help(format!(
                 "look at what is in it, then: chown {user} {}",
                 word_of_shell(path)
@@ -259,6 +270,30 @@ fn root_is_mapped() -> bool {
     };
     map.lines()
         .any(|line| line.split_whitespace().next() == Some("0"))
+}
+
+/// Whether this is no number of a user, but what the kernel shows for all that have none in
+/// this user namespace.
+fn is_nobody_here(number: u32) -> bool {
+    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else {
+        return false;
+    };
+    number == overflow_user() && !is_mapped(number, &map)
+}
+
+/// Whether a map of numbers (each line: the first inside, the first outside, how many) has one.
+fn is_mapped(number: u32, map: &str) -> bool {
+    map.lines().any(|line| {
+        let mut fields = line.split_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        u64::from(number)
+            .checked_sub(first)
+            .is_some_and(|offset| offset < count)
+    })
 }
 
 fn overflow_user() -> u32 {

@@ -179,9 +179,11 @@ pub(crate) fn change(key: Key, given: Given<'_>, roots: &Roots) -> Result<Change
         Key::Hide => path::expand(text(given, wrong)?, roots).map(Change::Hide),
         Key::PassEnv => VariableName::parse(text(given, wrong)?).map(Change::PassEnv),
         Key::ForgeHosts => host::parse(text(given, wrong)?).map(Change::ForgeHost),
-        Key::Processes => count(given, wrong).map(Change::Processes),
-        Key::OpenFiles => count(given, wrong).map(Change::OpenFiles),
-        Key::Memory => Size::given(given, wrong).map(Change::Memory),
+        Key::Processes => count(key, given, wrong).map(Change::Processes),
+        Key::OpenFiles => count(key, given, wrong).map(Change::OpenFiles),
+        Key::Memory => Size::given(given, wrong)
+            .and_then(Size::enough_to_start)
+            .map(Change::Memory),
         Key::Tmpfs => Size::given(given, wrong).map(Change::Tmpfs),
         Key::CpuTime => Seconds::given(given, wrong).map(Change::CpuTime),
         Key::SetEnv => Err(wrong()),
@@ -223,7 +225,7 @@ pub(crate) fn expected(kind: Kind) -> String {
             format!("one of {}", quoted.join(", "))
         }
         Kind::Boolean => "true or false".to_owned(),
-        Kind::Count => "a number from 1".to_owned(),
+        Kind::Count(least) => format!("a number from {least}"),
         Kind::Size => "a size in quotes, as in \"8G\"".to_owned(),
         Kind::Time => "a time in quotes, as in \"2h\"".to_owned(),
         Kind::List(Item::Rule) => "a list of rules".to_owned(),
@@ -274,18 +276,33 @@ fn boolean(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<bool, Fault> {
     }
 }
 
-fn count(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<NonZeroU64, Fault> {
-    match given {
+fn count(key: Key, given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<NonZeroU64, Fault> {
+    let least = match key.spec().kind {
+        Kind::Count(least) => least,
+        _ => 1,
+    };
+    let too_few = |number: NonZeroU64| {
+        let fault = Fault::new(format!(
+            "{number} is too few to work with: at least {least}"
+        ));
+        fault.instead_bare(least.to_string())
+    };
+    let number: NonZeroU64 = match given {
         Given::Integer(number) => number
             .and_then(|number| u64::try_from(number).ok())
             .and_then(NonZeroU64::new)
-            .ok_or_else(|| Fault::new("this is no number from 1")),
-        Given::Bare(text) => text
-            .parse()
-            .map_err(|_| Fault::new(format!("`{}` is no number from 1", shown(text)))),
+            .ok_or_else(|| Fault::new(format!("this is no number from {least}"))),
+        Given::Bare(text) => text.parse().map_err(|_| {
+            let message = format!("`{}` is no number from {least}", shown(text));
+            Fault::new(message)
+        }),
         Given::Text(text) if text.parse::<NonZeroU64>().is_ok() => Err(wrong().instead_bare(text)),
         _ => Err(wrong()),
+    }?;
+    if number.get() < least {
+        return Err(too_few(number));
     }
+    Ok(number)
 }
 
 fn word<T>(

@@ -13,6 +13,8 @@ pub struct Size(NonZeroU64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seconds(NonZeroU64);
 
+const TWO: NonZeroU64 = NonZeroU64::new(2).expect("not zero");
+
 type Units = [(&'static str, u64)];
 
 /// The largest first; powers of 1024, as everywhere where memory is measured.
@@ -29,6 +31,24 @@ impl Size {
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.0.get()
+    }
+
+    /// With less memory than this, no program starts.
+    pub(super) fn enough_to_start(self) -> Result<Self, Fault> {
+        const LEAST: u64 = 1 << 20;
+        if self.bytes() >= LEAST {
+            return Ok(self);
+        }
+        let fault = Fault::new(format!(
+            "no program starts with {self} of memory: at least 1M"
+        ));
+        Err(fault.instead("1M"))
+    }
+
+    /// Twice as much, for who needs more.
+    #[must_use]
+    pub fn doubled(self) -> Self {
+        Self(self.0.saturating_mul(TWO))
     }
 
     pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {
@@ -48,6 +68,12 @@ impl Seconds {
     #[must_use]
     pub fn get(self) -> u64 {
         self.0.get()
+    }
+
+    /// Twice as much, for who needs more.
+    #[must_use]
+    pub fn doubled(self) -> Self {
+        Self(self.0.saturating_mul(TWO))
     }
 
     pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {

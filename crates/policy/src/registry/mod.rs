@@ -72,6 +72,9 @@ pub enum Class {
     Special(Special),
 }
 
+/// What to do instead of speaking to all at once.
+pub(crate) const INSTEAD_OF_ALL: &str = ": name the device's own address";
+
 /// Why an address is special.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
@@ -81,8 +84,14 @@ pub struct Special {
 }
 
 impl Special {
-    pub(crate) fn is_loopback(self) -> bool {
-        self.entry.name == "loopback"
+    /// What to do instead of reaching it, where that is not plain. To be read after
+    /// the rest of a sentence.
+    pub(crate) fn instead(self) -> &'static str {
+        match self.entry.name {
+            "loopback" => "; `host_ports` opens single ports of the host's loopback",
+            "multicast" | "limited broadcast" => INSTEAD_OF_ALL,
+            _ => "",
+        }
     }
 }
 

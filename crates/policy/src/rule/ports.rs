@@ -72,6 +72,9 @@ fn range(item: Part<'_>) -> Result<RangeInclusive<u16>, Fault> {
         let port = port(item)?;
         return Ok(port..=port);
     };
+    if first.text.is_empty() || last.text.is_empty() {
+        return Err(item.fault(Problem::HalfRange(item.text.to_owned())));
+    }
     let (first, last) = (port(first)?, port(last)?);
     if first > last {
         return Err(item

@@ -169,6 +169,16 @@ fn mistakes_are_named_with_their_correction() {
             "*",
             "`*` is no port from 1 to 65535; write `10.0.0.1`",
         ),
+        (
+            "10.0.0.1:80-",
+            "80-",
+            "`80-` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
+        ),
+        (
+            "10.0.0.1:-80",
+            "-80",
+            "`-80` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
+        ),
         ("10.0.0.1:0", "0", "`0` is no port from 1 to 65535"),
         (
             "10.0.0.1:65536",

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::Restriction;
 use crate::flow::Flow;
 use crate::name::Hostname;
-use crate::registry::Special;
+use crate::registry::{INSTEAD_OF_ALL, Special};
 use crate::rule::Rule;
 
 /// Why a flow is allowed or denied. `Display` is a sentence for people.
@@ -34,6 +34,12 @@ pub enum Reason {
         destination: IpAddr,
         special: Special,
     },
+    /// Denied: the broadcast address of a subnet of the host's.
+    Broadcast {
+        destination: IpAddr,
+        /// A rule that holds the address, in vain.
+        idle: Option<Rule>,
+    },
     /// Denied: only a rule that means this destination would allow it.
     Restricted {
         destination: IpAddr,
@@ -41,7 +47,7 @@ pub enum Reason {
         /// A rule that holds the address, but does not mean it.
         too_wide: Option<Rule>,
     },
-    /// Denied: the internet is off and no rule covers the flow.
+    /// Denied: the internet is closed and no rule covers the flow.
     NotListed {
         flow: Flow,
         /// One that the destination has.
@@ -76,6 +82,7 @@ impl Reason {
             Reason::Internet { .. } => "internet",
             Reason::Name { .. } => "name",
             Reason::NeverReachable { .. } => "never-reachable",
+            Reason::Broadcast { .. } => "broadcast-address",
             Reason::Restricted { restriction, .. } => restriction.name(),
             Reason::NotListed { .. } => "internet-off",
             Reason::Near { near, .. } => near.name(),
@@ -108,10 +115,17 @@ impl fmt::Display for Reason {
                 special,
             } => {
                 write!(f, "{destination} {special}, which nothing inside can reach")?;
-                if special.is_loopback() {
-                    f.write_str("; `host_ports` opens single ports of the host's loopback")?;
+                f.write_str(special.instead())
+            }
+            Reason::Broadcast { destination, idle } => {
+                write!(
+                    f,
+                    "{destination} is a broadcast address; broadcasts do not leave the jail{INSTEAD_OF_ALL}"
+                )?;
+                match idle {
+                    Some(rule) => write!(f, "; rule `{rule}` does not change that"),
+                    None => Ok(()),
                 }
-                Ok(())
             }
             Reason::Restricted {
                 destination,
@@ -125,7 +139,7 @@ impl fmt::Display for Reason {
                 }
             }
             Reason::NotListed { flow, name } => {
-                write!(f, "the internet is off, and no rule covers {flow}")?;
+                write!(f, "the internet is closed, and no rule covers {flow}")?;
                 match name {
                     Some(name) => write!(f, " ({name})"),
                     None => Ok(()),
@@ -141,7 +155,8 @@ impl fmt::Display for Reason {
             } => write!(
                 f,
                 "{name} points inward: {destination} {near}; \
-                 rule `{rule}` covers the name, but rules for names open the internet only"
+                 rule `{rule}` covers the name, but rules for names open the internet only: it takes \
+                 one for the address in addition"
             ),
             Reason::Quic { destination, name } => write!(
                 f,

@@ -197,6 +197,7 @@ pub(crate) fn any_evidence() -> impl Strategy<Value = Known> {
         3 => Just(Route::Default),
         1 => Just(Route::Specific("93.0.0.0/8".parse().unwrap())),
         1 => Just(Route::Local),
+        1 => Just(Route::Broadcast),
         1 => Just(Route::None),
     ];
     (route, prop::bool::weighted(0.2), any_names()).prop_map(|(route, own, names)| Known {

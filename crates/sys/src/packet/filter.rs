@@ -25,6 +25,7 @@ const TAKE: u32 = 0xffff;
 /// As many ports of loopback as a program may look for.
 pub(super) const MOST_PORTS: usize = 64;
 const TCP: u32 = 6;
+const UDP: u32 = 17;
 /// FIN, SYN, RST and ACK, of which a SYN has only its own.
 const FLAGS: u32 = 0b1_0111;
 const SYN: u32 = 0b0_0010;
@@ -103,6 +104,46 @@ pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
     ];
     steps.extend(foreign_v6(own, ignore()));
     assemble(steps)
+}
+
+/// A first fragment of a UDP datagram to a group of IPv4.
+pub(super) fn to_group_v4() -> Vec<SockFilter> {
+    let mut steps = first_of_protocol_v4(UDP);
+    steps.extend(group_v4());
+    steps.extend(ignore());
+    assemble(steps)
+}
+
+/// A UDP datagram to a group or to everybody, of either family.
+pub(super) fn to_many() -> Vec<SockFilter> {
+    const VERSION: u32 = 0xf0;
+    const VERSION_6: u32 = 0x60;
+    let mut v4 = first_of_protocol_v4(UDP);
+    v4.push((LOAD_WORD, 16, Go));
+    v4.push((JUMP_EQUAL, u32::from(Ipv4Addr::BROADCAST), TakeIf));
+    v4.extend(group_v4());
+    v4.extend(ignore());
+    let mut steps = vec![
+        (LOAD_BYTE, 0, Go),
+        (AND, VERSION, Go),
+        (JUMP_EQUAL, VERSION_6, SkipIf(length(&v4))),
+    ];
+    steps.extend(v4);
+    steps.extend([
+        (LOAD_BYTE, 6, Go),
+        (JUMP_EQUAL, UDP, IgnoreUnless),
+        (LOAD_BYTE, 24, Go),
+        (JUMP_EQUAL, 0xff, IgnoreUnless),
+    ]);
+    assemble(steps)
+}
+
+fn group_v4() -> Steps {
+    vec![
+        (LOAD_WORD, 16, Go),
+        (AND, 0xf000_0000, Go),
+        (JUMP_EQUAL, 0xe000_0000, TakeIf),
+    ]
 }
 
 /// A reset from 127.0.0.1 that answers a SYN: its sequence number is zero.

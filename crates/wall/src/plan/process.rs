@@ -72,7 +72,10 @@ pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
         limits.push((Limit::new(Resource::Data, bytes.value), reason.into()));
     }
     if let Some(seconds) = &wanted.cpu_time {
-        limits.push(asked(Resource::ProcessorTime, seconds));
+        let (mut limit, reason) = asked(Resource::ProcessorTime, seconds);
+        // First the signal that says why (SIGXCPU), then the one that nothing survives.
+        limit.hard = limit.hard.map(|most| most.saturating_add(1));
+        limits.push((limit, reason));
     }
     limits
 }

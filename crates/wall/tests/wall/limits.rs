@@ -71,8 +71,12 @@ fn memory_is_limited_and_reserved_addresses_are_not() {
 #[test]
 fn processor_time_and_open_files_are_limited() {
     let caller = Caller::new();
+    const SIGXCPU: i32 = 24;
     let (code, ..) = run(caller.with(&["--cpu-time", "1"], "while :; do :; done"));
-    assert_eq!(code, 128 + 9, "killed");
+    assert_eq!(code, 128 + SIGXCPU, "killed, and by what");
+    let defiant = "trap '' XCPU; while :; do :; done";
+    let (code, ..) = run(caller.with(&["--cpu-time", "1"], defiant));
+    assert_eq!(code, 128 + 9, "killed all the same");
     let limits = "ulimit -n; ulimit -Hn";
     assert_eq!(
         output(caller.with(&["--open-files", "64"], limits)),

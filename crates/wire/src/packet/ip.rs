@@ -24,6 +24,7 @@ const V6_HEADER: usize = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Tcp,
+    Udp,
     /// `ICMPv6` on a path between IPv6 addresses.
     Icmp,
 }
@@ -61,6 +62,7 @@ impl Path {
     pub(super) fn number(&self, transport: Transport) -> u8 {
         match (transport, self) {
             (Transport::Tcp, _) => 6,
+            (Transport::Udp, _) => 17,
             (Transport::Icmp, Path::V4 { .. }) => 1,
             (Transport::Icmp, Path::V6 { .. }) => 58,
         }
@@ -86,6 +88,7 @@ impl Path {
     pub(super) fn sealed(&self, transport: Transport, message: Vec<u8>) -> Vec<u8> {
         let field = match transport {
             Transport::Tcp => 16,
+            Transport::Udp => 6,
             Transport::Icmp => 2,
         };
         with_checksum(message, field, |zeroed| self.sum(transport, zeroed))

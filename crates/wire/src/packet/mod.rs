@@ -26,7 +26,8 @@
 //! be longer than the IP header says: what follows is padding, and is cut.
 //!
 //! An attempt at the jail's own loopback is none of the gate's business, but that
-//! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer.
+//! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer. The
+//! same goes for datagrams that the jail's kernel sends nowhere: [`Sent`].
 //!
 //! The TCP options are never parsed. They are between the kernel inside, which
 //! wrote them, and the same kernel, which gets them back.
@@ -35,6 +36,7 @@ mod checksum;
 mod echo;
 mod ip;
 mod refused;
+mod sent;
 mod syn;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ mod unreachable;
 
 pub use echo::Echo;
 pub use refused::Refused;
+pub use sent::Sent;
 pub use syn::Syn;
 pub use unreachable::{Unreachable, udp_unreachable};
 
