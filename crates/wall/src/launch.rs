@@ -34,7 +34,7 @@ use crate::{
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
-    supervise::{Achieved, Running},
+    supervise::{Achieved, Held, Running},
 };
 
 /// What to run.
@@ -55,12 +55,7 @@ pub struct Launch {
     /// What bubblewrap joins when it is started.
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
-    control: Control,
-    /// The first order.
-    start: Start,
-    signals: Signals,
-    job: Job,
-    program: OsString,
+    held: Held,
 }
 
 impl Plan {
@@ -97,11 +92,13 @@ impl Plan {
             memory: self.limit(Resource::Data),
             join,
             layers: self.layers.clone(),
-            control,
-            start,
-            signals,
-            job,
-            program,
+            held: Held {
+                control,
+                signals,
+                job,
+                program,
+                start,
+            },
         })
     }
 
@@ -162,13 +159,13 @@ impl Launch {
     /// # Errors
     /// If the process has no descriptors left.
     pub fn cancel(&self) -> Result<Cancel, Error> {
-        let control = self.control.duplicate();
+        let control = self.held.control.duplicate();
         control.map(Cancel).map_err(failed("the control socket"))
     }
 
     /// Starts the sandbox, in the network namespace of the calling thread. The command waits in
-    /// it for [`Running::supervise`]. A process that has
-    /// not entered a user namespace of its own does so now, while it has one thread.
+    /// it for [`Running::supervise`]. A process that has not entered a user namespace of its
+    /// own does so now, while it has one thread.
     ///
     /// # Errors
     /// If the kernel lets this user make no user namespace, a place that the plan shows has
@@ -181,11 +178,7 @@ impl Launch {
             memory,
             join,
             mut layers,
-            control,
-            start: order,
-            signals,
-            job,
-            program,
+            held,
         } = self;
         if !has_authority() {
             enter_user_namespace(Identity::current())
@@ -193,8 +186,8 @@ impl Launch {
         }
         // A thread of its own, since it moves into another mount namespace. It may end: none
         // of those that it starts is bound to it.
-        let start = move || {
-            let surroundings = build(staging, memory)?;
+        let build = move || {
+            let surroundings = surroundings(staging, memory)?;
             layers.extend(surroundings.layers);
             if let Some(group) = &surroundings.group {
                 let list = group.processes().map_err(failed("a control group"))?;
@@ -211,15 +204,13 @@ impl Launch {
         };
         let thread = thread::Builder::new()
             .name("stage".to_owned())
-            .spawn(start)
+            .spawn(build)
             .map_err(failed("a thread"))?;
         let (child, group, layers, version) = thread
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
-        let call = (program, order);
-        let achieved = Achieved { layers, version };
-        Ok(Running::new(keeper, control, signals, job, call, achieved))
+        Ok(Running::new(keeper, held, Achieved { layers, version }))
     }
 }
 
@@ -231,7 +222,7 @@ struct Surroundings {
 
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
-fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
+fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
     let built = staging.build()?;
     let mut layers = vec![Layer {
         name: "changes to ~/.cache and ~/.local/share stay inside",
