@@ -34,6 +34,7 @@ use stockade_wall::{
 };
 
 use super::{Check, Trial, container::Engine, machine::Machine};
+use crate::screen;
 
 const NAME: &str = "session";
 
@@ -199,10 +200,7 @@ fn text_of(file: &File) -> String {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).unwrap_or_default();
     bytes.truncate(length);
-    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    text.chars()
-        .filter(|c| *c == '\n' || !c.is_control())
-        .collect()
+    screen::shown_lines(String::from_utf8_lossy(&bytes).trim())
 }
 
 /// In the new process: away from the terminal, tries it and tells.
