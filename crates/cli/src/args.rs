@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use clap_complete::Shell;
-use stockade_config::{agents, meant, shown};
+use stockade_config::{Key, Kind, agents, meant, shown};
 
 use crate::settings::Settings;
 
@@ -405,8 +405,11 @@ fn with_reach_only(argument: Arg) -> Arg {
     }
 }
 
-/// The flags whose value comes after `=`.
-const BOOLEANS: [&str; 4] = ["--internet", "--log-denials", "--github", "--gitlab"];
+/// Whether this is a flag whose value comes after `=`.
+fn is_boolean(flag: &str) -> bool {
+    let mut keys = Key::ALL.iter().map(|key| key.spec());
+    keys.any(|spec| spec.flag == flag && spec.kind == Kind::Boolean)
+}
 
 /// What is typed. Refuses `--internet false`, too: such a flag takes its value after an equals
 /// sign only, and the word would be taken for the command.
@@ -448,7 +451,7 @@ fn confused(words: &[OsString]) -> Option<Confused> {
     let options: Vec<_> = options.filter_map(|word| word.to_str()).collect();
     options.windows(2).enumerate().find_map(|(at, pair)| {
         let [flag, value] = pair else { return None };
-        let is_confused = BOOLEANS.contains(flag) && ["true", "false"].contains(value);
+        let is_confused = is_boolean(flag) && ["true", "false"].contains(value);
         is_confused.then(|| Confused {
             at,
             flag: (*flag).to_owned(),
@@ -464,7 +467,7 @@ fn turned_off(mut message: clap::Error) -> clap::Error {
         _ => None,
     };
     if let Some(flag) = typed.map(|name| format!("--{name}"))
-        && BOOLEANS.contains(&flag.as_str())
+        && is_boolean(&flag)
     {
         let instead = ContextValue::String(format!("{flag}=false"));
         message.insert(ContextKind::SuggestedArg, instead);
