@@ -29,7 +29,7 @@ use crate::{
     inner::Settings,
     job::Job,
     keeper::Keeper,
-    layers::{Layer, State},
+    layers::{Layer, Protection, State},
     limits::Resource,
     plan::{INNER_STAGE, Plan},
     signals::Signals,
@@ -225,7 +225,7 @@ struct Surroundings {
 fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
     let built = staging.build()?;
     let mut layers = vec![Layer {
-        name: "changes to ~/.cache and ~/.local/share stay inside",
+        protection: Protection::Scratch,
         state: match built.scratch {
             true => State::Active,
             false => State::Absent(
@@ -235,7 +235,7 @@ fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, E
     }];
     let made = Group::make();
     layers.push(Layer {
-        name: "the caller's control group is out of reach",
+        protection: Protection::Group,
         state: match &made {
             Ok(_) => State::Active,
             Err(_) => State::Absent("control groups cannot be mounted or made here"),
@@ -247,7 +247,7 @@ fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, E
             .as_ref()
             .is_some_and(|group| group.limit_memory(bytes));
         layers.push(Layer {
-            name: "memory of all processes together",
+            protection: Protection::Memory,
             state: match is_limited {
                 true => State::Active,
                 false => State::Absent(

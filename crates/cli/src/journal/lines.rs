@@ -103,7 +103,10 @@ pub(super) fn start(start: &Start<'_>) -> Line {
     let layers: Line = start
         .layers
         .iter()
-        .map(|layer| (layer.name.to_owned(), json!(layer.state.to_string())))
+        .map(|layer| {
+            let name = layer.protection.name().to_owned();
+            (name, json!(layer.state.to_string()))
+        })
         .collect();
     let command: Vec<_> = start
         .command

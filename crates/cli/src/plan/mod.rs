@@ -73,7 +73,10 @@ fn as_json(plan: &Plan, effective: &Effective) -> Value {
     let layers: Vec<_> = plan
         .layers
         .iter()
-        .map(|layer| json!({ "layer": layer.name, "state": layer.state.to_string() }))
+        .map(|layer| {
+            let name = layer.protection.name();
+            json!({ "layer": name, "state": layer.state.to_string() })
+        })
         .collect();
     json!({
         "profile": effective.profile,

@@ -41,7 +41,7 @@ impl fmt::Display for Plan {
         }
         writeln!(f, "layers")?;
         for layer in &self.layers {
-            line(f, layer.name, &layer.state.to_string())?;
+            line(f, layer.protection.name(), &layer.state.to_string())?;
         }
         let start = format!("in {}", Shown(&self.working_directory));
         writeln!(f, "start")?;
