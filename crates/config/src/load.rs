@@ -103,7 +103,7 @@ impl Loader {
     pub fn load(&self) -> Result<Loaded, Diagnostics> {
         let Read {
             mut layers,
-            files,
+            mut files,
             mut wrong,
         } = self.read_files();
         let roots = self.places.roots();
@@ -129,7 +129,6 @@ impl Loader {
             self.check_loss(&record, &workspace_file, layers, &effective)?;
         }
         self.check_writable(&effective)?;
-        let mut files = files;
         if workspace_file == WorkspaceFile::Trusted {
             files.push((LayerKind::Workspace, self.places.workspace_file()));
             files.sort();
