@@ -23,7 +23,7 @@ use crate::screen::cut;
 /// Of so many parts of time the search takes one.
 const SHARE: u32 = 30;
 /// Characters of a command line that are kept.
-const LONGEST: usize = 400;
+const COMMAND_LINE: usize = 400;
 const ANCESTORS: usize = 8;
 /// A search ends after this time: who was denied has been told by then, and is gone. Programs
 /// inside can be many, and have very many files open, and the log must go on.
@@ -207,7 +207,7 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
 /// Arguments, each ended by a zero. Of very long ones as much as is worth a line.
 fn words(command: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(command);
-    let mut left = LONGEST;
+    let mut left = COMMAND_LINE;
     let mut words = Vec::new();
     for word in text.trim_end_matches('\0').split('\0') {
         let kept: String = word.chars().take(left).collect();
