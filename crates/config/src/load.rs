@@ -329,10 +329,11 @@ impl Loader {
                     "the command could change its own sandbox: {} holds Stockade's configuration",
                     shown(&own.to_string_lossy())
                 );
-                wrong.push(match &entry.origin {
+                let problem = match &entry.origin {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
                     Origin::BuiltIn => Diagnostic::new(title),
-                });
+                };
+                wrong.push(problem.help("name only the part that the command has to write"));
             }
         }
         wrong.or(())
