@@ -10,19 +10,20 @@
 mod reader;
 mod transcript;
 
-use std::{env, fs};
+use std::fs;
 
 use stockade_world::{Site, Standard, World, test};
 
 use reader::Receipt;
 use transcript::Transcript;
 
-use crate::support::standard;
+use crate::support::{Document, standard};
 
-const DOCUMENT: &str = include_str!("../docs/denials.md");
-
-/// Set by `cargo xtask denials`: print the sections, compare nothing.
-const PRINT: &str = "STOCKADE_PRINT_DENIALS";
+const DOCUMENT: Document = Document {
+    text: include_str!("../docs/denials.md"),
+    task: "denials",
+    print: "STOCKADE_PRINT_DENIALS",
+};
 
 #[test]
 fn a_device_is_reached_by_what_its_denial_says() {
@@ -140,19 +141,13 @@ fn project_file(world: &World, network: &str) -> String {
 }
 
 fn compare(section: &str, transcript: &Transcript<'_>) {
-    let [begin, end] = ["begin", "end"]
-        .map(|word| format!("<!-- cargo xtask denials --write: {section}: {word} -->"));
-    if env::var_os(PRINT).is_some() {
-        println!("{begin}\n{}{end}", transcript.text());
-        return;
+    let text = transcript.text();
+    if DOCUMENT.is_to_be_printed() {
+        return DOCUMENT.print(section, &text);
     }
-    let written = DOCUMENT
-        .split_once(&begin)
-        .and_then(|(_, rest)| rest.split_once(&end))
-        .map(|(written, _)| written.trim_start_matches('\n'));
     assert_eq!(
-        written,
-        Some(transcript.text().as_str()),
+        DOCUMENT.section(section),
+        Some(text.as_str()),
         "docs/denials.md is not what is printed (if that is meant: cargo xtask denials --write)"
     );
 }

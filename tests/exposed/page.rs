@@ -6,20 +6,14 @@ use super::rows::{Exposed, Rows};
 
 type Column<'a> = (&'a str, Exposed);
 
-/// The lines between which a section stands in the document.
-fn markers(shape: &str) -> [String; 2] {
-    ["begin", "end"].map(|word| format!("<!-- cargo xtask exposed --write: {shape}: {word} -->"))
-}
-
-pub(super) fn section(shape: &str, columns: &[Column<'_>]) -> String {
-    let [begin, end] = markers(shape);
+pub(super) fn section(columns: &[Column<'_>]) -> String {
     let tables = [
         table("file or directory", columns, |it| &it.files),
         table("socket", columns, |it| &it.sockets),
         table("variable", columns, |it| &it.variables),
         table("process", columns, |it| &it.processes),
     ];
-    format!("{begin}\n{}{end}", tables.join("\n"))
+    tables.join("\n")
 }
 
 fn table(corner: &str, columns: &[Column<'_>], rows: impl Fn(&Exposed) -> &Rows) -> String {
@@ -51,13 +45,8 @@ fn cell(rows: &Rows, name: &str) -> String {
     words.join(", ")
 }
 
-/// Whether the document has exactly this section; if not, how they differ.
-pub(super) fn agrees(document: &str, shape: &str, section: &str) -> Result<(), String> {
-    let [begin, end] = markers(shape);
-    let listed = document
-        .split_once(&begin)
-        .and_then(|(_, rest)| rest.split_once(&end))
-        .map_or("", |(listed, _)| listed);
+/// Whether what is listed is what was found; if not, how they differ.
+pub(super) fn agrees(listed: &str, section: &str) -> Result<(), String> {
     let lines = |text: &str| -> BTreeSet<String> {
         let lines = text.lines().map(str::to_owned);
         lines.filter(|line| line.starts_with('|')).collect()

@@ -195,7 +195,16 @@ fn sessions_are_listed_with_how_they_ended_and_what_was_denied() {
         }
 
         let first = all[0].as_str().expect("a name");
-        let unique = &first[..first.len()];
+        // No more of it than tells it from the others; all of it, if another begins so, too.
+        let is_unique = |length: &usize| {
+            let begins = |id: &&Value| {
+                id.as_str()
+                    .is_some_and(|id| id.starts_with(&first[..*length]))
+            };
+            all.iter().filter(begins).count() == 1
+        };
+        let length = (1..first.len()).find(is_unique);
+        let unique = &first[..length.unwrap_or(first.len())];
         assert!(run(laptop, &["log", unique]).contains("exit code 3, 2 denials"));
         let unknown = laptop.stockade(["log", "none-such"]).run().expect("run");
         let unknown = unknown.expect_code(125).stderr();

@@ -1,18 +1,11 @@
 //! The exit codes that are Stockade's own, and how its failures are said.
 
-use std::{
-    env,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
 use stockade_config::{Diagnostic, Diagnostics, Place};
+use stockade_wall::{FAILED, NOT_FOUND};
 
-/// Stockade failed. The command was not run, or was ended.
-pub(crate) const FAILED: u8 = 125;
-
-/// The command is not there.
-const NOT_FOUND: u8 = 127;
+use crate::screen;
 
 /// An error with the smallest change that would help.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +44,7 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
 
 /// Whether messages can have colours.
 pub(crate) fn colours() -> bool {
-    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !unwanted && io::stderr().is_terminal()
+    screen::shows_colours(&io::stderr())
 }
 
 /// Help and version are answers, not failures, and go to stdout.

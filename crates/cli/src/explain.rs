@@ -22,14 +22,8 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         "" => anyhow!("{error}"),
         text => anyhow!("`{}`: {error}", shown(text)),
     })?;
-    let mut loader = here::loader_here()?;
-    loader.flags = arguments.settings.flags();
-    loader.choice = here::choice(arguments.profile.as_deref(), None);
-    let loaded = loader.load()?;
-    if let Some(notice) = loaded.workspace_file.notice() {
-        eprintln!("stockade: {notice}");
-    }
-    let effective = loaded.effective;
+    let loader = here::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
+    let effective = here::load(&loader)?.effective;
 
     let mode = &effective.network.mode;
     if mode.value != Mode::Jail {
@@ -56,11 +50,23 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         }
         screen::write(text.as_bytes())?;
     }
-    Ok(match explanation.outcome {
+    Ok(exit_code(explanation.outcome))
+}
+
+fn exit_code(outcome: Outcome) -> ExitCode {
+    match outcome {
         Outcome::Allowed => ExitCode::SUCCESS,
         Outcome::Denied => ExitCode::FAILURE,
         Outcome::Unclear => UNCLEAR.into(),
-    })
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Allowed => "allowed",
+        Outcome::Denied => "denied",
+        Outcome::Unclear => "unclear",
+    }
 }
 
 /// Nobody is asked about a name that may not be asked for.
@@ -94,14 +100,13 @@ fn is_loopback(target: &Target) -> bool {
 
 /// Nothing is judged then.
 fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<ExitCode> {
-    let allowed = mode.value == Mode::Host;
-    let word = if allowed { "allowed" } else { "denied" };
-    let why = if allowed {
-        "there is no jail, the command has the network of this machine"
+    let (outcome, why) = if mode.value == Mode::Host {
+        let why = "there is no jail, the command has the network of this machine";
+        (Outcome::Allowed, why)
     } else {
-        "the command has no network"
+        (Outcome::Denied, "the command has no network")
     };
-    let why = format!("{why} ({})", mode.origin);
+    let (word, why) = (word(outcome), format!("{why} ({})", mode.origin));
     if as_json {
         let target = target.to_string();
         let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
@@ -109,11 +114,7 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<
     } else {
         screen::print(format_args!("{target}: {word}\n  {why}\n"))?;
     }
-    Ok(if allowed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(outcome))
 }
 
 /// The loopback inside is the command's own, but for the ports that stand for the host's.
@@ -133,11 +134,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
     let fix = port
         .filter(|_| given.is_none())
         .map(|port| format!("host_ports = [{port}]"));
-    let word = match outcome {
-        Outcome::Allowed => "allowed",
-        Outcome::Denied => "denied",
-        Outcome::Unclear => "unclear",
-    };
+    let word = word(outcome);
     let why = match given {
         Some(given) => format!(
             "this port of the loopback inside is this machine's ({})",
@@ -180,9 +177,5 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
         }
         screen::write(text.as_bytes())?;
     }
-    Ok(match outcome {
-        Outcome::Allowed => ExitCode::SUCCESS,
-        Outcome::Denied => ExitCode::FAILURE,
-        Outcome::Unclear => UNCLEAR.into(),
-    })
+    Ok(exit_code(outcome))
 }

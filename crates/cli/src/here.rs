@@ -8,8 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use stockade_config::{BUILT_IN, Choice, Effective, Loader, Place, Places, Source, SourceKind};
+use stockade_config::{
+    BUILT_IN, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
+};
 use stockade_policy::{Policy, Reason, Route, Rule};
+
+use crate::settings::Settings;
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
@@ -38,6 +42,27 @@ pub(crate) fn loader_here() -> Result<Loader> {
     let workspace = fs::canonicalize(".")
         .context("the current directory is gone: change to one that exists")?;
     Ok(loader(&home, &workspace))
+}
+
+/// A loader for what was typed: the settings, and a profile or else the command's own.
+pub(crate) fn loader_for(
+    settings: &Settings,
+    profile: Option<&str>,
+    command: Option<&OsStr>,
+) -> Result<Loader> {
+    let mut loader = loader_here()?;
+    loader.flags = settings.flags();
+    loader.choice = choice(profile, command);
+    Ok(loader)
+}
+
+/// Loads, and says what becomes of the workspace's own file.
+pub(crate) fn load(loader: &Loader) -> Result<Loaded> {
+    let loaded = loader.load()?;
+    if let Some(notice) = loaded.workspace_file.notice() {
+        eprintln!("stockade: {notice}");
+    }
+    Ok(loaded)
 }
 
 /// The profile that was asked for, or else the one of the command's name. Without either, the

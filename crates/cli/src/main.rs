@@ -18,6 +18,7 @@ mod journal;
 mod log;
 mod man;
 mod plan;
+mod publish;
 mod receipt;
 mod reload;
 mod run;

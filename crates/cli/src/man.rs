@@ -8,6 +8,7 @@ use clap_mangen::{
     Man,
     roff::{Roff, roman},
 };
+use stockade_config::shown;
 
 use crate::{
     args::{self, Arguments},
@@ -23,14 +24,14 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
         return write(directory, &pages);
     }
     let name = match &arguments.command {
-        Some(command) => format!("stockade-{command}"),
-        None => "stockade".to_owned(),
+        Some(command) => format!("{PROGRAM}-{command}"),
+        None => PROGRAM.to_owned(),
     };
     match pages.iter().find(|page| page.name == name) {
         Some(page) => screen::write(&page.text)?,
         None => {
             return Err(Refused {
-                what: format!("there is no page {}", name.escape_debug()),
+                what: format!("there is no page {}", shown(&name)),
                 fix: "`stockade help` lists the commands".to_owned(),
             }
             .into());
@@ -69,6 +70,8 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> Result<()> {
 }
 
 fn write(directory: &Path, pages: &[Page]) -> Result<ExitCode> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
     for Page { name, text } in pages {
         let mut file = OsString::from(name);
         file.push(".1");

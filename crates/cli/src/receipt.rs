@@ -5,9 +5,9 @@ use std::{collections::HashMap, fmt::Display};
 use stockade_config::{Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding};
+use stockade_wall::Finding;
 
-use crate::{advice, journal::Process};
+use crate::{advice, journal::Process, screen};
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
@@ -20,10 +20,9 @@ pub(crate) fn tell_denials(
     let all = denials.by_count();
     let mut fixes = Vec::new();
     for denial in all.iter().take(LINES) {
-        let times = if denial.count > 1 {
-            format!(" ({} times)", denial.count)
-        } else {
-            String::new()
+        let times = match denial.count {
+            1 => String::new(),
+            count => format!(" ({count} times)"),
         };
         let program = programs.get(&denial.subject);
         let program = program.map_or_else(String::new, |by| format!(" to {}", by.name()));
@@ -45,12 +44,11 @@ pub(crate) fn tell_denials(
             }
         }
     }
-    let more: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
-    if more + denials.others() > 0 {
-        eprintln!(
-            "stockade: denied {} more attempts to other destinations",
-            more + denials.others()
-        );
+    let beyond: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
+    let more = beyond + denials.others();
+    if more > 0 {
+        let attempts = screen::counted(more, "more attempt");
+        eprintln!("stockade: denied {attempts} to other destinations");
     }
     if !fixes.is_empty() {
         for line in advice::lines(loader, &fixes) {
@@ -156,18 +154,8 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
 /// What the session left behind that will run outside.
 pub(crate) fn tell_findings(findings: &[Finding]) {
     const LINES: usize = 24;
-    for Finding { path, what, why } in findings.iter().take(LINES) {
-        let path = path.display().to_string();
-        let path = path.escape_debug();
-        match what {
-            Change::Appeared => eprintln!("stockade: new: {path}: {why}"),
-            Change::Changed => eprintln!("stockade: changed: {path}: {why}"),
-            Change::Setting(setting) => {
-                eprintln!("stockade: {path} has {}: {why}", setting.escape_debug());
-            }
-            Change::Malformed => eprintln!("stockade: {path} cannot be read: {why}"),
-            Change::Replaced => eprintln!("stockade: {path} was replaced outside: {why}"),
-        }
+    for finding in findings.iter().take(LINES) {
+        eprintln!("stockade: {finding}");
     }
     if let Some(more) = findings.len().checked_sub(LINES).filter(|more| *more > 0) {
         eprintln!("stockade: and {more} more of these");

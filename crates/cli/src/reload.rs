@@ -2,16 +2,17 @@
 
 use std::{process::ExitCode, sync::PoisonError};
 
-use anyhow::{Result, bail};
-
+use anyhow::Result;
 use stockade_config::{Effective, Key, Loader, shown};
 use stockade_gate::Policies;
 
 use crate::{
     args,
     control::{Reply, Request, ask},
+    exit::Refused,
     journal::InForce,
-    screen, session,
+    screen::{self, counted, shown_lines},
+    session,
 };
 
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
@@ -27,18 +28,24 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
         };
         asked += 1;
         let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
-        let id = id.escape_debug();
+        let id = shown(&id);
         match reply {
-            Ok(said) => screen::print(format_args!("{id}: {}\n", lines(&said)))?,
+            Ok(said) => screen::print(format_args!("{id}: {}\n", shown_lines(&said)))?,
             Err(why) => {
-                eprintln!("stockade: {id}: not reloaded: {}", lines(&why));
+                eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
                 refused = true;
             }
         }
     }
     if asked == 0 {
         match &arguments.session {
-            Some(id) => bail!("there is no session {}", id.escape_debug()),
+            Some(id) => {
+                return Err(Refused {
+                    what: format!("there is no session {}", shown(id)),
+                    fix: "`stockade ps` lists those that run".to_owned(),
+                }
+                .into());
+            }
             None => screen::write(b"no session is running\n")?,
         }
     }
@@ -47,12 +54,6 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// What another process said, for a terminal.
-fn lines(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(shown).collect();
-    lines.join("\n")
 }
 
 /// What a running session does about it.
@@ -83,8 +84,8 @@ impl Reload {
             .change(policy)
             .map_err(|error| error.to_string())?;
         let internet = if internet { "open" } else { "closed" };
-        let plural = if rules == 1 { "" } else { "s" };
-        let mut said = format!("reloaded: the internet is {internet}, {rules} rule{plural}");
+        let rules = counted(rules as u64, "rule");
+        let mut said = format!("reloaded: the internet is {internet}, {rules}");
         let later: Vec<_> = Key::ALL
             .iter()
             .filter(|key| !LIVE.contains(key) && self.differs(**key, &new))

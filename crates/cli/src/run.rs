@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
-    io,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -11,8 +10,8 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Network, Origin, Published, Slip, Sourced, shown};
-use stockade_gate::{Denials, Events, Gate, Happenings, Local, Publish, Subject};
+use stockade_config::{Effective, Loader, Mode, Network, Slip, shown};
+use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{
@@ -25,9 +24,9 @@ use crate::{
     exit::Refused,
     here, hooks,
     journal::{Directory, End, InForce, Journal, Lost, Process, Start, Witness},
-    receipt,
+    publish, receipt,
     reload::Reload,
-    session, walling,
+    screen, session, walling,
 };
 
 type Programs = HashMap<Subject, Process>;
@@ -37,12 +36,13 @@ type Programs = HashMap<Subject, Process>;
 /// with it all that was built.
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let command = command_line(&arguments.command)?;
-    let loader = loader(arguments, &command)?;
+    let profile = arguments.profile.as_deref();
+    let loader = here::loader_for(&arguments.settings, profile, Some(&command.program))?;
     let effective = effective(&loader, arguments.quiet)?;
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
-    // Asks bubblewrap for its version; the answer is collected when it is needed.
+    // It is asked for its version now; the answer is collected when the sandbox is built.
     let bubblewrap = Bubblewrap::find()?;
     let config = walling::config(&effective, &loader.places, &command.program);
     let (facts, plan) = planned(&config, arguments.quiet)?;
@@ -67,7 +67,6 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     };
     let (outcome, denials, programs) = match effective.network.mode.value {
         Mode::Jail => in_jail(launch, loader.clone(), &start)?,
-        // Without a network, or with the host's: the wall sees to either.
         Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
     };
     if let Some(complaint) = outcome.complaint() {
@@ -136,7 +135,7 @@ fn journal(
 }
 
 /// Without a network, or with the host's: the wall sees to either. To lay out what is shown
-/// it needs authority over mounts, and a thread whose mounts are nobody else's.
+/// it needs authority over mounts.
 fn without_jail(
     launch: Launch,
     loader: &Loader,
@@ -145,8 +144,7 @@ fn without_jail(
     let (nothing, happenings) = Events::new();
     let in_force = Arc::new(Mutex::new(start.effective.clone()));
     let _owner = Owner::enter().map_err(|error| refused(&error))?;
-    let spawned = thread::spawn(move || launch.spawn()).join();
-    let running = spawned.map_err(|_| anyhow!("the thread that builds the sandbox died"))??;
+    let running = launch.spawn()?;
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     let journal = journal(loader, start, &running, happenings, None, in_force);
     let outcome = running.supervise()?;
@@ -162,9 +160,9 @@ fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
     let ended = journal.map(|journal| journal.finish(End { code }));
     let ended = ended.unwrap_or_default();
     if let Some(Lost { count, why, .. }) = ended.lost {
-        let events = if count == 1 { "event" } else { "events" };
+        let events = screen::counted(count, "event");
         eprintln!(
-            "stockade: {count} {events} of this session could not be logged: {why}; \
+            "stockade: {events} of this session could not be logged: {why}; \
              `stockade log` has the others"
         );
     }
@@ -185,7 +183,7 @@ fn in_jail(
         ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
         host_ports: effective.host_ports(),
     };
-    let local = local(effective)?;
+    let local = publish::local(effective)?;
     // While there is one thread: a process enters a user namespace as a whole.
     let owner = Owner::enter().map_err(|error| refused(&error))?;
     // The sandbox is built while its network and the gate are. The command waits in it.
@@ -241,10 +239,12 @@ impl Building {
         let (done, built) = mpsc::channel();
         let cancel = Some(launch.cancel()?);
         let build = move || {
-            thread::spawn(move || {
+            let thread = thread::Builder::new().spawn(move || {
                 // The receiver waits for it.
                 let _ = done.send(launch.spawn());
             });
+            // Without a thread there is no sender either, and the receiver knows.
+            drop(thread);
         };
         Ok((Self { built, cancel }, build))
     }
@@ -252,7 +252,9 @@ impl Building {
     fn wait(mut self) -> Result<Running> {
         let built = self.built.recv();
         self.cancel = None;
-        Ok(built.map_err(|_| anyhow!("the thread that builds the sandbox died"))??)
+        Ok(built.map_err(|_| {
+            anyhow!("the thread that builds the sandbox died or could not be started")
+        })??)
     }
 }
 
@@ -263,13 +265,6 @@ impl Drop for Building {
             drop(self.built.recv());
         }
     }
-}
-
-fn loader(arguments: &args::Run, command: &CommandLine) -> Result<Loader> {
-    let mut loader = here::loader_here()?;
-    loader.flags = arguments.settings.flags();
-    loader.choice = here::choice(arguments.profile.as_deref(), Some(&command.program));
-    Ok(loader)
 }
 
 /// Lets other commands of the user find the session. It runs without, too: then it cannot be
@@ -287,10 +282,7 @@ fn offer_control(id: &str, reload: Reload) {
 
 /// What is in force for this command, and what the user has to know about that.
 fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
-    let loaded = loader.load()?;
-    if let Some(notice) = loaded.workspace_file.notice() {
-        eprintln!("stockade: {notice}");
-    }
+    let loaded = here::load(loader)?;
     for idle in here::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
@@ -327,81 +319,6 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
         );
     }
     Ok(loaded.effective)
-}
-
-fn local(effective: &Effective) -> Result<Local> {
-    let mut publish: Vec<(Published, Publish)> = Vec::new();
-    for Sourced { value, origin } in &effective.network.publish {
-        if publish.iter().all(|(known, _)| known != value) {
-            can_listen(*value, origin)?;
-            let bound = Publish::bind(value.outside.get(), value.inside.get())
-                .map_err(|error| not_published(*value, origin, &error))?;
-            publish.push((*value, bound));
-        }
-    }
-    Ok(Local {
-        host_ports: effective.host_ports(),
-        publish: publish.into_iter().map(|(_, bound)| bound).collect(),
-    })
-}
-
-/// Inside, no program has the capability that the kernel wants for the low ports, not even root.
-fn can_listen(ports: Published, origin: &Origin) -> Result<()> {
-    const FIRST_FOR_ALL: u16 = 1024;
-    let Published { outside, inside } = ports;
-    if inside.get() >= FIRST_FOR_ALL {
-        return Ok(());
-    }
-    let inside_other = inside.get().saturating_add(8000);
-    let outside = if outside == inside {
-        inside_other
-    } else {
-        outside.get()
-    };
-    Err(Refused {
-        what: format!(
-            "{origin}: nobody can listen at port {inside} inside: it is below {FIRST_FOR_ALL}"
-        ),
-        fix: format!(
-            "have the command listen at another one, as in {}",
-            publishing(outside, inside_other, origin)
-        ),
-    }
-    .into())
-}
-
-/// Why a port cannot be had here, with one that may be.
-fn not_published(ports: Published, origin: &Origin, error: &io::Error) -> anyhow::Error {
-    let Published { outside, inside } = ports;
-    let (why, other) = match error.kind() {
-        io::ErrorKind::PermissionDenied => (
-            "ports below 1024 are for root".to_owned(),
-            outside.get().saturating_add(8000),
-        ),
-        io::ErrorKind::AddrInUse => (
-            "another program listens there".to_owned(),
-            outside.get().checked_add(1).unwrap_or(8000),
-        ),
-        _ => (error.to_string(), outside.get()),
-    };
-    let fix = publishing(other, inside.get(), origin);
-    Refused {
-        what: format!("{origin}: port {outside} of this machine cannot be taken: {why}"),
-        fix: format!("another port outside, as in {fix}"),
-    }
-    .into()
-}
-
-fn publishing(outside: u16, inside: u16, origin: &Origin) -> String {
-    let ports = if outside == inside {
-        inside.to_string()
-    } else {
-        format!("{outside}:{inside}")
-    };
-    match origin.file_line() {
-        Some(_) => format!("publish = [\"{ports}\"]"),
-        None => format!("--publish {ports}"),
-    }
 }
 
 fn names_ipv6(rule: &Rule) -> bool {

@@ -1,8 +1,8 @@
-//! What is written to stdout for people.
+//! What is written for people.
 
 use std::{
     env, fmt,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal, Write as _},
 };
 
 use anyhow::{Context as _, Result};
@@ -11,9 +11,13 @@ use stockade_config::shown;
 
 /// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
+    shows_colours(&io::stdout())
+}
+
+pub(crate) fn shows_colours(stream: &impl IsTerminal) -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
-    !unwanted && !dumb && io::stdout().is_terminal()
+    !unwanted && !dumb && stream.is_terminal()
 }
 
 /// What `print!` is for: that one panics if stdout is a pipe that was closed or a full disk.
@@ -37,7 +41,21 @@ pub(crate) fn said(value: &Value) -> String {
         Value::Null => "?".to_owned(),
         Value::String(text) => shown(text),
         Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(" "),
-        other => said(&Value::String(other.to_string())),
+        other => shown(&other.to_string()),
+    }
+}
+
+/// Several lines that another process wrote, for a terminal.
+pub(crate) fn shown_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(shown).collect();
+    lines.join("\n")
+}
+
+/// `1 event`, `2 events`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        many => format!("{many} {one}s"),
     }
 }
 

@@ -52,7 +52,10 @@ pub(crate) fn connect(id: &str) -> io::Result<Option<UnixStream>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
     let name = format!("{}{id}", prefix());
-    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    let Ok(address) = SocketAddrUnix::new_abstract_name(name.as_bytes()) else {
+        // Longer than any that a session has.
+        return Ok(None);
+    };
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {
             let stream = UnixStream::from(socket);

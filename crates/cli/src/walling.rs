@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use stockade_config::{self as config, Effective, Mode, Places, Sourced};
+use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
     Agent, Asked, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Network, PathRequest, Root,
@@ -22,7 +22,8 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         limits,
         profile,
     } = effective;
-    let agents = profile.as_deref().filter(|name| *name != GENERIC);
+    // Every profile is an agent's but this one.
+    let named = profile.as_deref().filter(|name| *name != GENERIC);
     // A session that is verified has this program in the agent's place.
     let is_probe = program == INNER_STAGE;
     let is_agent = |name: &&str| Path::new(program).file_name() == Some(OsStr::new(name));
@@ -76,11 +77,11 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         },
         agent: Agent {
             program: Some(program.clone()),
-            is_known: !is_probe && agents.is_some(),
-            keeps_state: Path::new(program).file_name() == agents.map(OsStr::new),
+            is_known: !is_probe && named.is_some(),
+            keeps_state: Path::new(program).file_name() == named.map(OsStr::new),
             // What an agent's profile lets it write is what it keeps.
             state: requests(&files.write, true),
-            brought: agents.filter(|name| !is_agent(name)).map(OsString::from),
+            brought: named.filter(|name| !is_agent(name)).map(OsString::from),
         },
         hardening: match agent.hardening.value {
             config::Hardening::Default => Hardening::Default,
@@ -108,9 +109,6 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         own: vec![places.user.clone(), places.trust.clone()],
     }
 }
-
-/// The profile that is no agent's.
-const GENERIC: &str = "generic";
 
 /// A setting in the form of the wall's, with who says so.
 fn asked<T, U>(setting: &Sourced<T>, value: impl Fn(&T) -> U) -> Asked<U> {

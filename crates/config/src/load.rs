@@ -146,7 +146,7 @@ impl Loader {
     pub fn load(&self) -> Result<Loaded, Diagnostics> {
         let Read {
             mut layers,
-            files,
+            mut files,
             mut wrong,
         } = self.read_files();
         let roots = self.places.roots();
@@ -174,7 +174,6 @@ impl Loader {
             self.check_loss(&record, &workspace_file, layers, &effective)?;
         }
         self.check_writable(&effective)?;
-        let mut files = files;
         if workspace_file == WorkspaceFile::Trusted {
             files.push((LayerKind::Workspace, self.places.workspace_file()));
             files.sort();
@@ -376,10 +375,11 @@ impl Loader {
                     "the command could change its own sandbox: {} holds Stockade's configuration",
                     shown(&own.to_string_lossy())
                 );
-                wrong.push(match &entry.origin {
+                let problem = match &entry.origin {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
                     Origin::BuiltIn => Diagnostic::new(title),
-                });
+                };
+                wrong.push(problem.help("name only the part that the command has to write"));
             }
         }
         wrong.or(())

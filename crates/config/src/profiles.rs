@@ -3,16 +3,16 @@
 //! other file.
 
 /// The profile of commands that have none of their own.
-pub(crate) const GENERIC: &str = "generic";
+pub const GENERIC: &str = "generic";
 
-/// All that are built in: name and text. Each but `generic` is named after the command that
+/// All that are built in: name and text. Each but [`GENERIC`] is named after the command that
 /// it is for, an agent.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("claude", include_str!("../profiles/claude.toml")),
     ("codex", include_str!("../profiles/codex.toml")),
     ("gemini", include_str!("../profiles/gemini.toml")),
     ("aider", include_str!("../profiles/aider.toml")),
-    ("generic", include_str!("../profiles/generic.toml")),
+    (GENERIC, include_str!("../profiles/generic.toml")),
 ];
 
 /// The agents that have a profile, by the names of their commands.

@@ -59,7 +59,7 @@ impl Ruling {
     }
 }
 
-/// What a rule that is to be added says.
+/// What is to be added to the settings: an entry of `allow`, or a key.
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,9 +2,16 @@
 
 use std::{
     fmt,
-    io::Read,
+    io::{self, Read},
+    os::fd::AsFd,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
 };
 
 use crate::error::Error;
@@ -20,6 +27,10 @@ const PLACES: &[&str] = &[
 /// The oldest version that will do: the first to read its arguments' permissions and
 /// sizes (`--perms`, `--size`) and to be maintained in a stable distribution.
 const OLDEST: Version = Version(0, 8, 0);
+
+/// It does nothing else, but the disk that it is on may be slow, or gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST: usize = 256;
 
 /// Bubblewrap on this machine. Its answer to the question for its version is waited for
 /// only when it is needed: asking costs a process, but no time.
@@ -67,17 +78,18 @@ impl Bubblewrap {
     /// # Errors
     /// If it is too old, or does not tell its version.
     pub fn identify(mut self) -> Result<(PathBuf, Version), Error> {
-        let mut answer = String::new();
-        let read = match self.version.stdout.take() {
-            // A version is short; what is longer is none.
-            Some(stdout) => stdout.take(256).read_to_string(&mut answer),
-            None => Ok(0),
+        let answer = match self.version.stdout.take() {
+            Some(stdout) => read(stdout, PATIENCE),
+            None => Ok(String::new()),
         };
         let path = std::mem::take(&mut self.path);
-        if let Err(error) = read {
-            let why = error.to_string();
-            return Err(Error::BubblewrapUnusable { path, why });
-        }
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let why = format!("it does not tell its version: {error}");
+                return Err(Error::BubblewrapUnusable { path, why });
+            }
+        };
         match Version::parse(&answer) {
             Some(version) if version >= OLDEST => Ok((path, version)),
             Some(version) => Err(Error::BubblewrapTooOld {
@@ -90,6 +102,29 @@ impl Bubblewrap {
             }),
         }
     }
+}
+
+/// All that is written, in this time: whoever waits for it does not hear signals yet.
+fn read(mut stdout: impl Read + AsFd, time: Duration) -> io::Result<String> {
+    let late = Instant::now() + time;
+    let mut answer = Vec::new();
+    let mut buffer = [0; LONGEST];
+    // A version is short; what is longer is none.
+    while answer.len() < LONGEST {
+        let left = late.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match stdout.read(&mut buffer)? {
+            0 => break,
+            length => answer.extend(buffer.iter().take(length)),
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 impl Drop for Bubblewrap {
@@ -126,6 +161,8 @@ impl Version {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, io::Write as _};
+
     use super::*;
 
     #[test]
@@ -135,6 +172,20 @@ mod tests {
         assert!(version("bubblewrap 0.10.0\n") > version("bubblewrap 0.9.0\n"));
         assert!(version("bubblewrap 0.4.1") < OLDEST);
         assert!(version("bubblewrap 1.0") > OLDEST);
+    }
+
+    #[test]
+    fn an_answer_is_read_to_its_end_and_not_waited_for_forever() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"bubble").unwrap();
+        let soon = Duration::from_millis(20);
+        let late = read(reader.try_clone().unwrap(), soon).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        writer.write_all(b"bubblewrap 0.8.0\n").unwrap();
+        drop(writer);
+        assert_eq!(read(reader, PATIENCE).unwrap(), "bubblewrap 0.8.0\n");
+        let endless = File::open("/dev/zero").unwrap();
+        assert_eq!(read(endless, PATIENCE).unwrap().len(), LONGEST);
     }
 
     #[test]

@@ -29,13 +29,13 @@ use crate::{
     inner::Settings,
     job::Job,
     keeper::Keeper,
-    layers::{Layer, State},
+    layers::{Layer, Protection, State},
     limits::Resource,
     outcome::Sought,
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
-    supervise::{Achieved, Running},
+    supervise::{Achieved, Held, Running},
 };
 
 /// What to run.
@@ -56,12 +56,7 @@ pub struct Launch {
     /// What bubblewrap joins when it is started.
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
-    control: Control,
-    /// The first order.
-    start: Start,
-    signals: Signals,
-    job: Job,
-    sought: Sought,
+    held: Held,
 }
 
 impl Plan {
@@ -102,11 +97,13 @@ impl Plan {
             memory: self.limit(Resource::Data),
             join,
             layers: self.layers.clone(),
-            control,
-            start,
-            signals,
-            job,
-            sought,
+            held: Held {
+                control,
+                signals,
+                job,
+                sought,
+                start,
+            },
         })
     }
 
@@ -167,13 +164,13 @@ impl Launch {
     /// # Errors
     /// If the process has no descriptors left.
     pub fn cancel(&self) -> Result<Cancel, Error> {
-        let control = self.control.duplicate();
+        let control = self.held.control.duplicate();
         control.map(Cancel).map_err(failed("the control socket"))
     }
 
     /// Starts the sandbox, in the network namespace of the calling thread. The command waits in
-    /// it for [`Running::supervise`]. A process that has
-    /// not entered a user namespace of its own does so now, while it has one thread.
+    /// it for [`Running::supervise`]. A process that has not entered a user namespace of its
+    /// own does so now, while it has one thread.
     ///
     /// # Errors
     /// If the kernel lets this user make no user namespace, a place that the plan shows has
@@ -186,11 +183,7 @@ impl Launch {
             memory,
             join,
             mut layers,
-            control,
-            start: order,
-            signals,
-            job,
-            sought,
+            held,
         } = self;
         if !has_authority() {
             enter_user_namespace(Identity::current())
@@ -198,8 +191,8 @@ impl Launch {
         }
         // A thread of its own, since it moves into another mount namespace. It may end: none
         // of those that it starts is bound to it.
-        let start = move || {
-            let surroundings = build(staging, memory)?;
+        let build = move || {
+            let surroundings = surroundings(staging, memory)?;
             layers.extend(surroundings.layers);
             if let Some(group) = &surroundings.group {
                 let list = group.processes().map_err(failed("a control group"))?;
@@ -216,15 +209,13 @@ impl Launch {
         };
         let thread = thread::Builder::new()
             .name("stage".to_owned())
-            .spawn(start)
+            .spawn(build)
             .map_err(failed("a thread"))?;
         let (child, group, layers, version) = thread
             .join()
             .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
         let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
-        let call = (sought, order);
-        let achieved = Achieved { layers, version };
-        Ok(Running::new(keeper, control, signals, job, call, achieved))
+        Ok(Running::new(keeper, held, Achieved { layers, version }))
     }
 }
 
@@ -236,10 +227,10 @@ struct Surroundings {
 
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
-fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
+fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
     let built = staging.build()?;
     let mut layers = vec![Layer {
-        name: "changes to ~/.cache and ~/.local/share stay inside",
+        protection: Protection::Scratch,
         state: match built.scratch {
             true => State::Active,
             false => State::Absent(
@@ -249,7 +240,7 @@ fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
     }];
     let made = Group::make();
     layers.push(Layer {
-        name: "the caller's control group is out of reach",
+        protection: Protection::Group,
         state: match &made {
             Ok(_) => State::Active,
             Err(_) => State::Absent("control groups cannot be mounted or made here"),
@@ -261,7 +252,7 @@ fn build(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
             .as_ref()
             .is_some_and(|group| group.limit_memory(bytes));
         layers.push(Layer {
-            name: "memory of all processes together",
+            protection: Protection::Memory,
             state: match is_limited {
                 true => State::Active,
                 false => State::Absent(

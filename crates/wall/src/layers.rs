@@ -5,8 +5,52 @@ use std::fmt;
 /// A protection, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    pub name: &'static str,
+    pub protection: Protection,
     pub state: State,
+}
+
+/// What protects. The machine, the configuration or both decide whether it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protection {
+    SystemCalls,
+    Scopes,
+    NoUserNamespaces,
+    Files,
+    OwnProcesses,
+    ProcessLimit,
+    Scratch,
+    Group,
+    Memory,
+}
+
+impl Protection {
+    pub const ALL: [Self; 9] = [
+        Self::SystemCalls,
+        Self::Scopes,
+        Self::NoUserNamespaces,
+        Self::Files,
+        Self::OwnProcesses,
+        Self::ProcessLimit,
+        Self::Scratch,
+        Self::Group,
+        Self::Memory,
+    ];
+
+    /// Its name in plans and logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SystemCalls => "system call filter",
+            Self::Scopes => "signals and abstract sockets stay inside (Landlock)",
+            Self::NoUserNamespaces => "no user namespaces inside",
+            Self::Files => "files (Landlock)",
+            Self::OwnProcesses => "a view of the own processes only",
+            Self::ProcessLimit => "limit of processes",
+            Self::Scratch => "changes to ~/.cache and ~/.local/share stay inside",
+            Self::Group => "the caller's control group is out of reach",
+            Self::Memory => "memory of all processes together",
+        }
+    }
 }
 
 /// Whether a protection is there.

@@ -76,9 +76,9 @@ pub use facts::{
 };
 pub use inner::Inner;
 pub use launch::{Cancel, CommandLine, Launch};
-pub use layers::{Layer, State};
+pub use layers::{Layer, Protection, State};
 pub use limits::{Limit, Resource};
-pub use outcome::{FAILED, NotFound, Outcome};
+pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
 pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;

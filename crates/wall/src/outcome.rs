@@ -9,10 +9,11 @@ use std::{
 
 use stockade_sys::signals::Signal;
 
-/// The exit code for everything that is Stockade's fault, not the command's.
+/// The exit code for everything that is Stockade's fault: the command was not run, or was ended.
 pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+/// The exit code if the command is not there.
+pub const NOT_FOUND: u8 = 127;
 const KILLED: u8 = 128;
 
 /// What became of the command.

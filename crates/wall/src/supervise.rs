@@ -42,6 +42,17 @@ pub struct Running {
     reload: Option<Reload>,
 }
 
+/// What was prepared for watching over the command.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) control: Control,
+    pub(crate) signals: Signals,
+    pub(crate) job: Job,
+    pub(crate) sought: Sought,
+    /// The first order.
+    pub(crate) start: Start,
+}
+
 /// What the sandbox is, as far as that depends on the machine.
 #[derive(Debug)]
 pub(crate) struct Achieved {
@@ -70,21 +81,14 @@ enum State {
 }
 
 impl Running {
-    pub(crate) fn new(
-        keeper: Keeper,
-        control: Control,
-        signals: Signals,
-        job: Job,
-        (sought, start): (Sought, Start),
-        achieved: Achieved,
-    ) -> Self {
+    pub(crate) fn new(keeper: Keeper, held: Held, achieved: Achieved) -> Self {
         Self {
             keeper,
-            control,
-            signals,
-            job,
-            sought,
-            start: Order::Start(start),
+            control: held.control,
+            signals: held.signals,
+            job: held.job,
+            sought: held.sought,
+            start: Order::Start(held.start),
             achieved,
             state: State::Building,
             is_stopped: false,
@@ -111,9 +115,9 @@ impl Running {
         self.achieved.version
     }
 
-    /// Has the command started, waits for it to end, and passes on what happens in the meantime. When it
-    /// returns, the terminal is the caller's, and no process of the sandbox is left (or,
-    /// if bubblewrap was killed, each is about to die).
+    /// Has the command started, waits for it to end, and passes on what happens in the
+    /// meantime. When it returns, the terminal is the caller's, and no process of the sandbox
+    /// is left (or, if bubblewrap was killed, each is about to die).
     ///
     /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
     /// that was started after [`Signals::block`].

@@ -30,11 +30,12 @@ use stockade_config::Effective;
 use stockade_gate::{Events, Gate, Local};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Signals,
-    State as LayerState,
+    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Protection,
+    Signals, State as LayerState,
 };
 
 use super::{Check, Trial, container::Engine, machine::Machine};
+use crate::screen;
 
 const NAME: &str = "session";
 
@@ -55,9 +56,10 @@ enum Attempt {
     },
 }
 
-/// A protection that not every kernel has.
+/// A protection that not every machine has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Achieved {
+    /// As the wall calls it.
     name: String,
     /// Why it is not there, if it is not.
     absent: Option<String>,
@@ -107,47 +109,54 @@ pub(super) fn not_tried(without: &str) -> Check {
 /// What a protection that is not there costs, and what would bring it.
 fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
     let reason = layer.absent?;
-    let (name, cost, fix) = match layer.name.as_str() {
-        "signals and abstract sockets stay inside (Landlock)" => (
+    let mut all = Protection::ALL.into_iter();
+    let (name, cost, fix) = match all.find(|it| it.name() == layer.name)? {
+        // They are there, or the launch is refused.
+        Protection::SystemCalls | Protection::NoUserNamespaces => return None,
+        Protection::Scopes => (
             "landlock",
             "without a jail (mode \"host\"), the command can connect to abstract sockets of the \
              desktop; the gate's thread can open files",
             "Linux 6.12 or newer, with \"landlock\" in the boot parameter lsm=",
         ),
-        "files (Landlock)" => (
+        Protection::Files => (
             "landlock-files",
             "hardening = \"strict\" is weaker",
             "Linux 5.13 or newer, with \"landlock\" in the boot parameter lsm=",
         ),
-        "a view of the own processes only" => (
+        Protection::OwnProcesses => (
             "proc",
             "the command sees the names of the processes around the sandbox",
             Engine::of(machine).map_or("let no part of /proc be masked", Engine::unmask),
         ),
-        "limit of processes" => (
+        Protection::ProcessLimit => (
             "process-limit",
             "a fork bomb inside takes the machine with it",
             "do not run Stockade as root",
         ),
-        "changes to ~/.cache and ~/.local/share stay inside" => (
+        Protection::Scratch => (
             "overlay",
             "the command can read what is there, and change nothing",
             "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
         ),
-        "the caller's control group is out of reach" => (
+        Protection::Group => (
             "control-group",
             "limits count for each process on its own; where the user owns the control group of \
              the login, a command can freeze what is in it",
-            "start it in a control group of the user's own, as in: systemd-run --user --scope",
+            OWN_GROUP,
         ),
-        _ => ("layer", "", ""),
+        Protection::Memory => (
+            "memory-limit",
+            "a limit of memory counts for each process on its own",
+            OWN_GROUP,
+        ),
     };
-    let check = Check::warning(name, format!("not there: {}: {reason}", layer.name));
-    Some(match (cost, fix) {
-        ("", _) => check,
-        (cost, fix) => check.cost(cost).fix(fix),
-    })
+    let found = format!("not there: {}: {reason}", layer.name);
+    Some(Check::warning(name, found).cost(cost).fix(fix))
 }
+
+const OWN_GROUP: &str =
+    "start it in a control group of the user's own, as in: systemd-run --user --scope";
 
 fn attempt() -> Result<Attempt> {
     let workspace = Scratch::make()?;
@@ -205,10 +214,7 @@ fn text_of(file: &File) -> String {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).unwrap_or_default();
     bytes.truncate(length);
-    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    text.chars()
-        .filter(|c| *c == '\n' || !c.is_control())
-        .collect()
+    screen::shown_lines(String::from_utf8_lossy(&bytes).trim())
 }
 
 /// In the new process: away from the terminal, tries it and tells.
@@ -287,7 +293,7 @@ fn achieved(layer: &Layer) -> Option<Achieved> {
         LayerState::Off(_) => return None,
         LayerState::Absent(reason) => Some(reason.to_owned()),
     };
-    let name = layer.name.to_owned();
+    let name = layer.protection.name().to_owned();
     Some(Achieved { name, absent })
 }
 
@@ -313,41 +319,29 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::{super::machine::tests::machine, *};
 
-    /// What the wall says of itself on this machine, and what it adds at a launch.
-    fn names() -> Vec<String> {
-        let workspace = tempfile::tempdir().expect("a directory");
-        let config = Config::default();
-        let facts = Facts::gather(&config, Some(workspace.path())).expect("facts");
-        let plan = Plan::build(&config, &facts).expect("a plan");
-        let planned = plan.layers.iter().map(|layer| layer.name);
-        planned
-            .chain([
-                "changes to ~/.cache and ~/.local/share stay inside",
-                "the caller's control group is out of reach",
-            ])
-            // Both are there or the launch is refused, or were asked for.
-            .filter(|name| !["system call filter", "no user namespaces inside"].contains(name))
-            .map(str::to_owned)
-            .collect()
-    }
-
     #[test]
-    fn every_protection_that_can_lack_has_a_cost_and_a_fix() {
+    fn every_protection_that_can_lack_has_a_check_of_its_own() {
         let (_root, machine) = machine(&[]);
-        for name in names() {
-            let absent = Some("a test".to_owned());
-            let check = lacking(Achieved { name, absent }, &machine).expect("a check");
-            assert!(check.cost.is_some() && check.fix.is_some(), "{check:?}");
-        }
+        let lacking = Protection::ALL.into_iter().filter_map(|protection| {
+            let layer = Layer {
+                protection,
+                state: LayerState::Absent("a test"),
+            };
+            lacking(achieved(&layer).expect("a layer"), &machine)
+        });
+        let names: BTreeSet<_> = lacking.map(|check| check.name).collect();
+        assert_eq!(names.len(), Protection::ALL.len() - 2, "{names:?}");
     }
 
     #[test]
     fn a_masked_proc_names_the_engines_own_argument() {
         let (_root, machine) = machine(&[("/.dockerenv", "")]);
         let layer = Achieved {
-            name: "a view of the own processes only".to_owned(),
+            name: Protection::OwnProcesses.name().to_owned(),
             absent: Some("masked".to_owned()),
         };
         let fix = lacking(layer, &machine).and_then(|check| check.fix);

@@ -13,7 +13,7 @@ use stockade_wall::Version;
 
 use super::{
     Line,
-    lines::{self, Denied, End, Opened, Start},
+    lines::{self, Closed, Denied, End, Opened, Start},
     who::Process,
 };
 
@@ -80,7 +80,15 @@ fn all() -> Vec<Line> {
             bubblewrap: Some(Version(0, 8, 0)),
         }),
         lines::opened(&opened, Some(&process)),
-        lines::closed(when, 1, (2, 3), Some(&opened)),
+        lines::closed(
+            &Closed {
+                when,
+                id: 1,
+                sent: 2,
+                received: 3,
+            },
+            Some(&opened),
+        ),
         lines::denied(&Denied {
             when,
             until: Some(when),

@@ -34,11 +34,21 @@ pub(crate) struct Log {
     torn: bool,
     /// Its first line, until that has been written.
     head: Option<Line>,
-    /// Lines of it, of the part before, and of those that were removed.
-    lines: (u64, u64, u64),
+    lines: Lines,
     /// What no line tells of yet.
     gap: Option<Lost>,
     lost: Option<Lost>,
+}
+
+/// How many lines there are.
+#[derive(Debug, Default)]
+struct Lines {
+    /// In the part that is written now.
+    here: u64,
+    /// In the one before.
+    before: u64,
+    /// In those that were removed.
+    removed: u64,
 }
 
 /// Events that could not be written.
@@ -62,7 +72,7 @@ impl Log {
             good: 0,
             torn: false,
             head: None,
-            lines: (0, 0, 0),
+            lines: Lines::default(),
             gap: None,
             lost: None,
         }
@@ -119,7 +129,7 @@ impl Log {
             return Err(error);
         }
         self.good += text.len() as u64;
-        self.lines.0 += texts.len() as u64;
+        self.lines.here += texts.len() as u64;
         self.head = None;
         self.gap = None;
         Ok(())
@@ -145,16 +155,20 @@ impl Log {
         let old = std::mem::replace(&mut self.file, new);
         // Closing it would give up the lock.
         self.first.get_or_insert(old);
-        let (here, before, mut removed) = self.lines;
+        let Lines {
+            here,
+            before,
+            removed,
+        } = &mut self.lines;
         if let Some(gone) = part.checked_sub(2).filter(|gone| *gone > 1)
             && fs::remove_file(self.directory.file(&self.id, gone)).is_ok()
         {
-            removed += before;
+            *removed += *before;
         }
-        self.lines = (0, here, removed);
+        *before = std::mem::take(here);
         self.part = part;
         self.good = 0;
-        self.head = Some(lines::part(SystemTime::now(), &self.id, part, removed));
+        self.head = Some(lines::part(SystemTime::now(), &self.id, part, *removed));
         Ok(())
     }
 }

@@ -44,6 +44,15 @@ pub(super) struct Opened {
     pub(super) at: Option<String>,
 }
 
+/// A flow that has ended.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub(super) when: SystemTime,
+    pub(super) id: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+}
+
 /// Denials of one kind that are told in one line.
 #[derive(Debug)]
 pub(super) struct Denied<'a> {
@@ -103,7 +112,10 @@ pub(super) fn start(start: &Start<'_>) -> Line {
     let layers: Line = start
         .layers
         .iter()
-        .map(|layer| (layer.name.to_owned(), json!(layer.state.to_string())))
+        .map(|layer| {
+            let name = layer.protection.name().to_owned();
+            (name, json!(layer.state.to_string()))
+        })
         .collect();
     let command: Vec<_> = start
         .command
@@ -137,24 +149,16 @@ pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
 }
 
 /// With what was said at its beginning: who looks for bytes looks for their destination.
-pub(super) fn closed(
-    when: SystemTime,
-    id: u64,
-    (sent, received): (u64, u64),
-    opened: Option<&Opened>,
-) -> Line {
-    let lasted = opened.and_then(|opened| when.duration_since(opened.when).ok());
+pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
+    let lasted = opened.and_then(|opened| closed.when.duration_since(opened.when).ok());
     let fields = json!({
-        "flow": id,
-        "sent": sent,
-        "received": received,
+        "flow": closed.id,
+        "sent": closed.sent,
+        "received": closed.received,
         "seconds": lasted.map(|lasted| (lasted.as_secs_f64() * 1e3).round() / 1e3),
     });
-    line(
-        when,
-        "close",
-        both(fields, opened.map_or(Value::Null, about)),
-    )
+    let beginning = opened.map_or(Value::Null, about);
+    line(closed.when, "close", both(fields, beginning))
 }
 
 fn about(opened: &Opened) -> Value {

@@ -1,14 +1,9 @@
 //! The audit log of a session: one line of JSON for each event, outside of everything that a
 //! command in a sandbox sees.
 //!
-//! A thread of its own writes it, one `write` for each line, so that what was written is there
-//! whatever becomes of the warden. A disk that is full ends nothing ([`file`]). `docs/log.md`
-//! describes the lines.
-//!
-//! Denials of the same kind that follow each other closely are folded: the first is written at
-//! once, those that come within a few seconds after it become one line, which says when the
-//! first and the last of them were. A reload ends that, so every denial stands on its side of
-//! the reload. What a program inside can make grow is bounded here.
+//! A thread of its own writes it ([`writer`]), one `write` for each line, so that what was written
+//! is there whatever becomes of the warden. A disk that is full ends nothing ([`mod@file`]).
+//! `docs/log.md` describes the lines.
 
 mod directory;
 #[cfg(test)]
@@ -16,42 +11,30 @@ mod documented;
 mod file;
 mod lines;
 mod who;
+mod writer;
 
 use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::Duration,
 };
 
 use serde_json::{Map, Value};
 use stockade_config::Effective;
-use stockade_gate::{Event, Happenings, Ruling, Subject};
-use stockade_policy::{Decider, Verdict};
+use stockade_gate::{Happenings, Subject};
 use stockade_sys::signals::{self, Signal};
 
 pub(crate) use directory::Directory;
 use file::Log;
 pub(crate) use file::Lost;
-use lines::{Denied, Opened};
 pub(crate) use lines::{End, Start, VERSION};
 pub(crate) use who::{Process, Witness};
-
-/// How long denials of one kind are folded before they are written.
-const FOLD: Duration = Duration::from_secs(5);
-/// How long after an event the next ones are fetched, and how often.
-const BUSY: Duration = Duration::from_millis(20);
-const NAP: Duration = Duration::from_millis(1);
-/// Programs that are told of at the end.
-const REMEMBERED: usize = 256;
-const TICK: Duration = Duration::from_millis(500);
-/// Kinds of denials that are folded at a time, and flows whose beginning is remembered.
-const MOST_FOLDED: usize = 4096;
-const MOST_OPEN: usize = 1 << 16;
+use writer::Writer;
 
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
@@ -95,24 +78,9 @@ impl Journal {
                 let _ = signals::block([Signal::XFSZ].into_iter().collect());
                 log.begin(first);
                 log.make_room();
-                let effective = now(&in_force);
-                let mut writer = Writer {
-                    log,
-                    witness,
-                    in_force,
-                    effective,
-                    folded: HashMap::new(),
-                    opened: HashMap::new(),
-                    denied: 0,
-                    programs: HashMap::new(),
-                };
-                writer.serve(&happenings, &ends);
+                let writer = Writer::new(log, witness, in_force);
                 // The ender may have stopped waiting.
-                let _ = done.send(Ended {
-                    lost: writer.log.lost(),
-                    unfinished: false,
-                    programs: writer.programs,
-                });
+                let _ = done.send(writer.serve(&happenings, &ends));
             })?;
         Ok(Self { end, ended })
     }
@@ -127,241 +95,6 @@ impl Journal {
             unfinished: true,
             ..Ended::default()
         })
-    }
-}
-
-struct Writer {
-    log: Log,
-    witness: Option<Witness>,
-    in_force: InForce,
-    /// What was in force when the events happened that are being written.
-    effective: Effective,
-    folded: HashMap<Subject, Folded>,
-    opened: HashMap<u64, Opened>,
-    denied: u64,
-    programs: HashMap<Subject, Process>,
-}
-
-/// Denials of one kind that were not written yet.
-struct Folded {
-    since: Instant,
-    count: u64,
-    first: SystemTime,
-    last: SystemTime,
-    ruling: Ruling,
-}
-
-impl Writer {
-    fn serve(&mut self, happenings: &Happenings, ends: &Receiver<End>) {
-        let mut end = None;
-        let mut busy = Instant::now();
-        let mut looked = Instant::now();
-        loop {
-            match next(happenings, busy.elapsed() < BUSY) {
-                Ok(Some((when, event))) => {
-                    busy = Instant::now();
-                    self.happened(when, event);
-                    // There may be no end to them.
-                    if looked.elapsed() < TICK {
-                        continue;
-                    }
-                }
-                Ok(None) if end.is_none() => {}
-                // The gate is gone, or nothing has come since the end: that was all.
-                _ => break,
-            }
-            looked = Instant::now();
-            self.flush(FOLD);
-            self.tell_lost(happenings);
-            end = end.or_else(|| ends.try_recv().ok());
-        }
-        self.flush(Duration::ZERO);
-        self.tell_lost(happenings);
-        // Without one the warden failed; the log ends without a last line then.
-        if let Some(end) = end.or_else(|| ends.recv().ok()) {
-            self.log
-                .write(&lines::end(SystemTime::now(), &end, self.denied));
-        }
-    }
-
-    /// Events that the gate could not hand over.
-    fn tell_lost(&mut self, happenings: &Happenings) {
-        const WHY: &str = "they came faster than they could be written";
-        let lost = happenings.take_lost();
-        if lost > 0 {
-            let now = SystemTime::now();
-            self.log.write(&lines::lost(now, now, lost, WHY));
-        }
-    }
-
-    fn happened(&mut self, when: SystemTime, event: Event) {
-        match event {
-            Event::Opened {
-                id,
-                flow,
-                client,
-                names,
-                verdict,
-            } => {
-                let witness = self.witness.as_mut();
-                let process = witness.and_then(|who| who.of(&flow, client, false));
-                let at = self.origin(&verdict);
-                let opened = Opened {
-                    when,
-                    id,
-                    flow,
-                    names,
-                    verdict,
-                    at,
-                };
-                self.log.write(&lines::opened(&opened, process.as_ref()));
-                // The ends of some may have been lost.
-                if self.opened.len() < MOST_OPEN {
-                    self.opened.insert(id, opened);
-                }
-            }
-            Event::Closed { id, sent, received } => {
-                let opened = self.opened.remove(&id);
-                let line = lines::closed(when, id, (sent, received), opened.as_ref());
-                self.log.write(&line);
-            }
-            Event::Denied {
-                subject,
-                ruling,
-                client,
-                noted,
-            } => {
-                self.denied += 1;
-                self.denied(when, subject, ruling, client);
-                drop(noted);
-            }
-            Event::Answered {
-                name,
-                kind,
-                addresses,
-            } => self
-                .log
-                .write(&lines::answered(when, &name, &kind, &addresses)),
-            Event::Reloaded { internet, rules } => {
-                self.flush(Duration::ZERO);
-                self.effective = now(&self.in_force);
-                let hash = self.effective.hash();
-                self.log
-                    .write(&lines::reloaded(when, internet, rules, &hash));
-            }
-        }
-    }
-
-    fn denied(
-        &mut self,
-        when: SystemTime,
-        subject: Subject,
-        ruling: Ruling,
-        client: Option<std::net::SocketAddr>,
-    ) {
-        if !self.effective.network.log_denials.value {
-            return;
-        }
-        if let Some(folded) = self.folded.get_mut(&subject) {
-            if folded.count == 0 {
-                folded.first = when;
-            }
-            folded.count += 1;
-            folded.last = when;
-            return;
-        }
-        if self.folded.len() >= MOST_FOLDED {
-            self.flush(Duration::ZERO);
-        }
-        let process = match (&subject, client, &mut self.witness) {
-            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
-            _ => None,
-        };
-        let line = lines::denied(&Denied {
-            when,
-            until: None,
-            count: 1,
-            subject: &subject,
-            ruling: &ruling,
-            at: decided_at(&self.effective, &ruling).as_deref(),
-            process: process.as_ref(),
-        });
-        self.log.write(&line);
-        if let Some(process) = process
-            && self.programs.len() < REMEMBERED
-        {
-            self.programs.entry(subject.clone()).or_insert(process);
-        }
-        let folded = Folded {
-            since: Instant::now(),
-            count: 0,
-            first: when,
-            last: when,
-            ruling,
-        };
-        self.folded.insert(subject, folded);
-    }
-
-    /// Writes what was folded for long enough, in the order in which it began.
-    fn flush(&mut self, age: Duration) {
-        let due = |_: &Subject, folded: &mut Folded| folded.since.elapsed() >= age;
-        let mut due: Vec<_> = self.folded.extract_if(due).collect();
-        due.retain(|(_, folded)| folded.count > 0);
-        due.sort_by_key(|(_, folded)| folded.first);
-        for (subject, folded) in due {
-            self.log.write(&lines::denied(&Denied {
-                when: folded.first,
-                until: Some(folded.last),
-                count: folded.count,
-                subject: &subject,
-                ruling: &folded.ruling,
-                at: decided_at(&self.effective, &folded.ruling).as_deref(),
-                process: None,
-            }));
-        }
-    }
-
-    fn origin(&self, verdict: &Verdict) -> Option<String> {
-        match verdict.decided_by() {
-            Decider::Rule { index, .. } => {
-                let origin = self.effective.origin_of_rule(index);
-                origin.map(ToString::to_string)
-            }
-            Decider::BuiltIn(_) => None,
-        }
-    }
-}
-
-/// Where the setting stands that denied something, if one did.
-fn decided_at(effective: &Effective, ruling: &Ruling) -> Option<String> {
-    let internet = &effective.network.internet;
-    let closed = lines::reason(ruling) == "internet-off" && !internet.value;
-    closed.then(|| internet.origin.to_string())
-}
-
-fn now(in_force: &InForce) -> Effective {
-    let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
-    in_force.clone()
-}
-
-/// The next event, if one comes in a while. Where events follow each other closely they are
-/// fetched now and then: to be woken for each would cost the gate more than the event.
-fn next(
-    happenings: &Happenings,
-    busy: bool,
-) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {
-    if busy {
-        match happenings.take() {
-            Ok(event) => return Ok(Some(event)),
-            Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
-            Err(TryRecvError::Empty) => thread::sleep(NAP),
-        }
-        return Ok(happenings.take().ok());
-    }
-    match happenings.wait(TICK) {
-        Ok(event) => Ok(Some(event)),
-        Err(RecvTimeoutError::Timeout) => Ok(None),
-        Err(gone) => Err(gone),
     }
 }
 

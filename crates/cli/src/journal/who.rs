@@ -18,9 +18,12 @@ use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
 
+use crate::screen::cut;
+
 /// Of so many parts of time the search takes one.
 const SHARE: u32 = 30;
-const LONGEST: usize = 400;
+/// Characters of a command line that are kept.
+const COMMAND_LINE: usize = 400;
 const ANCESTORS: usize = 8;
 /// A search ends after this time: who was denied has been told by then, and is gone. Programs
 /// inside can be many, and have very many files open, and the log must go on.
@@ -46,13 +49,12 @@ impl Process {
     pub(crate) fn name(&self) -> String {
         const LONGEST: usize = 40;
         let name = self.exe.rsplit('/').next().unwrap_or_default();
-        let short: String = name.chars().take(LONGEST).collect();
-        let dots = if short.len() < name.len() { "…" } else { "" };
-        let is_word = |c: char| c.is_alphanumeric() || "._+-".contains(c);
-        if short.chars().all(is_word) {
-            format!("{short}{dots}")
+        let name = cut(name, LONGEST);
+        let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
+        if name.chars().all(is_word) {
+            name
         } else {
-            format!("{short:?}{dots}")
+            format!("{name:?}")
         }
     }
 }
@@ -205,7 +207,7 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
 /// Arguments, each ended by a zero. Of very long ones as much as is worth a line.
 fn words(command: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(command);
-    let mut left = LONGEST;
+    let mut left = COMMAND_LINE;
     let mut words = Vec::new();
     for word in text.trim_end_matches('\0').split('\0') {
         let kept: String = word.chars().take(left).collect();
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
         assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
         let long = name(&format!("/x/{}", "y".repeat(255)));
-        assert!(long.starts_with("yyy") && long.chars().count() == 41);
+        assert!(long.starts_with("yyy") && long.chars().count() == 40);
     }
 
     #[test]

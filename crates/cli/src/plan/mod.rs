@@ -13,14 +13,10 @@ use stockade_wall::{Facts, Plan};
 use crate::{args, here, screen, walling};
 
 pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
-    let mut loader = here::loader_here()?;
-    loader.flags = arguments.settings.flags();
     let program = arguments.command.first().cloned().unwrap_or_default();
-    loader.choice = here::choice(arguments.profile.as_deref(), Some(&program));
-    let loaded = loader.load()?;
-    if let Some(notice) = loaded.workspace_file.notice() {
-        eprintln!("stockade: {notice}");
-    }
+    let profile = arguments.profile.as_deref();
+    let loader = here::loader_for(&arguments.settings, profile, Some(&program))?;
+    let loaded = here::load(&loader)?;
     let config = walling::config(&loaded.effective, &loader.places, &program);
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
@@ -77,7 +73,10 @@ fn as_json(plan: &Plan, effective: &Effective) -> Value {
     let layers: Vec<_> = plan
         .layers
         .iter()
-        .map(|layer| json!({ "layer": layer.name, "state": layer.state.to_string() }))
+        .map(|layer| {
+            let name = layer.protection.name();
+            json!({ "layer": name, "state": layer.state.to_string() })
+        })
         .collect();
     json!({
         "profile": effective.profile,

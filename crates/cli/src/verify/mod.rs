@@ -59,9 +59,8 @@ pub(crate) fn is_session(command: &Value) -> bool {
 }
 
 pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
-    let mut loader = here::loader_here()?;
-    loader.flags = arguments.settings.flags();
-    loader.choice = here::choice(arguments.profile.as_deref(), Some(INNER_STAGE.as_ref()));
+    let profile = arguments.profile.as_deref();
+    let loader = here::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
     // Files are put up that have to be removed again.
     let held = [Signal::INT, Signal::TERM, Signal::HUP]
         .into_iter()

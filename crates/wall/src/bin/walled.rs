@@ -132,7 +132,8 @@ fn run(call: Call) -> Result<Outcome, Error> {
             Ok(running) => running.and_then(|running| {
                 if env::var_os("WALLED_LAYERS").is_some() {
                     for layer in running.layers() {
-                        eprintln!("walled: layer: {}: {}", layer.name, layer.state);
+                        let name = layer.protection.name();
+                        eprintln!("walled: layer: {name}: {}", layer.state);
                     }
                 }
                 running.supervise()

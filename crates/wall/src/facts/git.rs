@@ -60,7 +60,7 @@ impl fmt::Display for GitRefusal {
     }
 }
 
-/// How many directories below `modules` are looked at, and how deep.
+/// How many directories below `modules`, or `worktrees`, are looked at, and how deep.
 const MOST_MODULES: usize = 256;
 const DEEPEST_MODULE: usize = 6;
 

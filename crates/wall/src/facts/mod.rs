@@ -43,7 +43,7 @@ use crate::{
     system::SYSTEM,
 };
 
-/// A place of [`SYSTEM`] that exists on this machine.
+/// A place of the table of system directories that exists on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemPlace {
     pub path: PathBuf,

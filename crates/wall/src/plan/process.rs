@@ -7,7 +7,7 @@ use crate::{
     config::{Asked, Config, Hardening, Network},
     error::Error,
     facts::{Facts, Procfs},
-    layers::{LANDLOCK_SCOPES, Layer, State},
+    layers::{LANDLOCK_SCOPES, Layer, Protection, State},
     limits::{Limit, Resource},
 };
 
@@ -83,22 +83,22 @@ pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
 pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
     let strict = config.hardening == Hardening::Strict;
     let needs = |holds: bool, otherwise| if holds { State::Active } else { otherwise };
-    let layer = |name, state| Layer { name, state };
+    let layer = |protection, state| Layer { protection, state };
     vec![
-        layer("system call filter", State::Active),
+        layer(Protection::SystemCalls, State::Active),
         layer(
-            "signals and abstract sockets stay inside (Landlock)",
+            Protection::Scopes,
             needs(
                 facts.landlock >= LANDLOCK_SCOPES,
                 State::Absent("this kernel has no scopes of Landlock (Linux 6.12)"),
             ),
         ),
         layer(
-            "no user namespaces inside",
+            Protection::NoUserNamespaces,
             needs(strict, State::Off("hardening is \"default\"")),
         ),
         layer(
-            "files (Landlock)",
+            Protection::Files,
             match (strict, facts.landlock) {
                 (false, _) => State::Off("hardening is \"default\""),
                 (true, 0) => State::Absent("this kernel has no Landlock (Linux 5.13)"),
@@ -106,14 +106,14 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
             },
         ),
         layer(
-            "a view of the own processes only",
+            Protection::OwnProcesses,
             needs(
                 facts.procfs == Procfs::Fresh,
                 State::Absent("a part of /proc is masked here, so the outer one is shown"),
             ),
         ),
         layer(
-            "limit of processes",
+            Protection::ProcessLimit,
             needs(
                 !facts.is_root,
                 State::Absent("the kernel exempts root from it"),

@@ -101,7 +101,8 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         Err(Error::PathRefused { path, refusal })
     };
     let (read, write) = (found(&config.read), found(&config.write));
-    for found in read.iter().chain(&write).chain(&found_state(config, facts)) {
+    let state = found(&config.agent.state);
+    for found in read.iter().chain(&write).chain(&state) {
         if let Some(refusal) = workspace::undoes_the_wall(&found.real, &facts.home) {
             return refused(found, refusal);
         }
@@ -119,8 +120,8 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             return refused(found, Refusal::Device);
         }
     }
+    let own = own_paths(config, facts);
     for found in &write {
-        let own = own_paths(config, facts);
         if own
             .iter()
             .any(|own| own.starts_with(&found.real) || found.real.starts_with(own))
@@ -134,11 +135,6 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn found_state<'a>(config: &Config, facts: &'a Facts) -> Vec<&'a Found> {
-    let find = |request: &PathRequest| facts.found.get(&request.path);
-    config.agent.state.iter().filter_map(find).collect()
 }
 
 /// Certificates that the caller's environment names.

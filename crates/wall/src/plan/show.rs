@@ -41,7 +41,7 @@ impl fmt::Display for Plan {
         }
         writeln!(f, "layers")?;
         for layer in &self.layers {
-            line(f, layer.name, &layer.state.to_string())?;
+            line(f, layer.protection.name(), &layer.state.to_string())?;
         }
         let start = format!("in {}", Shown(&self.working_directory));
         writeln!(f, "start")?;
@@ -121,16 +121,18 @@ impl Isolation {
     }
 }
 
-/// A path without its control characters, which could rewrite the reader's terminal.
+/// A path without what could rewrite the reader's terminal, or deceive the reader: control
+/// characters, and those that are invisible or turn the direction of writing.
 struct Shown<'a>(&'a Path);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.0.to_string_lossy();
-        if path.chars().any(char::is_control) {
-            write!(f, "{path:?}")
-        } else {
+        let is_harmless = |c: char| "'\"\\".contains(c) || c.escape_debug().eq([c]);
+        if path.chars().all(is_harmless) {
             f.write_str(&path)
+        } else {
+            write!(f, "{path:?}")
         }
     }
 }
@@ -142,9 +144,10 @@ mod tests {
     #[test]
     fn every_line_carries_its_reason_and_no_control_character() {
         let mut facts = facts();
-        facts.workspace = "/home/ada/pro\x1b[2Jject\n".into();
+        facts.workspace = "/home/ada/pro\x1b[2Jject\u{202e}\u{200b}\n".into();
         let text = Plan::build(&Config::default(), &facts).unwrap().to_string();
-        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+        let harmful = |c: char| c != '\n' && (c.is_control() || "\u{202e}\u{200b}".contains(c));
+        assert!(!text.contains(harmful), "{text:?}");
         assert!(text.contains("read-only   /usr"), "{text}");
         assert!(text.contains("the workspace"), "{text}");
         for line in text.lines().filter(|line| line.starts_with("  ")) {

@@ -58,7 +58,7 @@ pub enum Change {
     Changed,
     /// A setting of git's, as `key = value`.
     Setting(String),
-    /// Settings of git's that cannot be read, by git neither.
+    /// Settings of git's that we cannot read: malformed, a link, or too long. Git may read them.
     Malformed,
     /// It was hidden, and is another file now.
     Replaced,

@@ -1,0 +1,157 @@
+//! What was typed, as it was meant: agents in place of commands, and slips that would be taken
+//! for something else or are answered better than by the parser.
+
+use std::ffi::OsString;
+
+use clap::{
+    CommandFactory as _, Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use stockade_config::{Key, Kind, agents, meant, shown};
+
+use super::{Arguments, Command, Run};
+use crate::settings::Settings;
+
+/// What is typed. Refuses `--internet false`, too: such a flag takes its value after an equals
+/// sign only, and the word would be taken for the command.
+///
+/// # Errors
+/// If the line makes no sense.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let confused = confused(&words);
+    let typed = words.len();
+    let parsed = Arguments::try_parse_from(words).map_err(turned_off);
+    let Some(Confused { at, flag, value }) = confused else {
+        return parsed;
+    };
+    // Behind the command's name it is the command's own.
+    let behind = |command: &[OsString]| at > typed.saturating_sub(command.len());
+    let is_own = match parsed.as_ref().map(|arguments| &arguments.command) {
+        Ok(Command::Run(run)) => behind(&run.command),
+        Ok(Command::Plan(plan)) => behind(&plan.command),
+        Ok(Command::Agent(_)) => true,
+        _ => false,
+    };
+    if is_own {
+        return parsed;
+    }
+    let message =
+        format!("`{flag} {value}` would take `{value}` for the command; write `{flag}={value}`");
+    Err(Arguments::command().error(ErrorKind::NoEquals, message))
+}
+
+struct Confused {
+    at: usize,
+    flag: String,
+    value: String,
+}
+
+/// A flag that is followed by what looks like its value.
+fn confused(words: &[OsString]) -> Option<Confused> {
+    let options = words.iter().take_while(|word| *word != "--");
+    let options: Vec<_> = options.filter_map(|word| word.to_str()).collect();
+    options.windows(2).enumerate().find_map(|(at, pair)| {
+        let [flag, value] = pair else { return None };
+        let is_confused = is_boolean(flag) && ["true", "false"].contains(value);
+        is_confused.then(|| Confused {
+            at,
+            flag: (*flag).to_owned(),
+            value: (*value).to_owned(),
+        })
+    })
+}
+
+/// Whoever types `--no-internet` means `--internet=false`, and is not to be told of `--internet`.
+fn turned_off(mut message: clap::Error) -> clap::Error {
+    let typed = match message.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => typed.strip_prefix("--no-"),
+        _ => None,
+    };
+    if let Some(flag) = typed.map(|name| format!("--{name}"))
+        && is_boolean(&flag)
+    {
+        let instead = ContextValue::String(format!("{flag}=false"));
+        message.insert(ContextKind::SuggestedArg, instead);
+    }
+    message
+}
+
+/// Whether this is a flag whose value comes after `=`.
+fn is_boolean(flag: &str) -> bool {
+    let mut keys = Key::ALL.iter().map(|key| key.spec());
+    keys.any(|spec| spec.flag == flag && spec.kind == Kind::Boolean)
+}
+
+/// The line `run` for an agent that was named in place of a command of ours.
+///
+/// # Errors
+/// If no profile has that name.
+pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
+    let word = words.first().and_then(|name| name.to_str());
+    match word.filter(|word| agents().any(|agent| agent == *word)) {
+        Some(name) => Ok(Run {
+            profile: Some(name.to_owned()),
+            quiet: false,
+            settings: Settings::default(),
+            command: words.to_vec(),
+        }),
+        None => {
+            let name = words.first().map(|name| name.display().to_string());
+            Err(unknown(&name.unwrap_or_default()))
+        }
+    }
+}
+
+/// A word that is neither a command nor an agent.
+fn unknown(word: &str) -> clap::Error {
+    let mut program = Arguments::command();
+    let commands = program
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| command.get_name().to_owned());
+    let others = ["help"].into_iter().chain(agents()).map(str::to_owned);
+    let names: Vec<String> = commands.chain(others).collect();
+    let near = match meant(word, names.iter().map(String::as_str)) {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None => String::new(),
+    };
+    let agents: Vec<_> = agents().collect();
+    let word = shown(word);
+    let message = format!(
+        "there is no command or agent `{word}`{near}\n\n\
+         Agents: {}\n\
+         To run a program of that name in the sandbox: stockade run -- {word}",
+        agents.join(", ")
+    );
+    program.error(ErrorKind::InvalidSubcommand, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_with_its_value_behind_a_blank_is_refused_and_the_commands_own_are_not() {
+        let is_refused = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            parse(words).is_err_and(|error| error.to_string().contains("write `--internet="))
+        };
+        for line in [
+            "stockade run --internet false curl x",
+            "stockade run --internet false -- curl x",
+            "stockade plan --internet true sh",
+            "stockade explain --internet false x",
+        ] {
+            assert!(is_refused(line), "{line}");
+        }
+        for line in [
+            "stockade run echo --internet false",
+            "stockade run -- echo --internet false",
+            "stockade claude --internet false",
+            "stockade run --internet=false true",
+            "stockade run --internet -- true",
+        ] {
+            assert!(!is_refused(line), "{line}");
+        }
+    }
+}
