@@ -146,7 +146,8 @@ def datagrams_by_sendmmsg():
             # A msghdr, and room for the length that was sent.
             vectors = (ctypes.addressof(vector), 1)
             messages += struct.pack("PIPNPNiI8x", pointers[0], 16, *vectors, 0, 0, 0, 0)
-        assert checked(libc.sendmmsg(sender.fileno(), messages, 4, 0)) == 4
+        # A denial that is quick stops it, after the first one to the target.
+        assert checked(libc.sendmmsg(sender.fileno(), messages, 4, 0)) >= 2
         return heard_from_target(sender)
 
 
