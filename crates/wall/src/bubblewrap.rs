@@ -26,7 +26,7 @@ const PLACES: &[&str] = &[
 
 /// The oldest version that will do: the first to read its arguments' permissions and
 /// sizes (`--perms`, `--size`) and to be maintained in a stable distribution.
-const OLDEST: Version = Version(0, 8, 0);
+pub(crate) const OLDEST: Version = Version(0, 8, 0);
 
 /// It does nothing else, but the disk that it is on may be slow, or gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl Bubblewrap {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                let why = format!("it does not tell its version: {error}");
+                let why = error.to_string();
                 return Err(Error::BubblewrapUnusable { path, why });
             }
         };

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
-use crate::workspace::Refusal;
+use crate::{bubblewrap::OLDEST, workspace::Refusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -98,7 +98,7 @@ pub enum Error {
     )]
     BubblewrapMissing { looked_for: String },
     #[error(
-        "{path:?} is bubblewrap {found}, but 0.8.0 or newer is needed: \
+        "{path:?} is bubblewrap {found}, but {OLDEST} or newer is needed: \
          update the package `bubblewrap`"
     )]
     BubblewrapTooOld { path: PathBuf, found: String },
