@@ -92,7 +92,10 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
         ),
         layer(
             "no user namespaces inside",
-            needs(strict, State::Off("hardening is \"default\"")),
+            needs(
+                strict || facts.is_root,
+                State::Off("hardening is \"default\""),
+            ),
         ),
         layer(
             "files (Landlock)",
