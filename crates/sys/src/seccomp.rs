@@ -33,15 +33,38 @@ pub const CLONE: i64 = libc::SYS_clone;
 pub const CLONE3: i64 = libc::SYS_clone3;
 /// The number of unshare(2).
 pub const UNSHARE: i64 = libc::SYS_unshare;
+/// The number of openat2(2).
+pub const OPENAT2: i64 = libc::SYS_openat2;
 /// The numbers of the calls for the kernel's key store.
 pub const KEYS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key];
 
+/// The calls that give a file the mode in one of their arguments, and which that is.
+pub const MODE_GIVING: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// The calls that do so if they make a file, which their flags say; the mode comes after these.
+pub const OPENING: &[(i64, u8)] = &[
+    (libc::SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+
 /// One system call that is refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Refusal {
     pub call: i64,
-    /// Only then; always, if there is no condition.
-    pub when: Option<Argument>,
+    /// Only if all of these hold; always, if there are none.
+    pub when: Vec<Argument>,
     pub answer: Answer,
     pub reason: &'static str,
 }
@@ -145,8 +168,8 @@ impl Filter {
             let mut rules = BTreeMap::<i64, Vec<SeccompRule>>::new();
             for refusal in refusals.iter().filter(|refusal| refusal.answer == answer) {
                 let conditions = rules.entry(refusal.call).or_default();
-                if let Some(argument) = refusal.when {
-                    conditions.push(condition(argument)?);
+                if !refusal.when.is_empty() {
+                    conditions.push(all_hold(&refusal.when)?);
                 }
             }
             if rules.is_empty() {
@@ -180,7 +203,7 @@ impl Filter {
             let conditions = rules.entry(allowed.call).or_default();
             let (index, values) = allowed.argument;
             for value in values {
-                conditions.push(condition(Argument::is(index, *value))?);
+                conditions.push(all_hold(&[Argument::is(index, *value)])?);
             }
         }
         let program = SeccompFilter::new(
@@ -205,12 +228,13 @@ impl Filter {
     }
 }
 
-fn condition(argument: Argument) -> Result<SeccompRule, seccompiler::BackendError> {
-    let Argument { index, mask, value } = argument;
-    let width = SeccompCmpArgLen::Dword;
-    let comparison = SeccompCmpOp::MaskedEq(mask.into());
-    let condition = SeccompCondition::new(index, width, comparison, value.into())?;
-    SeccompRule::new(vec![condition])
+fn all_hold(arguments: &[Argument]) -> Result<SeccompRule, seccompiler::BackendError> {
+    let condition = |argument: &Argument| {
+        let Argument { index, mask, value } = *argument;
+        let comparison = SeccompCmpOp::MaskedEq(mask.into());
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, comparison, value.into())
+    };
+    SeccompRule::new(arguments.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
 /// Answers ENOSYS to every number with bit 30 set. It stands before the check of the
@@ -245,7 +269,7 @@ mod tests {
     fn filter() -> Filter {
         Filter::new(&[Refusal {
             call: IOCTL,
-            when: Some(Argument::is(1, REQUEST)),
+            when: vec![Argument::is(1, REQUEST)],
             answer: Answer::NotPermitted,
             reason: "a test",
         }])

@@ -224,6 +224,10 @@ impl Stage {
             self.file(name)?
         };
         let tree = Tree::view(what)?;
+        if is_device(what)? {
+            // It can be written to all the same. But its mode and owner are those of the host's.
+            tree.make_read_only()?;
+        }
         tree.attach(place)?;
         Ok(tree)
     }
@@ -286,6 +290,14 @@ impl AsFd for Stage {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+fn is_device(what: &OwnedFd) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(fstat(what)?.st_mode);
+    Ok(matches!(
+        kind,
+        FileType::CharacterDevice | FileType::BlockDevice
+    ))
 }
 
 fn is_directory(what: &OwnedFd) -> io::Result<bool> {

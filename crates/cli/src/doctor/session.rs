@@ -126,7 +126,8 @@ fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
         ),
         Protection::OwnProcesses => (
             "proc",
-            "the command sees the names of the processes around the sandbox",
+            "the command sees the command lines of the processes around the sandbox, and the addresses \
+             and open ports of the network outside",
             Engine::of(machine).map_or("let no part of /proc be masked", Engine::unmask),
         ),
         Protection::ProcessLimit => (

@@ -101,15 +101,59 @@ pub(super) fn secrets() -> Vec<EtcSecret> {
 /// the administrator's word on what is a secret. Links lead to what is judged by itself.
 fn closed_below(directory: &Path, closed: &mut Vec<PathBuf>) {
     const READ_BY_OTHERS: u32 = 0o004;
+    const ENTERED_BY_OTHERS: u32 = 0o005;
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
         let (path, kind) = (entry.path(), metadata.file_type());
-        if !kind.is_symlink() && metadata.mode() & READ_BY_OTHERS == 0 {
+        let open = if kind.is_dir() {
+            ENTERED_BY_OTHERS
+        } else {
+            READ_BY_OTHERS
+        };
+        if !kind.is_symlink() && metadata.mode() & open != open {
             closed.push(path);
         } else if kind.is_dir() {
             closed_below(&path, closed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_others_can_neither_read_nor_reach_is_closed() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str, mode: u32| {
+            let path = place.path().join(name);
+            if name.ends_with('/') {
+                fs::create_dir(&path).unwrap();
+            } else {
+                fs::write(&path, "").unwrap();
+            }
+            (path, fs::Permissions::from_mode(mode))
+        };
+        let all = [
+            ("open/", 0o755),
+            ("open/secret", 0o640),
+            ("open/file", 0o644),
+            ("listed/", 0o744),
+            ("listed/file", 0o644),
+            ("passed/", 0o711),
+        ];
+        let all = all.map(|(name, mode)| make(name, mode));
+        for (path, mode) in all {
+            fs::set_permissions(path, mode).unwrap();
+        }
+        let mut closed = Vec::new();
+        closed_below(place.path(), &mut closed);
+        closed.sort();
+        let expected = ["listed", "open/secret", "passed"].map(|name| place.path().join(name));
+        assert_eq!(closed, expected);
     }
 }

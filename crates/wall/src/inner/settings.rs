@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     /// Signals and abstract sockets do not reach out of the sandbox.
     pub(crate) scopes: bool,
     pub(crate) hardening: Hardening,
+    /// The command's user is root.
+    pub(crate) is_root: bool,
     /// Where the command can write: the only places, if hardening is strict.
     pub(crate) writable: Vec<PathBuf>,
     /// Each as `NAME=value`.
@@ -33,6 +35,7 @@ impl Settings {
         Self {
             scopes: plan.scopes,
             hardening: plan.hardening,
+            is_root: plan.is_root,
             writable: plan.writable().map(ToOwned::to_owned).collect(),
             environment: plan
                 .environment
@@ -42,7 +45,7 @@ impl Settings {
         }
     }
 
-    /// Fields that end in NUL: two flags, the paths, an empty field, the environment.
+    /// Fields that end in NUL: three flags, the paths, an empty field, the environment.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let flag = |value: bool| if value { b"1" } else { b"0" };
         let mut bytes = Vec::new();
@@ -52,6 +55,7 @@ impl Settings {
         };
         field(flag(self.scopes));
         field(flag(self.hardening == Hardening::Strict));
+        field(flag(self.is_root));
         for path in &self.writable {
             field(path.as_os_str().as_bytes());
         }
@@ -76,6 +80,7 @@ impl Settings {
         } else {
             Hardening::Default
         };
+        let is_root = flag()?;
         let mut writable = Vec::new();
         loop {
             match fields.next()? {
@@ -86,6 +91,7 @@ impl Settings {
         Some(Self {
             scopes,
             hardening,
+            is_root,
             writable,
             environment: fields
                 .map(|field| CString::new(field).ok())
@@ -110,6 +116,7 @@ mod tests {
         let settings = Settings {
             scopes: true,
             hardening: Hardening::Strict,
+            is_root: false,
             writable: vec!["/tmp".into(), "/a\nb".into()],
             environment: vec![c"A=".into(), c"B=x\ny=z".into()],
         };
@@ -117,6 +124,7 @@ mod tests {
         let bare = Settings {
             scopes: false,
             hardening: Hardening::Default,
+            is_root: true,
             writable: Vec::new(),
             environment: vec![c"A=1".into()],
         };

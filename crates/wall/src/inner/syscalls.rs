@@ -9,8 +9,8 @@
 use std::io;
 
 use stockade_sys::seccomp::{
-    Answer, Argument, BPF, CLONE, CLONE3, Filter, IO_URING_SETUP, IOCTL, KEYS, PERF_EVENT_OPEN,
-    Refusal, SOCKET, UNSHARE, USERFAULTFD,
+    Answer, Argument, BPF, CLONE, CLONE3, Filter, IO_URING_SETUP, IOCTL, KEYS, MODE_GIVING,
+    OPENAT2, OPENING, PERF_EVENT_OPEN, Refusal, SOCKET, UNSHARE, USERFAULTFD,
 };
 
 use super::Settings;
@@ -32,92 +32,133 @@ const AF_VSOCK: u32 = 40;
 
 const CLONE_NEWUSER: u32 = 0x1000_0000;
 
+/// The bits of a mode by which a program runs with its owner's or its group's rights.
+const SET_ID: [u32; 2] = [0o4000, 0o2000];
+
+/// The flags by which a file is made, with a name or without one.
+const MAKES_FILE: [u32; 2] = [0o100, 0o20_000_000];
+
 /// A rule of the table: refused with EPERM.
-const fn refuse(call: i64, when: Option<Argument>, reason: &'static str) -> Refusal {
+fn refuse(call: i64, when: impl IntoIterator<Item = Argument>, reason: &'static str) -> Refusal {
     Refusal {
         call,
-        when,
+        when: when.into_iter().collect(),
         answer: Answer::NotPermitted,
         reason,
     }
 }
 
+/// A call that programs can do without: where it is not there, they use an older one.
+fn not_there(call: i64, reason: &'static str) -> Refusal {
+    Refusal {
+        answer: Answer::NoSuchCall,
+        ..refuse(call, None, reason)
+    }
+}
+
 const KEY_STORE: &str = "reads and changes the keys of the user, which no namespace contains";
 
-const ALWAYS: &[Refusal] = &[
-    refuse(
-        IOCTL,
-        Some(Argument::is(1, TIOCSTI)),
-        "types into the caller's terminal",
-    ),
-    refuse(
-        IOCTL,
-        Some(Argument::is(1, TIOCLINUX)),
-        "pastes into the caller's terminal",
-    ),
-    refuse(
-        SOCKET,
-        Some(Argument::is(0, AF_VSOCK)),
-        "reaches the services of a virtual machine's host past the jail",
-    ),
-    refuse(
-        SOCKET,
-        Some(Argument::is(0, AF_PACKET)),
-        "makes and sees packets of any form; of use in a nested network namespace only, to \
-         attack the kernel",
-    ),
-    refuse(
-        IO_URING_SETUP,
-        None,
-        "makes system calls, socket(2) among them, that no filter sees",
-    ),
-    refuse(KEYS[0], None, KEY_STORE),
-    refuse(KEYS[1], None, KEY_STORE),
-    refuse(KEYS[2], None, KEY_STORE),
-    refuse(
-        BPF,
-        None,
-        "loads programs into the kernel, where an administrator lets everybody do so",
-    ),
-    refuse(
-        PERF_EVENT_OPEN,
-        None,
-        "measures what the machine does, other programs' secrets among it",
-    ),
-    refuse(
-        USERFAULTFD,
-        None,
-        "holds the kernel up at a moment of one's choice, the usual step of an exploit",
-    ),
-];
+fn always() -> Vec<Refusal> {
+    vec![
+        refuse(
+            IOCTL,
+            [Argument::is(1, TIOCSTI)],
+            "types into the caller's terminal",
+        ),
+        refuse(
+            IOCTL,
+            [Argument::is(1, TIOCLINUX)],
+            "pastes into the caller's terminal",
+        ),
+        refuse(
+            SOCKET,
+            [Argument::is(0, AF_VSOCK)],
+            "reaches the services of a virtual machine's host past the jail",
+        ),
+        refuse(
+            SOCKET,
+            [Argument::is(0, AF_PACKET)],
+            "makes and sees packets of any form; of use in a nested network namespace only, to \
+             attack the kernel",
+        ),
+        refuse(
+            IO_URING_SETUP,
+            None,
+            "makes system calls, socket(2) among them, that no filter sees",
+        ),
+        refuse(KEYS[0], None, KEY_STORE),
+        refuse(KEYS[1], None, KEY_STORE),
+        refuse(KEYS[2], None, KEY_STORE),
+        refuse(
+            BPF,
+            None,
+            "loads programs into the kernel, where an administrator lets everybody do so",
+        ),
+        refuse(
+            PERF_EVENT_OPEN,
+            None,
+            "measures what the machine does, other programs' secrets among it",
+        ),
+        refuse(
+            USERFAULTFD,
+            None,
+            "holds the kernel up at a moment of one's choice, the usual step of an exploit",
+        ),
+    ]
+}
 
-/// In addition, with strict hardening: the kernel's largest surface is what a user can
-/// reach with all capabilities over a namespace of his own.
-const STRICT: &[Refusal] = &[
-    refuse(
-        UNSHARE,
-        Some(Argument::has(0, CLONE_NEWUSER)),
-        "makes a user namespace",
-    ),
-    refuse(
-        CLONE,
-        Some(Argument::has(0, CLONE_NEWUSER)),
-        "makes a user namespace",
-    ),
-    Refusal {
-        call: CLONE3,
-        when: None,
-        answer: Answer::NoSuchCall,
-        reason: "makes a user namespace, by flags that a filter cannot see; programs use clone(2) \
-                 where there is no clone3(2)",
-    },
-];
+/// In addition, with strict hardening, and for root: the kernel's largest surface is what a
+/// user can reach with all capabilities over a namespace of his own.
+///
+/// Root cannot map itself in one, so there is no use in it. But also without a number inside,
+/// the kernel takes it for the owner of what belongs to root: it could mount the control
+/// groups of the machine, and freeze it.
+fn user_namespaces() -> Vec<Refusal> {
+    let made = Argument::has(0, CLONE_NEWUSER);
+    vec![
+        refuse(UNSHARE, [made], "makes a user namespace"),
+        refuse(CLONE, [made], "makes a user namespace"),
+        not_there(
+            CLONE3,
+            "makes a user namespace, by flags that a filter cannot see; programs use clone(2) \
+             where there is no clone3(2)",
+        ),
+    ]
+}
 
-fn table(hardening: Hardening) -> Vec<Refusal> {
-    match hardening {
-        Hardening::Default => ALWAYS.to_vec(),
-        Hardening::Strict => [ALWAYS, STRICT].concat(),
+/// In addition, for root: what it leaves in the workspace belongs to the root of the machine,
+/// where other users may run it.
+fn programs_of_roots() -> Vec<Refusal> {
+    const REASON: &str = "leaves a program by which other users become root";
+    let mut refusals = Vec::new();
+    for bit in SET_ID {
+        for (call, mode) in MODE_GIVING {
+            refusals.push(refuse(*call, [Argument::has(*mode, bit)], REASON));
+        }
+        for (call, flags) in OPENING {
+            for makes in MAKES_FILE {
+                let when = [Argument::has(*flags, makes), Argument::has(flags + 1, bit)];
+                refusals.push(refuse(*call, when, REASON));
+            }
+        }
     }
+    refusals.push(not_there(
+        OPENAT2,
+        "the same, by a mode that a filter cannot see; programs use openat(2) where there is no \
+         openat2(2)",
+    ));
+    refusals
+}
+
+fn table(hardening: Hardening, is_root: bool) -> Vec<Refusal> {
+    let mut table = always();
+    if hardening == Hardening::Strict || is_root {
+        table.extend(user_namespaces());
+    }
+    if is_root {
+        table.extend(programs_of_roots());
+    }
+    table
 }
 
 /// Binds this process, and what it becomes, to the table.
@@ -125,7 +166,7 @@ pub(super) fn install(settings: &Settings) -> io::Result<()> {
     if sabotage::removes_filter(&settings.environment) {
         return Ok(());
     }
-    let rules: Vec<Refusal> = table(settings.hardening)
+    let rules: Vec<Refusal> = table(settings.hardening, settings.is_root)
         .into_iter()
         .enumerate()
         .filter(|(number, _)| !sabotage::lets_rule_pass(&settings.environment, *number))
@@ -159,6 +200,30 @@ mod tests {
         // With a flag that the kernel does not take together with it.
         "syscall(56, 0x10000000 | 0x200, 0, 0, 0, 0)",
         "syscall(435, 0, 0)",
+        // For each of the two bits, on no file at all.
+        "syscall(91, -1, 04755)",
+        "syscall(268, -1, my $x = '', 04755)",
+        "syscall(452, -1, my $x = '', 04755, 0)",
+        "syscall(259, -1, my $x = '', 0104755, 0)",
+        "syscall(90, my $x = '', 04755)",
+        "syscall(85, my $x = '', 04755)",
+        "syscall(133, my $x = '', 0104755, 0)",
+        "syscall(257, -1, my $x = '', 0101, 04755)",
+        "syscall(257, -1, my $x = '', 020200001, 04755)",
+        "syscall(2, my $x = '', 0101, 04755)",
+        "syscall(2, my $x = '', 020200001, 04755)",
+        "syscall(91, -1, 02755)",
+        "syscall(268, -1, my $x = '', 02755)",
+        "syscall(452, -1, my $x = '', 02755, 0)",
+        "syscall(259, -1, my $x = '', 0102755, 0)",
+        "syscall(90, my $x = '', 02755)",
+        "syscall(85, my $x = '', 02755)",
+        "syscall(133, my $x = '', 0102755, 0)",
+        "syscall(257, -1, my $x = '', 0101, 02755)",
+        "syscall(257, -1, my $x = '', 020200001, 02755)",
+        "syscall(2, my $x = '', 0101, 02755)",
+        "syscall(2, my $x = '', 020200001, 02755)",
+        "syscall(437, -1, 0, 0, 0)",
     ];
 
     /// The error number that a probe gets under these rules.
@@ -178,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_rule_refuses_and_none_is_redundant() {
-        let all = table(Hardening::Strict);
+        let all = table(Hardening::Default, true);
         assert_eq!(all.len(), PROBES.len(), "a rule without a probe");
         for (index, (rule, probe)) in all.iter().zip(PROBES).enumerate() {
             let refused = match rule.answer {
@@ -202,12 +267,15 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_table_passes() {
-        let all = table(Hardening::Strict);
+        let all = table(Hardening::Default, true);
         for probe in [
             "syscall(16, 0, 0x5413, my $x = ' ' x 8)",
             "socket(my $s, 2, 1, 0)",
             "syscall(272, 0x00020000)",
             "fork() // die",
+            "syscall(91, -1, 01777)",
+            // Without a file to be made, the mode is whatever is in the register.
+            "syscall(257, -1, my $x = '', 0, 06755)",
         ] {
             let bare = answer(&all[..1], probe);
             assert_eq!(answer(&all, probe), bare, "{probe}");

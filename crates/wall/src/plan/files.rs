@@ -22,7 +22,7 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     }
     private_places(config, &mut layout);
     system(config, facts, &mut layout);
-    devices(&mut layout);
+    devices(facts, &mut layout);
     processes(facts, &mut layout);
     home::empty(config, facts, &mut layout)?;
     names::files(config, facts, &mut layout)?;
@@ -111,9 +111,30 @@ fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
     }
 }
 
-fn devices(layout: &mut Layout) {
+/// The devices that bubblewrap shows, which are those of the host.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+fn devices(facts: &Facts, layout: &mut Layout) {
     let operation = Operation::Devices { at: "/dev".into() };
     layout.add(operation, "no disks, no input devices, no other terminals");
+    if facts.is_root {
+        for device in DEVICES {
+            // Once more, since what is staged is protected itself, and works as a device.
+            let operation = Operation::Device {
+                source: device.into(),
+                at: device.into(),
+            };
+            let reason = "it belongs to this user, who could close it to all others";
+            layout.add(operation, reason);
+        }
+    }
     let operation = Operation::Empty {
         at: "/dev/shm".into(),
         mode: 0o1777,

@@ -155,6 +155,8 @@ pub struct Plan {
     /// The most bytes that all places in memory take together.
     pub memory: Option<Asked<u64>>,
     pub hardening: Hardening,
+    /// The command's user is root, and is refused more for it.
+    pub(crate) is_root: bool,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
     pub(crate) scopes: bool,
     /// Protections that not every kernel has. What the plan counts on is there, or the
@@ -196,6 +198,7 @@ impl Plan {
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),
             hardening: config.hardening,
+            is_root: facts.is_root,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
             layers: process::layers(config, facts),
             working_directory: working_directory.clone(),

@@ -95,7 +95,10 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
         ),
         layer(
             Protection::NoUserNamespaces,
-            needs(strict, State::Off("hardening is \"default\"")),
+            needs(
+                strict || facts.is_root,
+                State::Off("hardening is \"default\""),
+            ),
         ),
         layer(
             Protection::Files,

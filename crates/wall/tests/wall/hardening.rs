@@ -201,3 +201,89 @@ fn setuid_programs_and_file_capabilities_give_nothing() {
     assert!(seen.ends_with("NoNewPrivs:\t1\n"), "{seen}");
     assert!(seen.contains("CapEff:\t0000000000000000\n"), "{seen}");
 }
+
+/// Makes files with the mode in `$m`, in each way that there is, and tells which have a bit of
+/// it beyond those for reading, writing and executing.
+const SET_ID: &str = r#"
+    use Fcntl; my $m = oct shift; my $how = pack 'QQQ', 0101, $m, 0;
+    sub made { my $n = shift; open my $f, '>', $n; close $f; chmod 0755, $n; $n }
+    chmod $m, made('chmod');
+    open my $f, '>', 'fchmod'; chmod $m, $f;
+    syscall(268, -100, my $a = made('fchmodat'), $m);
+    syscall(452, -100, my $b = made('fchmodat2'), $m, 0);
+    syscall(2, my $c = 'open', 0101, $m);
+    syscall(85, my $d = 'creat', $m);
+    syscall(257, -100, my $e = 'openat', 0101, $m);
+    syscall(437, -100, my $g = 'openat2', $how, 24);
+    syscall(133, my $h = 'mknod', 0100000 | $m, 0);
+    syscall(259, -100, my $i = 'mknodat', 0100000 | $m, 0);
+    my $t = syscall(257, -100, my $j = '.', 020200002, $m);
+    syscall(265, -100, my $k = "/proc/self/fd/$t", -100, my $l = 'tmpfile', 0x400) if $t >= 0;
+    print "$_ " for grep { (stat)[2] & 06000 } sort glob '*';"#;
+
+#[test]
+fn root_leaves_no_program_by_which_others_become_root() {
+    if !is_root() {
+        eprintln!("skipped: what other users leave belongs to them");
+        return;
+    }
+    for mode in ["4755", "2755", "6755"] {
+        let caller = Caller::new();
+        assert_eq!(
+            output(caller.walled(&["perl", "-e", SET_ID, mode])),
+            "",
+            "{mode}"
+        );
+        // Positive control: outside each way works.
+        let caller = Caller::new();
+        let mut outside = caller.command("perl");
+        outside.args(["-e", SET_ID, mode]);
+        assert_eq!(
+            output(outside),
+            "chmod creat fchmod fchmodat fchmodat2 mknod mknodat open openat openat2 tmpfile ",
+        );
+    }
+    // Other modes can be set.
+    let caller = Caller::new();
+    let modes = "umask 0; mkdir -m 1777 d; install -m 555 /bin/true f; stat -c %a d f";
+    assert_eq!(output(caller.script(modes)), "1777\n555\n");
+}
+
+#[test]
+fn root_cannot_get_at_the_machines_control_groups() {
+    // User, mount and cgroup namespaces; no numbers are mapped, as root's cannot be.
+    const MOUNT: &str = "syscall(272, 0x10000000 | 0x20000 | 0x02000000) == 0 or exit;
+        my ($from, $at) = ('none', '/tmp');
+        for (['cgroup2', ''], ['cgroup', 'freezer']) { my ($kind, $with) = @$_;
+            print 'mounted ' if syscall(165, $from, $at, $kind, 0, $with) == 0 }";
+    if !is_root() {
+        eprintln!("skipped: the machine's control groups belong to root");
+        return;
+    }
+    let caller = Caller::new();
+    let mut outside = caller.command("perl");
+    outside.args(["-e", MOUNT]);
+    // Positive control.
+    assert!(output(outside).contains("mounted"));
+    assert_eq!(output(caller.walled(&["perl", "-e", MOUNT])), "");
+}
+
+#[test]
+fn devices_that_belong_to_root_cannot_be_changed_and_work() {
+    let caller = Caller::new();
+    let devices = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty";
+    // What would change the machine's own, if it could: to what it is.
+    let change = format!(
+        "for d in {devices}; do chmod $(stat -c %a $d) $d 2>/dev/null && echo $d; done; true"
+    );
+    if is_root() {
+        // Positive control.
+        assert_eq!(caller.outside(&change).lines().count(), 6);
+    }
+    assert_eq!(output(caller.script(&change)), "");
+    let work = "echo x > /dev/null && echo x >> /dev/null && head -c 1 /dev/urandom > /dev/zero
+        dd if=/dev/zero bs=7 count=1 status=none of=/tmp/x; wc -c < /tmp/x
+        python3 -c 'import os; os.open(\"/dev/null\", os.O_RDWR | os.O_CREAT | os.O_TRUNC)'
+        echo x 2>&1 > /dev/full | grep -c 'No space'";
+    assert_eq!(output(caller.script(work)), "7\n1\n");
+}

@@ -178,8 +178,8 @@ fn processes(case: &Case<'_>) -> Finding {
         return check.pass("/proc shows the session's own processes only");
     }
     check.inconclusive(
-        "a part of /proc is masked here, so the outer one is shown: names of processes can be \
-         seen, what they hold cannot",
+        "a part of /proc is masked here, so the outer one is shown: command lines of processes \
+         and the tables of the network outside can be seen, memory and environments cannot",
     )
 }
 
