@@ -144,8 +144,9 @@ fn without_jail(
     let (nothing, happenings) = Events::new();
     let in_force = Arc::new(Mutex::new(start.effective.clone()));
     let _owner = Owner::enter().map_err(|error| refused(&error))?;
-    let running = launch.spawn()?;
+    let mut running = launch.spawn()?;
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
+    running.start()?;
     let journal = journal(loader, start, &running, happenings, None, in_force);
     let outcome = running.supervise()?;
     // So that the log does not wait for more.
@@ -190,16 +191,18 @@ fn in_jail(
     let (building, build) = Building::of(launch)?;
     let plumbed = owner.build(settings, hooks::in_jail(build));
     let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
+    // Without it denials are logged without the program.
+    let witness = Witness::new(&jail).ok();
+    // The network is built: what only that needed is given up.
+    jail.confine().map_err(|error| refused(&error))?;
     let (events, happenings) = Events::new();
     let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
     let mut running = building.wait()?;
-    // Without it denials are logged without the program.
-    let witness = Witness::new(&jail).ok();
-    // Nothing is built any more: what only building needed is given up.
-    jail.confine().map_err(|error| refused(&error))?;
     stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
     // After the command has its own limits: the gate needs two descriptors for each flow.
     stockade_gate::claim_descriptors();
+    // All of it stands. What happens from now on waits for the log in a queue.
+    running.start()?;
     let in_force = Arc::new(Mutex::new(effective.clone()));
     let known = Arc::clone(&in_force);
     let journal = journal(&loader, start, &running, happenings, witness, known);

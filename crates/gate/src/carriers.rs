@@ -11,6 +11,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     thread,
 };
@@ -74,10 +75,14 @@ impl Carriers {
     /// If a thread cannot be had, or does not confine itself.
     pub(crate) fn start() -> io::Result<Self> {
         let processors = thread::available_parallelism()?.get();
-        (0..processors.min(LIMIT))
-            .map(|_| Carrier::start())
-            .collect::<io::Result<_>>()
-            .map(Self)
+        // All at once, then each is waited for.
+        let starting = (0..processors.min(LIMIT)).map(|_| Carrier::start());
+        let starting: Vec<_> = starting.collect::<io::Result<_>>()?;
+        let ready = starting.into_iter().map(|(carrier, started)| {
+            let died = || Err(io::Error::other("a carrier of the gate died"));
+            started.recv().unwrap_or_else(|_| died()).map(|()| carrier)
+        });
+        ready.collect::<io::Result<_>>().map(Self)
     }
 
     /// Gives the connection to the carrier that has the fewest. One that cannot be given
@@ -95,14 +100,15 @@ impl Carriers {
 }
 
 impl Carrier {
-    fn start() -> io::Result<Self> {
+    /// With what tells that it is ready, or why it is not.
+    fn start() -> io::Result<(Self, mpsc::Receiver<io::Result<()>>)> {
         let (parcels, accepted) = unbounded_channel();
         let carried = Arc::<AtomicUsize>::default();
         let carrier = Self {
             parcels,
             carried: Arc::clone(&carried),
         };
-        let (ready, started) = std::sync::mpsc::sync_channel(1);
+        let (ready, started) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("carrier".to_owned())
             .spawn(move || {
@@ -112,7 +118,7 @@ impl Carrier {
                     .and_then(|runtime| confine::confine_carrier().map(|()| runtime));
                 match runtime {
                     Ok(runtime) => {
-                        // The starter waits below.
+                        // The starter waits for it.
                         let _ = ready.send(Ok(()));
                         LocalSet::new().block_on(&runtime, serve(accepted, carried));
                     }
@@ -121,10 +127,7 @@ impl Carrier {
                     }
                 }
             })?;
-        started
-            .recv()
-            .unwrap_or_else(|_| Err(io::Error::other("a carrier of the gate died")))?;
-        Ok(carrier)
+        Ok((carrier, started))
     }
 }
 

@@ -12,7 +12,6 @@ use std::{
         PoisonError,
         mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     },
-    thread,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -81,7 +80,13 @@ impl Writer {
         let mut busy = Instant::now();
         let mut looked = Instant::now();
         loop {
-            match next(happenings, busy.elapsed() < BUSY) {
+            let nap = || {
+                // It ends with the session.
+                if end.is_none() {
+                    end = ends.recv_timeout(NAP).ok();
+                }
+            };
+            match next(happenings, busy.elapsed() < BUSY, nap) {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
                     self.happened(when, event);
@@ -283,12 +288,13 @@ fn now(in_force: &InForce) -> Effective {
 fn next(
     happenings: &Happenings,
     busy: bool,
+    nap: impl FnOnce(),
 ) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {
     if busy {
         match happenings.take() {
             Ok(event) => return Ok(Some(event)),
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
-            Err(TryRecvError::Empty) => thread::sleep(NAP),
+            Err(TryRecvError::Empty) => nap(),
         }
         return Ok(happenings.take().ok());
     }
