@@ -174,6 +174,54 @@ fn without_sessions_there_is_nothing_to_reload() {
     });
 }
 
+#[test]
+fn a_session_is_named_by_as_much_of_its_name_as_tells_it_from_others() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let line = ["run", "--", "sh", "-c", "echo started; cat"];
+        let sessions = [(); 2].map(|()| {
+            let session = laptop.stockade(line).spawn().expect("a session");
+            session.expect("started").expect("a session");
+            session
+        });
+        let mut names = Vec::new();
+        stockade_world::eventually("both sessions", stockade_world::PATIENCE, || {
+            let all = laptop.stockade(["reload"]).run().expect("run");
+            let lines = all.expect_success().stdout();
+            let reloaded = lines
+                .lines()
+                .filter_map(|line| line.split_once(": reloaded"));
+            names = reloaded.map(|(name, _)| name.to_owned()).collect();
+            names.len() == 2
+        })
+        .expect("two names");
+        let reload = |name: &str| laptop.stockade(["reload", name]).run().expect("run");
+
+        let both = reload(&names[0][..1]).expect_code(125);
+        let why = format!(
+            "2 sessions begin with {}: {}, {}",
+            &names[0][..1],
+            names[1],
+            names[0]
+        );
+        assert!(both.stderr().contains(&why), "{both:?}");
+        assert_eq!(both.stdout(), "");
+
+        let first = names[0].as_str();
+        let shortest = (1..=first.len()).find(|length| !names[1].starts_with(&first[..*length]));
+        let one = reload(&first[..shortest.unwrap_or(first.len())]).expect_success();
+        assert!(
+            one.stdout().starts_with(&format!("{first}: reloaded")),
+            "{one:?}"
+        );
+        assert_eq!(one.stdout().lines().count(), 1, "{one:?}");
+        for mut session in sessions {
+            session.close_stdin();
+            session.wait().expect("the session ends").expect_success();
+        }
+    });
+}
+
 /// Asks each socket of a session whose name it reads to reload, and tells of those that it sees.
 const INTRUDER: &str = "
 import socket, sys

@@ -247,7 +247,7 @@ the target or the configuration makes no sense.";
 /// change in a running session (files, environment, ports of loopback) stays as it is.
 #[derive(Debug, Args)]
 pub(crate) struct Reload {
-    /// The session; without it, all of yours
+    /// The session, or the beginning of its name; without it, all of yours
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }

@@ -15,10 +15,13 @@ use crate::{
     session,
 };
 
+const LIST: &str = "`stockade ps` lists those that run";
+
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
+    let all = session::all()?;
     let sessions = match &arguments.session {
-        Some(id) => vec![id.clone()],
-        None => session::all()?,
+        Some(wanted) => Vec::from_iter(session::meant(&all, wanted, LIST)?),
+        None => all,
     };
     let mut refused = false;
     let mut asked = 0;
@@ -42,7 +45,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
             Some(id) => {
                 return Err(Refused {
                     what: format!("there is no session {}", shown(id)),
-                    fix: "`stockade ps` lists those that run".to_owned(),
+                    fix: LIST.to_owned(),
                 }
                 .into());
             }

@@ -141,13 +141,10 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
-        self.start()?;
-        let watched = self.watch();
-        let ended = self.keeper.end();
-        let result = watched
-            .and(ended)
-            .map_err(Error::Supervise)
-            .and_then(|status| self.result(status));
+        let started = self.start();
+        let watched = started.and_then(|()| self.watch().map_err(Error::Supervise));
+        let ended = self.keeper.end().map_err(Error::Supervise);
+        let result = watched.and(ended).and_then(|status| self.result(status));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         self.job.ended(!finished);
         result

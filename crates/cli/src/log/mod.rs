@@ -17,13 +17,14 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use stockade_config::shown;
 
 use crate::{
     args,
     exit::Refused,
     here,
     journal::{Directory, VERSION},
-    screen, verify,
+    screen, session, verify,
 };
 pub(crate) use list::ps;
 use reader::{Item, Reader};
@@ -52,7 +53,6 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
 
 /// The session that is meant: by its name or the beginning of it, or the latest.
 fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused> {
-    const SHOWN: usize = 8;
     let sessions = directory.sessions();
     let Some(wanted) = wanted else {
         // The sessions of `stockade verify` are not what anybody asks about, unless there
@@ -64,32 +64,11 @@ fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused
             fix: "run something: stockade run -- COMMAND".to_owned(),
         });
     };
-    let meant = sessions.iter().filter(|id| id.starts_with(wanted));
-    let mut meant: Vec<String> = meant.cloned().collect();
-    if let Some(exactly) = meant.iter().position(|id| id == wanted) {
-        return Ok(meant.swap_remove(exactly));
-    }
-    let wanted = wanted.escape_debug();
-    let fix = "`stockade log --list` shows all; without a session, the latest is shown".to_owned();
-    match meant.len() {
-        0 => Err(Refused {
-            what: format!("there is no log of a session {wanted}"),
-            fix,
-        }),
-        1 => Ok(meant.swap_remove(0)),
-        count => {
-            let dots = if count > SHOWN { ", …" } else { "" };
-            meant.reverse();
-            meant.truncate(SHOWN);
-            Err(Refused {
-                what: format!(
-                    "{count} sessions begin with {wanted}: {}{dots}",
-                    meant.join(", ")
-                ),
-                fix,
-            })
-        }
-    }
+    let fix = "`stockade log --list` shows all; without a session, the latest is shown";
+    session::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
+        what: format!("there is no log of a session {}", shown(wanted)),
+        fix: fix.to_owned(),
+    })
 }
 
 /// Whether it is a session of `stockade verify`, which probes itself.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::screen::{cut, said};
+use crate::screen::{self, cut, said};
 
 const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
@@ -183,10 +183,10 @@ fn again(line: &Value) -> String {
 }
 
 fn counted(line: &Value, field: &str, one: &str) -> String {
-    let number = said(&line[field]);
-    let one = one.trim_end_matches('s');
-    let s = if number == "1" { "" } else { "s" };
-    format!("{number} {one}{s}")
+    match line[field].as_u64() {
+        Some(number) => screen::counted(number, one),
+        None => format!("{} {one}s", said(&line[field])),
+    }
 }
 
 #[cfg(test)]
