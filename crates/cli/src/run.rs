@@ -45,6 +45,8 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // It is asked for its version now; the answer is collected when the sandbox is built.
     let bubblewrap = Bubblewrap::find()?;
     let config = walling::config(&effective, &loader.places, &command.program);
+    // What is there can be hidden. If it cannot be made, the log says so.
+    let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
     let watch = Watch::begin(&config, &facts);
     let plan = hooks::plan(plan);

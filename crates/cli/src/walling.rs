@@ -106,7 +106,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
                 .as_ref()
                 .map(|limit| asked(limit, |time| time.get())),
         },
-        own: vec![places.user.clone(), places.trust.clone()],
+        own: vec![places.user.clone(), places.state.clone()],
     }
 }
 

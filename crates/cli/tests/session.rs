@@ -223,3 +223,33 @@ fn nothing_of_the_configuration_is_to_be_seen_inside() {
         assert!(etc.code() != 0 && etc.stdout().is_empty(), "{etc:?}");
     });
 }
+
+#[test]
+fn the_logs_are_not_to_be_seen_inside_wherever_they_are() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let state = laptop.home().join("state");
+        fs::create_dir(&state).expect("a directory");
+        fs::write(state.join("other"), "not ours").expect("write");
+        let given = state.to_str().expect("a plain path");
+        let session = |options: &[&str], line: &str| {
+            let session = laptop.stockade(["run"]).env("XDG_STATE_HOME", given);
+            let session = session.args(options).args(["--", "sh", "-c", line]);
+            session.run().expect("stockade ends")
+        };
+        // The first one finds no directory of Stockade's yet.
+        for number in 1..=2 {
+            let line = format!("sleep 0.3; find {given} -type f");
+            let inside = session(&["--read", given], &line);
+            assert_eq!(inside.stdout(), format!("{given}/other\n"), "{inside:?}");
+            let logs = fs::read_dir(state.join("stockade/sessions")).expect("logs");
+            assert_eq!(logs.count(), number);
+        }
+        let sessions = format!("{given}/stockade/sessions");
+        let refused = session(&["--write", &sessions], "true").expect_code(125);
+        assert!(
+            refused.stderr().contains("is Stockade's own"),
+            "{refused:?}"
+        );
+    });
+}

@@ -196,7 +196,7 @@ impl Loader {
         }
         let guard = Guard::new(&self.places);
         // Also where there are no files yet: the command could make some.
-        for directory in [&self.places.user, &self.places.trust] {
+        for directory in [&self.places.user, &self.places.state] {
             if let Err(problem) = guard.check_outside(&resolved(directory)) {
                 read.wrong.push(problem);
             }
@@ -360,7 +360,7 @@ impl Loader {
             places.user.clone(),
             places.user_file(),
             places.projects(),
-            places.trust.clone(),
+            places.state.clone(),
         ];
         // Each may be a link to where somebody keeps all such files.
         own.extend(places.project_files().unwrap_or_default());
@@ -372,7 +372,7 @@ impl Loader {
             };
             if let Some(own) = own.iter().find(meets) {
                 let title = format!(
-                    "the command could change its own sandbox: {} holds Stockade's configuration",
+                    "the command could change its own sandbox: {} is Stockade's own",
                     shown(&own.to_string_lossy())
                 );
                 let problem = match &entry.origin {

@@ -70,7 +70,9 @@ impl Trust {
     #[must_use]
     pub fn file(&self) -> PathBuf {
         let workspace = self.places.workspace.as_os_str().as_bytes();
-        self.places.trust.join(format!("{}.json", hash(workspace)))
+        self.places
+            .trust()
+            .join(format!("{}.json", hash(workspace)))
     }
 
     /// What the user agreed to in this workspace, last.
@@ -99,7 +101,7 @@ impl Trust {
     /// # Errors
     /// If it cannot be written, or would lie where the command inside can write.
     pub fn record(&self, record: &Record) -> Result<(), Diagnostic> {
-        let directory = &self.places.trust;
+        let directory = &self.places.trust();
         Guard::new(&self.places).check_outside(&resolved(directory))?;
         let failed = |error: io::Error| cannot("record it in", directory, &error);
         DirBuilder::new()

@@ -224,16 +224,16 @@ fn a_record_that_the_command_inside_could_write_is_neither_made_nor_believed() {
     let user = User::new();
     user.write(user.workspace_file(), WIDE);
     let mut loader = user.loader();
-    loader.places.trust = user.path("home/project/state/trust");
+    loader.places.state = user.path("home/project/state");
     loader.proposal().expect_err("nothing to be recorded");
     let proposal = user.loader().proposal().expect("a proposal");
     let record = proposal.expect("a file").record;
     Trust::new(&loader.places)
         .record(&record)
         .expect_err("in the workspace");
-    assert!(!loader.places.trust.exists());
+    assert!(!loader.places.trust().exists());
     // Somebody inside writes it.
-    fs::create_dir_all(&loader.places.trust).expect("directories");
+    fs::create_dir_all(loader.places.trust()).expect("directories");
     agree(&user);
     let made = Trust::new(&user.loader().places).file();
     let planted = Trust::new(&loader.places).file();

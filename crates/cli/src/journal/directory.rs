@@ -22,6 +22,8 @@ use rustix::{
     process::{Flock, FlockType, fcntl_getlk},
 };
 
+use stockade_config::Places;
+
 use super::file::Log;
 use crate::session;
 
@@ -36,11 +38,8 @@ pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     pub(crate) fn of(home: &Path) -> Self {
-        let state = env::var_os("XDG_STATE_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .unwrap_or_else(|| home.join(".local/state"));
-        Self(state.join("stockade/sessions"))
+        let state = Places::state_of(home, |name| env::var_os(name));
+        Self(state.join("sessions"))
     }
 
     #[cfg(test)]
@@ -52,12 +51,17 @@ impl Directory {
         &self.0
     }
 
-    /// A new log, which is the user's alone.
-    pub(crate) fn create(&self, id: &str) -> io::Result<Log> {
+    /// Sees to it that it is there, for the user alone.
+    pub(crate) fn make(&self) -> io::Result<()> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&self.0)?;
+            .create(&self.0)
+    }
+
+    /// A new log, which is the user's alone.
+    pub(crate) fn create(&self, id: &str) -> io::Result<Log> {
+        self.make()?;
         let first = self.open_new(id, 1)?;
         // On a filesystem without locks the session is logged all the same.
         let _ = fcntl_lock(&first, FlockOperation::NonBlockingLockExclusive);

@@ -15,30 +15,34 @@ pub struct Places {
     pub system: PathBuf,
     /// The user's directory: `config.toml` and `projects/`.
     pub user: PathBuf,
-    /// Where trust is recorded.
-    pub trust: PathBuf,
+    /// Where Stockade keeps what it writes itself: the logs, and what the user trusts.
+    pub state: PathBuf,
     pub home: PathBuf,
     /// Links resolved.
     pub workspace: PathBuf,
 }
 
+/// Stockade's own directory. The rules say that a relative path there is to be ignored.
+fn own(set: Option<OsString>, home: &Path, usual: &str) -> PathBuf {
+    let set = set.map(PathBuf::from).filter(|path| path.is_absolute());
+    set.unwrap_or_else(|| home.join(usual)).join("stockade")
+}
+
 impl Places {
     /// The usual places, by the rules of XDG. `variable` looks up the environment.
     pub fn new(home: &Path, workspace: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // The rules say that a relative path there is to be ignored.
-        let xdg = |name: &str, usual: &str| {
-            let set = variable(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute());
-            set.unwrap_or_else(|| home.join(usual)).join("stockade")
-        };
         Self {
             system: "/etc/stockade/config.toml".into(),
-            user: xdg("XDG_CONFIG_HOME", ".config"),
-            trust: xdg("XDG_STATE_HOME", ".local/state").join("trust"),
+            user: own(variable("XDG_CONFIG_HOME"), home, ".config"),
+            state: Self::state_of(home, &variable),
             home: home.to_owned(),
             workspace: workspace.to_owned(),
         }
+    }
+
+    /// Where Stockade keeps what it writes itself, for who needs nothing else.
+    pub fn state_of(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+        own(variable("XDG_STATE_HOME"), home, ".local/state")
     }
 
     #[must_use]
@@ -49,6 +53,12 @@ impl Places {
     #[must_use]
     pub fn workspace_file(&self) -> PathBuf {
         self.workspace.join(".stockade.toml")
+    }
+
+    /// Where trust is recorded.
+    #[must_use]
+    pub fn trust(&self) -> PathBuf {
+        self.state.join("trust")
     }
 
     #[must_use]
