@@ -24,15 +24,11 @@ impl Layout {
 
     /// Adds a place, as far as it is not there already and nothing hides it.
     pub(super) fn place(&mut self, operation: Operation, reason: impl Into<Reason>) {
+        if operation.shows() {
+            self.uncover(operation.at());
+        }
         let operation = match self.enclosing(operation.at()) {
-            Some(
-                Operation::HiddenDirectory { .. }
-                | Operation::HiddenFile { .. }
-                | Operation::Guard {
-                    guard: Guard::Hidden,
-                    ..
-                },
-            ) => None,
+            Some(hidden) if hidden.hides() => None,
             Some(Operation::Writable { source, at }) => in_writable(operation, source, at),
             Some(Operation::ReadOnly { source, at }) => {
                 let shows = is_same(&operation, source, at);
@@ -57,20 +53,37 @@ impl Layout {
 
     /// The step that decides what is seen at a path.
     pub(super) fn enclosing(&self, path: &Path) -> Option<&Operation> {
-        let mut deepest: Option<&Operation> = None;
-        for step in &self.steps {
+        let index = self.index_enclosing(path)?;
+        self.steps.get(index).map(|step| &step.operation)
+    }
+
+    fn index_enclosing(&self, path: &Path) -> Option<usize> {
+        let depth = |step: &Step| step.operation.at().components().count();
+        let deciding = self.steps.iter().enumerate().filter(|(_, step)| {
             let operation = &step.operation;
-            if matches!(operation, Operation::Freeze { .. } | Operation::Link { .. }) {
-                continue;
-            }
-            let depth = |operation: &Operation| operation.at().components().count();
-            if path.starts_with(operation.at())
-                && deepest.is_none_or(|other| depth(operation) >= depth(other))
-            {
-                deepest = Some(operation);
-            }
+            let decides = !matches!(operation, Operation::Freeze { .. } | Operation::Link { .. });
+            decides && path.starts_with(operation.at())
+        });
+        // The last one of the deepest.
+        let deepest = deciding.max_by_key(|(_, step)| depth(step));
+        deepest.map(|(index, _)| index)
+    }
+
+    /// What is known to hold secrets is shown to who asks for just that place. Who asks for
+    /// something in it gets that, and nothing beside it.
+    fn uncover(&mut self, path: &Path) {
+        let Some(index) = self.index_enclosing(path) else {
+            return;
+        };
+        let Some(step) = self.steps.get_mut(index) else {
+            return;
+        };
+        if step.operation.hides() && step.operation.at() == path {
+            self.steps.remove(index);
+        } else if let Operation::HiddenDirectory { at } = &step.operation {
+            let at = at.clone();
+            step.operation = Operation::Empty { at, mode: 0o700 };
         }
-        deepest
     }
 
     /// Whether the directory of this path shows that of the host, links and all.
@@ -181,9 +194,30 @@ mod tests {
     }
 
     #[test]
-    fn hiding_wins_over_what_lies_below() {
-        let all = [read_only("/data"), hidden("/data/x"), writable("/data/x/y")];
-        assert_eq!(placed(all.clone()), all[..2]);
+    fn what_is_hidden_is_shown_as_far_as_it_is_asked_for() {
+        let around = || [read_only("/data"), hidden("/data/x")];
+        let with = |operation: Operation| placed(around().into_iter().chain([operation]));
+        assert_eq!(
+            with(writable("/data/x")),
+            [read_only("/data"), writable("/data/x")]
+        );
+        // It is there already, and nothing hides it any more.
+        assert_eq!(with(read_only("/data/x")), [read_only("/data")]);
+        let (at, mode) = ("/data/x".into(), 0o700);
+        let empty = Operation::Empty { at, mode };
+        let below = read_only("/data/x/y");
+        assert_eq!(with(below.clone()), [read_only("/data"), empty, below]);
+        // A guard asks for nothing, and what is hidden is so however often.
+        assert_eq!(with(guard("/data/x/y", Guard::ReadOnly)), around());
+        assert_eq!(with(hidden("/data/x/y")), around());
         assert_eq!(placed([hidden("/not/shown")]), []);
+    }
+
+    #[test]
+    fn hiding_wins_over_what_came_before() {
+        let all = [read_only("/data"), writable("/data/x"), hidden("/data/x")];
+        let hidden = guard("/data/x", Guard::Hidden);
+        assert_eq!(placed(all.clone())[..2], all[..2]);
+        assert_eq!(placed(all)[2..], [hidden]);
     }
 }

@@ -118,8 +118,22 @@ impl Operation {
         }
     }
 
+    /// Whether nothing can be read there.
     fn hides(&self) -> bool {
-        matches!(self, Self::HiddenFile { .. } | Self::HiddenDirectory { .. })
+        matches!(
+            self,
+            Self::HiddenFile { .. }
+                | Self::HiddenDirectory { .. }
+                | Self::Guard {
+                    guard: Guard::Hidden,
+                    ..
+                }
+        )
+    }
+
+    /// Whether it is to show something of the host.
+    fn shows(&self) -> bool {
+        self.source().is_some()
     }
 
     /// Whether the command can write there.

@@ -22,6 +22,10 @@ fn data_and_caches_are_there_and_configuration_is_not() {
         ".local/share/applications/x.desktop",
         ".local/share/claude/versions/1",
         ".local/share/keyrings/login.keyring",
+        ".local/share/containers/storage/secrets/filedriver/secretsdata.json",
+        ".local/share/mkcert/rootCA-key.pem",
+        ".local/share/opencode/auth.json",
+        ".local/share/uv/credentials/credentials.toml",
         ".local/state/x/history",
         ".local/bin/tool",
         ".local/bin/uv",
@@ -47,6 +51,31 @@ fn data_and_caches_are_there_and_configuration_is_not() {
         !seen.contains("desktop") && !seen.contains("versions"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_place_of_secrets_is_shown_to_who_asks_for_it() {
+    let caller = Caller::new();
+    let place = caller.home().join(".local/share/opencode");
+    caller.write(&place.join("auth.json"), "login");
+    let probe = "cat ~/.local/share/opencode/auth.json 2>/dev/null || echo closed";
+    assert_eq!(output(caller.script(probe)), "closed\n");
+    let place = place.to_str().expect("a plain path");
+    assert_eq!(output(caller.with(&["--write", place], probe)), "login");
+
+    // Who asks for a part of it gets that only.
+    let authority = caller.home().join(".local/share/mkcert");
+    caller.write(&authority.join("rootCA.pem"), "certificate\n");
+    caller.write(&authority.join("rootCA-key.pem"), "key\n");
+    let certificate = authority.join("rootCA.pem");
+    let certificate = certificate.to_str().expect("a plain path");
+    let probe = "cd ~/.local/share/mkcert; cat rootCA.pem; ls; echo evil > rootCA.pem || true";
+    let options = ["--read", certificate];
+    assert_eq!(
+        output(caller.with(&options, probe)),
+        "certificate\nrootCA.pem\n"
+    );
+    assert_eq!(fs::read_to_string(certificate).unwrap(), "certificate\n");
 }
 
 #[test]
