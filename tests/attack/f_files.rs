@@ -213,8 +213,19 @@ fn f05_what_appears_is_told_at_the_end() {
         assert!(told.contains(".envrc"), "{told}");
         assert!(told.contains("core.fsmonitor = ./evil"), "{told}");
         assert!(!told.contains("harmless"), "{told}");
-        let quiet = laptop.stockade(["run", "--", "bash", "-c", "echo x > harmless"]);
+        let harmless = laptop.stockade(["run", "--", "bash", "-c", "echo x > harmless"]);
+        assert_eq!(harmless.run().expect("the end").stderr(), "");
+
+        // Who wants to hear nothing finds it in the log.
+        let attack = "mkdir .devcontainer; echo > .devcontainer/x";
+        let quiet = laptop.stockade(["run", "--quiet", "--", "bash", "-c", attack]);
         assert_eq!(quiet.run().expect("the end").stderr(), "");
+        let log = laptop.stockade(["log"]).run().expect("a log");
+        let found = log.expect_success().stdout();
+        assert!(
+            found.contains("found") && found.contains(".devcontainer"),
+            "{found}"
+        );
     });
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
+    io,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -15,7 +16,8 @@ use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{
-    Bubblewrap, Cancel, CommandLine, Config, Facts, Launch, Outcome, Plan, Running, Signals, Watch,
+    Bubblewrap, Cancel, CommandLine, Config, Facts, Finding, Launch, Outcome, Plan, Protection,
+    Running, Signals, State, Watch,
 };
 
 use crate::{
@@ -23,13 +25,11 @@ use crate::{
     control::{self, Request},
     exit::Refused,
     here, hooks,
-    journal::{Directory, End, InForce, Journal, Lost, Process, Start, Witness},
+    journal::{Directory, End, InForce, Journal, Lost, Opening, Process, Start, Witness},
     publish, receipt,
     reload::Reload,
     screen, session, walling,
 };
-
-type Programs = HashMap<Subject, Process>;
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
@@ -59,17 +59,27 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let launch = plan.prepare(command, bubblewrap, signals)?;
 
     let id = session::identifier();
-    let start = Start {
-        id: &id,
-        workspace: &facts.workspace,
-        command: &arguments.command,
-        effective: &effective,
-        layers: &[],
-        bubblewrap: None,
+    let session = Session {
+        loader: &loader,
+        start: Start {
+            id: &id,
+            workspace: &facts.workspace,
+            command: &arguments.command,
+            effective: &effective,
+            layers: &[],
+            bubblewrap: None,
+        },
+        watch: &watch,
+        quiet: arguments.quiet,
     };
-    let (outcome, denials, programs) = match effective.network.mode.value {
-        Mode::Jail => in_jail(launch, loader.clone(), &start)?,
-        Mode::None | Mode::Host => without_jail(launch, &loader, &start)?,
+    let Told {
+        outcome,
+        denials,
+        programs,
+        findings,
+    } = match effective.network.mode.value {
+        Mode::Jail => session.in_jail(launch)?,
+        Mode::None | Mode::Host => session.without_jail(launch)?,
     };
     if let Some(complaint) = outcome.complaint() {
         eprintln!("stockade: {complaint}");
@@ -77,9 +87,27 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     if !arguments.quiet {
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
-        receipt::tell_findings(&watch.findings());
+        receipt::tell_findings(&findings);
     }
     Ok(outcome.exit_code().into())
+}
+
+/// What a session is about.
+struct Session<'a> {
+    loader: &'a Loader,
+    start: Start<'a>,
+    watch: &'a Watch,
+    quiet: bool,
+}
+
+/// What there is to tell when it has ended.
+struct Told {
+    outcome: Outcome,
+    denials: Denials,
+    /// Which program was denied something, as far as the log knows.
+    programs: HashMap<Subject, Process>,
+    /// What it left behind.
+    findings: Vec<Finding>,
 }
 
 /// The plan, and the facts behind it. If there can be one, an agent that is run for the first
@@ -111,123 +139,148 @@ fn planned(config: &Config, quiet: bool) -> Result<(Facts, Plan)> {
     Ok((facts, plan))
 }
 
-/// A session without a log is better than none; that it has none is said.
-fn journal(
-    loader: &Loader,
-    start: &Start<'_>,
-    running: &Running,
-    happenings: Happenings,
-    witness: Option<Witness>,
-    in_force: InForce,
-) -> Option<Journal> {
-    let directory = Directory::of(&loader.places.home);
-    let start = &Start {
-        layers: running.layers(),
-        bubblewrap: Some(running.bubblewrap()),
-        ..*start
-    };
-    directory
-        .create(start.id)
-        .and_then(|log| Journal::start(log, start, happenings, witness, in_force))
-        .inspect_err(|error| {
-            let path = directory.path().display();
-            eprintln!("stockade: this session is not logged: {path}: {error}");
-        })
-        .ok()
-}
-
-/// Without a network, or with the host's: the wall sees to either. To lay out what is shown
-/// it needs authority over mounts.
-fn without_jail(
-    launch: Launch,
-    loader: &Loader,
-    start: &Start<'_>,
-) -> Result<(Outcome, Denials, Programs)> {
-    let (nothing, happenings) = Events::new();
-    let in_force = Arc::new(Mutex::new(start.effective.clone()));
-    let _owner = Owner::enter().map_err(|error| refused(&error))?;
-    let mut running = launch.spawn()?;
-    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
-    running.start()?;
-    let journal = journal(loader, start, &running, happenings, None, in_force);
-    let outcome = running.supervise()?;
-    // So that the log does not wait for more.
-    drop(nothing);
-    let programs = end_log(journal, &outcome);
-    Ok((outcome, Denials::default(), programs))
-}
-
-/// Which program was denied something, as far as the log knows.
-fn end_log(journal: Option<Journal>, outcome: &Outcome) -> Programs {
-    let code = outcome.exit_code();
-    let ended = journal.map(|journal| journal.finish(End { code }));
-    let ended = ended.unwrap_or_default();
-    if let Some(Lost { count, why, .. }) = ended.lost {
-        let events = screen::counted(count, "event");
-        eprintln!(
-            "stockade: {events} of this session could not be logged: {why}; \
-             `stockade log` has the others"
-        );
+impl Session<'_> {
+    /// Without a network, or with the host's: the wall sees to either. To lay out what is shown
+    /// it needs authority over mounts.
+    fn without_jail(&self, launch: Launch) -> Result<Told> {
+        let (nothing, happenings) = Events::new();
+        let in_force = Arc::new(Mutex::new(self.start.effective.clone()));
+        let _owner = Owner::enter().map_err(|error| refused(&error))?;
+        let log = self.open_log();
+        let mut running = launch.spawn()?;
+        stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
+        self.tell_missing(&running);
+        let journal = self.begin_log(log, &running, happenings, None, in_force);
+        running.start()?;
+        let outcome = running.supervise()?;
+        // So that the log does not wait for more.
+        drop(nothing);
+        Ok(self.ended(journal, outcome, Denials::default()))
     }
-    if ended.unfinished {
-        eprintln!("stockade: the end of the log is not written: the disk does not answer");
-    }
-    ended.programs
-}
 
-fn in_jail(
-    launch: Launch,
-    loader: Loader,
-    start: &Start<'_>,
-) -> Result<(Outcome, Denials, Programs)> {
-    let effective = start.effective;
-    let policy = effective.policy();
-    let settings = Settings {
-        ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
-        host_ports: effective.host_ports(),
-    };
-    let local = publish::local(effective)?;
-    // While there is one thread: a process enters a user namespace as a whole.
-    let owner = Owner::enter().map_err(|error| refused(&error))?;
-    // The sandbox is built while its network and the gate are. The command waits in it.
-    let (building, build) = Building::of(launch)?;
-    let plumbed = owner.build(settings, hooks::in_jail(build));
-    let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
-    // Without it denials are logged without the program.
-    let witness = Witness::new(&jail).ok();
-    // The network is built: what only that needed is given up.
-    jail.confine().map_err(|error| refused(&error))?;
-    let (events, happenings) = Events::new();
-    let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
-    let mut running = building.wait()?;
-    stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
-    // After the command has its own limits: the gate needs two descriptors for each flow.
-    stockade_gate::claim_descriptors();
-    // All of it stands. What happens from now on waits for the log in a queue.
-    running.start()?;
-    let in_force = Arc::new(Mutex::new(effective.clone()));
-    let known = Arc::clone(&in_force);
-    let journal = journal(&loader, start, &running, happenings, witness, known);
-    let reload = Reload {
-        loader,
-        launched: effective.clone(),
-        in_force: Arc::clone(&in_force),
-        policies: gate.policies(),
-    };
-    offer_control(start.id, reload.clone());
-    running.on_reload(move || {
-        if let Err(why) = reload.reload() {
-            eprintln!("stockade: the configuration was not reloaded: {why}");
+    fn in_jail(&self, launch: Launch) -> Result<Told> {
+        let effective = self.start.effective;
+        let policy = effective.policy();
+        let settings = Settings {
+            ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+            host_ports: effective.host_ports(),
+        };
+        let local = publish::local(effective)?;
+        // While there is one thread: a process enters a user namespace as a whole.
+        let owner = Owner::enter().map_err(|error| refused(&error))?;
+        // The sandbox is built while its network and the gate are. The command waits in it.
+        let (building, build) = Building::of(launch)?;
+        let log = self.open_log();
+        let plumbed = owner.build(settings, hooks::in_jail(build));
+        let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
+        // Without it denials are logged without the program.
+        let witness = Witness::new(&jail).ok();
+        // The network is built: what only that needed is given up.
+        jail.confine().map_err(|error| refused(&error))?;
+        let (events, happenings) = Events::new();
+        let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
+        let mut running = building.wait()?;
+        stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
+        // After the command has its own limits: the gate needs two descriptors for each flow.
+        stockade_gate::claim_descriptors();
+        self.tell_missing(&running);
+        let in_force = Arc::new(Mutex::new(effective.clone()));
+        let reload = Reload {
+            loader: self.loader.clone(),
+            launched: effective.clone(),
+            in_force: Arc::clone(&in_force),
+            policies: gate.policies(),
+        };
+        offer_control(self.start.id, reload.clone());
+        running.on_reload(move || {
+            if let Err(why) = reload.reload() {
+                eprintln!("stockade: the configuration was not reloaded: {why}");
+            }
+        });
+        let known = Arc::clone(&in_force);
+        let journal = self.begin_log(log, &running, happenings, witness, known);
+        // All of it stands.
+        running.start()?;
+        let outcome = running.supervise()?;
+        drop(jail);
+        let denials = gate.finish()?;
+        let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = in_force.network.log_denials.value;
+        let denials = if told { denials } else { Denials::default() };
+        drop(in_force);
+        Ok(self.ended(journal, outcome, denials))
+    }
+
+    /// Says what the configuration asks for and this machine does not have.
+    fn tell_missing(&self, running: &Running) {
+        let limits = &self.start.effective.limits;
+        let hardening = &self.start.effective.agent.hardening;
+        for layer in running.layers().iter().filter(|_| !self.quiet) {
+            let asked = match layer.protection {
+                Protection::Memory => limits.memory.as_ref().map(|limit| &limit.origin),
+                Protection::Files => Some(&hardening.origin),
+                _ => None,
+            };
+            if let (State::Absent(why), Some(origin)) = (layer.state, asked) {
+                let name = layer.protection.name();
+                eprintln!("stockade: WARNING: not to be had here ({origin}): {name}: {why}");
+            }
         }
-    });
-    let outcome = running.supervise()?;
-    drop(jail);
-    let denials = gate.finish()?;
-    let programs = end_log(journal, &outcome);
-    let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = in_force.network.log_denials.value;
-    let denials = if told { denials } else { Denials::default() };
-    Ok((outcome, denials, programs))
+    }
+
+    fn open_log(&self) -> io::Result<Opening> {
+        Opening::start(Directory::of(&self.loader.places.home), self.start.id)
+    }
+
+    /// A session without a log is better than none; that it has none is said.
+    fn begin_log(
+        &self,
+        log: io::Result<Opening>,
+        running: &Running,
+        happenings: Happenings,
+        witness: Option<Witness>,
+        in_force: InForce,
+    ) -> Option<Journal> {
+        let start = &Start {
+            layers: running.layers(),
+            bubblewrap: Some(running.bubblewrap()),
+            ..self.start
+        };
+        log.and_then(|log| log.begin(start, happenings, witness, in_force))
+            .inspect_err(|error| {
+                let directory = Directory::of(&self.loader.places.home);
+                let path = directory.path().display();
+                eprintln!("stockade: this session is not logged: {path}: {error}");
+            })
+            .ok()
+    }
+
+    /// Ends the log, and gathers what there is to tell.
+    fn ended(&self, journal: Option<Journal>, outcome: Outcome, denials: Denials) -> Told {
+        let findings = self.watch.findings();
+        let end = End {
+            code: outcome.exit_code(),
+            findings: findings.clone(),
+        };
+        let ended = journal.map(|journal| journal.finish(end));
+        let ended = ended.unwrap_or_default();
+        if let Some(Lost { count, why, .. }) = ended.lost {
+            let events = screen::counted(count, "event");
+            eprintln!(
+                "stockade: {events} of this session could not be logged: {why}; \
+                 `stockade log` has the others"
+            );
+        }
+        if ended.unfinished {
+            eprintln!("stockade: the end of the log is not written: the disk does not answer");
+        }
+        Told {
+            outcome,
+            denials,
+            programs: ended.programs,
+            findings,
+        }
+    }
 }
 
 /// A sandbox that is being built. Dropped before it stands, it is taken down again: what fails

@@ -6,7 +6,9 @@
 //! whose process the other is.
 
 use std::{
-    fs, io,
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    io,
     os::{
         linux::net::SocketAddrExt as _,
         unix::net::{SocketAddr, UnixListener, UnixStream},
@@ -27,11 +29,18 @@ use stockade_config::shown;
 
 use crate::exit::Refused;
 
-/// A name for this session that sorts by time and is never used twice.
+/// A name for this session that sorts by time and is never used twice: containers that share a
+/// home have processes of the same number.
 pub(crate) fn identifier() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.map_or(0, |now| now.as_secs());
-    format!("{seconds:010}-{}", process::id())
+    let random = RandomState::new().hash_one(seconds) & 0xffff;
+    format!("{seconds:010}-{}-{random:04x}", process::id())
+}
+
+/// The number of the process whose session has this identifier.
+pub(crate) fn process_of(id: &str) -> Option<u32> {
+    id.split('-').nth(1)?.parse().ok()
 }
 
 /// Sorts identifiers by the time of their sessions, as far as that is known: as text, process
@@ -39,8 +48,8 @@ pub(crate) fn identifier() -> String {
 pub(crate) fn sort(identifiers: &mut [String]) {
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     identifiers.sort_by_cached_key(|id| {
-        let (second, process) = id.split_once('-').unwrap_or((id, ""));
-        (number(second), number(process), id.clone())
+        let second = id.split('-').next().unwrap_or_default();
+        (number(second), process_of(id), id.clone())
     });
 }
 

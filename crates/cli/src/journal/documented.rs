@@ -9,7 +9,7 @@ use std::{
 use stockade_config::Effective;
 use stockade_gate::{Ruling, Subject};
 use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
-use stockade_wall::Version;
+use stockade_wall::{Change, Finding, Version};
 
 use super::{
     Line,
@@ -70,6 +70,15 @@ fn all() -> Vec<Line> {
         at: Some("--allow".to_owned()),
     };
     let process = Process::example();
+    let finding = Finding {
+        path: "/w/.envrc".into(),
+        what: Change::Appeared,
+        why: "direnv runs it",
+    };
+    let end = End {
+        code: 0,
+        findings: Vec::new(),
+    };
     vec![
         lines::start(&Start {
             id: "1-1",
@@ -111,7 +120,8 @@ fn all() -> Vec<Line> {
         lines::reloaded(when, true, 1, "hash"),
         lines::lost(when, when, 1, "why"),
         lines::part(when, "1-1", 2, 3),
-        lines::end(when, &End { code: 0 }, 0),
+        lines::found(when, &finding),
+        lines::end(when, &end, 0),
     ]
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stockade_config::Effective;
 use stockade_gate::{Fix, Ruling, Subject};
 use stockade_policy::{Flow, Hostname, Verdict};
-use stockade_wall::{Layer, Version};
+use stockade_wall::{Change, Finding, Layer, Version};
 
 use super::{Line, who::Process};
 
@@ -30,6 +30,8 @@ pub(crate) struct Start<'a> {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) code: u8,
+    /// What the session left behind.
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// A flow that was allowed.
@@ -256,6 +258,20 @@ pub(super) fn lost(when: SystemTime, until: SystemTime, count: u64, why: &str) -
 pub(super) fn part(when: SystemTime, id: &str, part: u32, removed: u64) -> Line {
     let fields = json!({ "session": id, "part": part, "removed": removed });
     line(when, "part", fields)
+}
+
+/// Something that a session left behind and that runs outside, or does not hide any more.
+pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
+    let change = match finding.what {
+        Change::Appeared => "new",
+        Change::Changed => "changed",
+        Change::Setting(_) => "setting",
+        Change::Malformed => "unreadable",
+        Change::Replaced => "replaced",
+    };
+    let path = finding.path.to_string_lossy();
+    let fields = json!({ "path": path, "change": change, "text": finding.to_string() });
+    line(when, "found", fields)
 }
 
 pub(super) fn end(when: SystemTime, end: &End, denied: u64) -> Line {

@@ -108,8 +108,11 @@ impl Writer {
         self.tell_lost(happenings);
         // Without one the warden failed; the log ends without a last line then.
         if let Some(end) = end.or_else(|| ends.recv().ok()) {
-            self.log
-                .write(&lines::end(SystemTime::now(), &end, self.denied));
+            let now = SystemTime::now();
+            for finding in &end.findings {
+                self.log.write(&lines::found(now, finding));
+            }
+            self.log.write(&lines::end(now, &end, self.denied));
         }
         Ended {
             lost: self.log.lost(),

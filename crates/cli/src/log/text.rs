@@ -19,7 +19,7 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
     let (dim, plain) = (colour(DIM), colour(PLAIN));
     let mark = match event {
         "deny" => colour(RED),
-        "lost" | "part" | "unreadable" => colour(YELLOW),
+        "lost" | "part" | "unreadable" | "found" => colour(YELLOW),
         _ => "",
     };
     if line.is_null() {
@@ -92,6 +92,7 @@ fn what(event: &str, line: &Value) -> String {
             field("part"),
             counted(line, "removed", "line")
         ),
+        "found" => field("text"),
         "end" => format!(
             "exit code {}, {}",
             field("code"),

@@ -286,8 +286,8 @@ fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
     }
     let directory = Directory::of(home);
     let sessions = directory.sessions();
-    let suffix = format!("-{pid}");
-    let id = sessions.iter().rev().find(|id| id.ends_with(&suffix))?;
+    let mut latest = sessions.iter().rev();
+    let id = latest.find(|id| crate::session::process_of(id) == Some(pid))?;
     let text = fs::read_to_string(directory.file(id, 1)).ok()?;
     let mut log = Log::default();
     for line in text.lines() {
