@@ -85,12 +85,14 @@ fn the_laboratory_reaches_its_devices_and_the_internet() {
 fn the_list_of_hosts_reaches_those_and_tells_of_the_rest() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
-        let [web, mirror] = ["web", "mirror"].map(|name| world.host(name));
+        let [web, mirror, intranet] = ["web", "mirror", "intranet"].map(|name| world.host(name));
         for (name, host) in [
             ("api.anthropic.com", web),
             ("github.com", mirror),
             ("*.packages.example", web),
             ("packages.example", web),
+            ("files.corp.example", intranet),
+            ("corp.example", web),
             ("example.net", web),
         ] {
             world.dns().record(name, host.v4());
@@ -104,7 +106,8 @@ fn the_list_of_hosts_reaches_those_and_tells_of_the_rest() {
             "tcp://github.com:22",
             "tcp://github.com:443",
             "tcp://x.y.packages.example:443",
-            "tcp://files.packages.example:443",
+            "tcp://packages.example:443",
+            "tcp://files.corp.example:7",
             "tcp://10.20.0.5:7",
             "udp://10.20.0.5:7",
         ];
@@ -112,7 +115,7 @@ fn the_list_of_hosts_reaches_those_and_tells_of_the_rest() {
             "tcp://api.anthropic.com:22",
             "tcp://api.anthropic.com:80",
             "tcp://github.com:8080",
-            "tcp://packages.example:443",
+            "tcp://corp.example:443",
             "tcp://example.net:443",
             "tcp://x.packages.example:22",
             "udp://github.com:443",
@@ -124,11 +127,11 @@ fn the_list_of_hosts_reaches_those_and_tells_of_the_rest() {
         expect(world, example, &yes, &no);
         let fetch = "curl -ks -o /dev/null -w '%{http_code} ' --max-time 5";
         let line =
-            format!("{fetch} https://api.anthropic.com/; {fetch} https://packages.example/; true");
+            format!("{fetch} https://api.anthropic.com/; {fetch} https://corp.example/; true");
         let output = run(world, example, &line);
         assert_eq!(output.stdout(), "200 000 ");
         let said = output.stderr();
-        assert!(said.contains("denied the name packages.example"), "{said}");
-        assert_eq!(world.dns().queries_for("packages.example"), 0);
+        assert!(said.contains("denied the name corp.example"), "{said}");
+        assert_eq!(world.dns().queries_for("corp.example"), 0);
     });
 }

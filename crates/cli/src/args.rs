@@ -12,10 +12,10 @@ pub(crate) use slips::{agent, parse};
 
 /// Runs a coding agent, or any command, behind a wall and in a jail.
 ///
-/// Inside, the command sees the system's programs and the current directory, and nothing
-/// else of your files, environment and processes. It reaches the internet and the
-/// addresses you allow, and no other host: not the LAN, not this machine, not the cloud's
-/// metadata service.
+/// Inside, the command sees the system's programs, the current directory and, but for known
+/// places of secrets, ~/.cache and ~/.local/share; `stockade plan` lists all that it is given
+/// of your files and environment. It reaches the internet and the addresses you allow, and no
+/// other host: not the LAN, not this machine, not the cloud's metadata service.
 #[derive(Debug, Parser)]
 #[command(name = "stockade", version, max_term_width = 96, after_help = AGENTS)]
 pub(crate) struct Arguments {
@@ -26,9 +26,9 @@ pub(crate) struct Arguments {
 const AGENTS: &str = "\
 Agents:
   stockade claude|codex|gemini|aider [ARGUMENTS]
-          Run the agent with its own profile: with its settings and login, and nothing else
-          of your home. All that follows the name goes to the agent, flags too. Flags of
-          Stockade's own: stockade run --allow 192.168.10.21 -- claude [ARGUMENTS]
+          Run the agent with its own profile: with its settings and login. All that follows
+          the name goes to the agent, flags too. Flags of Stockade's own come before it:
+          stockade run --allow 192.168.10.21 -- claude [ARGUMENTS]
 
 Exit code: 125 if Stockade itself failed or was asked for what there is not; otherwise as each
 command says in its own help.";
@@ -112,7 +112,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
-    /// The session, or the beginning of its name; without it, the latest
+    /// The session, or the beginning of its name; without it, the latest of all projects
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 
@@ -137,10 +137,13 @@ const LOG_EXAMPLES: &str = "\
 Examples:
   stockade log --denied
   stockade log --follow
-  stockade log --list";
+  stockade log --list
+
+Exit code: 0, or 125 if there is no such session or several begin like that.";
 
 /// List your sessions that run.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0, also if none runs.")]
 pub(crate) struct Ps {
     /// For programs
     #[arg(long)]
@@ -246,16 +249,22 @@ the target or the configuration makes no sense.";
 /// New connections are judged by it, and those that it no longer allows are cut. What cannot
 /// change in a running session (files, environment, ports of loopback) stays as it is.
 #[derive(Debug, Args)]
+#[command(after_help = RELOAD_CODES)]
 pub(crate) struct Reload {
     /// The session, or the beginning of its name; without it, all of yours
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }
 
+const RELOAD_CODES: &str = "\
+Exit code: 0, also if no session runs; 1 if one was not reloaded; 125 if there is no such
+session or several begin like that.";
+
 /// Run a command in the sandbox, in the current directory.
 ///
 /// The current directory is the workspace: the one place outside that the command can
-/// write to. It must not be your home directory or one above it.
+/// write to, besides an agent's own settings and what --write names. It must not be your home
+/// directory or one above it.
 ///
 /// Each setting can stand in a file, too: see `stockade init` and `stockade config`.
 #[derive(Debug, Args)]
@@ -282,8 +291,9 @@ pub(crate) struct Run {
 /// The file comes with the project, and the command inside can write it. So it counts only
 /// after you have seen what it changes, and as long as it does not change.
 #[derive(Debug, Args)]
+#[command(after_help = TRUST_CODES)]
 pub(crate) struct Trust {
-    /// Only show what it would change; exit code 1 if it is not trusted
+    /// Only show what it would change
     #[arg(long, conflicts_with_all = ["yes", "revoke"])]
     pub(crate) show: bool,
 
@@ -296,11 +306,16 @@ pub(crate) struct Trust {
     pub(crate) yes: bool,
 }
 
+const TRUST_CODES: &str = "\
+Exit code: 0 if it is trusted, or was revoked; 1 if it is not, after --show or the answer no;
+125 if there is no such file, or no terminal to ask at.";
+
 /// Write a commented configuration for this project, to start from.
 ///
 /// It goes to ~/.config/stockade/projects, where only you write, and its path is printed.
 /// A file that is there is never overwritten.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0, or 125 if there is such a file already.")]
 pub(crate) struct Init {
     /// Write .stockade.toml in the project instead, for all who work on it
     #[arg(long)]
@@ -311,6 +326,7 @@ pub(crate) struct Init {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show what is in force in this directory, and where each value comes from
+    #[command(after_help = "Exit code: 0, or 125 if the configuration cannot be used.")]
     Show {
         /// For programs
         #[arg(long)]
@@ -320,9 +336,10 @@ pub(crate) enum Config {
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
     },
-    /// Check this file, or all that count in this directory; exit code 1 if one is wrong
+    /// Check this file, or all that count in this directory
     ///
     /// A file is checked wherever it is, as what it is by its place, or else by what it says.
+    #[command(after_help = "Exit code: 0, or 1 if one is wrong.")]
     Check {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,

@@ -141,7 +141,7 @@ impl Key {
                 "allow",
                 List(Rule),
                 "--allow",
-                "rules: [proto://]target[:ports]",
+                "rules: [proto://]target[:ports]; names count only if the internet is closed",
             ),
             Self::HostPorts => (
                 "network",
@@ -169,28 +169,28 @@ impl Key {
                 "root",
                 Choice(Root::NAMES),
                 "--root",
-                "\"system\": the system's directories; \"all\": the whole disk, read-only",
+                "\"system\": the system's directories; \"all\": the whole disk, read-only, but the home directory, /tmp, /var/tmp and /run",
             ),
             Self::Read => (
                 "files",
                 "read",
                 List(Path),
                 "--read",
-                "files and directories that can also be read",
+                "files and directories that can also be read; each must exist",
             ),
             Self::Write => (
                 "files",
                 "write",
                 List(Path),
                 "--write",
-                "files and directories that can also be written",
+                "files and directories that can also be written; each must exist",
             ),
             Self::Hide => (
                 "files",
                 "hide",
                 List(Path),
                 "--hide",
-                "files and directories that are hidden, in the workspace too",
+                "files and directories that are hidden, in the workspace too; each must exist",
             ),
             Self::PassEnv => (
                 "env",
@@ -225,7 +225,7 @@ impl Key {
                 "hosts",
                 List(Host),
                 "--forge-host",
-                "further hosts of these forges",
+                "further hosts of these forges, if one of them is on",
             ),
             Self::Hardening => (
                 "agent",
@@ -241,7 +241,13 @@ impl Key {
                 "--limit",
                 "processes and threads at a time",
             ),
-            Self::Memory => ("limits", "memory", Size, "--limit", "memory, as in \"8G\""),
+            Self::Memory => (
+                "limits",
+                "memory",
+                Size,
+                "--limit",
+                "memory of all processes together, or of each where only that can be had, as in \"8G\" (B, K, M, G, T)",
+            ),
             Self::OpenFiles => (
                 "limits",
                 "open_files",
@@ -255,14 +261,14 @@ impl Key {
                 "tmpfs",
                 Size,
                 "--limit",
-                "files in memory (/tmp, the home directory and others) together, as in \"2G\"",
+                "files in memory (/tmp, the home directory and others) together, as in \"2G\" (B, K, M, G, T)",
             ),
             Self::CpuTime => (
                 "limits",
                 "cpu_time",
                 Time,
                 "--limit",
-                "processor time of each process, as in \"2h\"",
+                "processor time of each process, as in \"2h\" (s, m, h, d)",
             ),
         };
         Spec {

@@ -12,7 +12,7 @@ const COLUMN: usize = 44;
 #[must_use]
 pub fn starter(workspace: Option<&str>) -> String {
     let mut text = String::from(
-        "# Stockade: what the command inside can reach and see. Everything here is commented out,\n\
+        "# Stockade: what the command inside can reach and see. Every setting is commented out,\n\
          # so the defaults hold. `stockade config show` prints what is in force, and why.\n",
     );
     if let Some(workspace) = workspace {

@@ -59,8 +59,9 @@ fn the_host_allowlist_is_its_hosts_and_networks() {
         "api.anthropic.com:443",
         "github.com:22,443",
         "*.packages.example:443",
-        "files.packages.example:443",
+        "packages.example:443",
         "10.0.0.0/8",
+        "*.corp.example",
     ];
     // A policy that has no rules for names yet takes the rest.
     let known = |rule: &str| rule.parse::<Rule>().is_ok();
