@@ -7,6 +7,7 @@
 
 mod commands;
 mod disk;
+mod floods;
 mod order;
 mod who;
 

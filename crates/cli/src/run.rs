@@ -271,6 +271,12 @@ impl Session<'_> {
                  `stockade log` has the others"
             );
         }
+        if ended.missed > 0 && !self.quiet {
+            let events = screen::counted(ended.missed, "event");
+            eprintln!(
+                "stockade: {events} of this session came too fast to be written down one by one"
+            );
+        }
         if ended.unfinished {
             eprintln!("stockade: the end of the log is not written: the disk does not answer");
         }

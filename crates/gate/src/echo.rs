@@ -120,7 +120,7 @@ impl Echoes {
     }
 }
 
-pub(crate) async fn watch(echoes: Rc<Echoes>, tap: AsyncFd<EchoTap>) {
+pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<EchoTap>>) {
     let mut buffer = vec![0; LARGEST];
     let mut turns = Turns::default();
     loop {

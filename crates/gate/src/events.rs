@@ -56,6 +56,8 @@ pub enum Event {
         kind: String,
         addresses: Vec<IpAddr>,
     },
+    /// So many packets came faster than the gate could look at them. They went nowhere.
+    Unseen { count: u64 },
     /// Another policy is in force.
     Reloaded { internet: bool, rules: usize },
 }
@@ -73,6 +75,7 @@ struct Shared {
     /// Told and not fetched.
     waiting: AtomicUsize,
     lost: AtomicU64,
+    overlooked: AtomicU64,
 }
 
 /// Where they come out.
@@ -128,6 +131,16 @@ impl Events {
             waiting.fetch_sub(1, Ordering::Relaxed);
             lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A packet came for which the gate has no room. It went nowhere.
+    pub(crate) fn overlook(&self) {
+        self.shared.overlooked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many did, since the last time that this was asked.
+    pub(crate) fn take_overlooked(&self) -> u64 {
+        self.shared.overlooked.swap(0, Ordering::Relaxed)
     }
 
     /// Tells of a new flow, and of its end when the entry is dropped.

@@ -128,7 +128,7 @@ impl Hold {
                     self.inject(&syn.complete(), ends.destination.ip());
                 }
             }
-            Entry::Vacant(_) if !room => {}
+            Entry::Vacant(_) if !room => self.judge.overlooked(),
             Entry::Vacant(vacant) => match self.judge(ends) {
                 Ok(far) => {
                     vacant.insert(Attempt::Dialling);
@@ -252,7 +252,7 @@ impl Hold {
     }
 }
 
-pub(crate) async fn watch(hold: Rc<Hold>, tap: AsyncFd<SynTap>) {
+pub(crate) async fn watch(hold: Rc<Hold>, tap: Rc<AsyncFd<SynTap>>) {
     let mut buffer = vec![0; 64 * 1024];
     let mut turns = Turns::default();
     loop {

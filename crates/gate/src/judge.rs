@@ -161,6 +161,11 @@ impl Judge {
         waits.then_some(Noted(noted))
     }
 
+    /// Something was not even judged, for want of room.
+    pub(crate) fn overlooked(&self) {
+        self.events.overlook();
+    }
+
     /// A name was answered.
     pub(crate) fn answered(&self, name: &Hostname, kind: String, addresses: Vec<IpAddr>) {
         let name = name.clone();

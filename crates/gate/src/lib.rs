@@ -44,13 +44,14 @@ mod resolvers;
 mod told;
 mod turns;
 mod udp;
+mod unseen;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use stockade_sys::{transparent::Family, watch};
+use stockade_sys::{transparent::Family, watch::watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -200,6 +201,7 @@ fn serve(
         echoes,
         refusals,
         groups,
+        unseen,
     } = match ready {
         Ok(parts) => {
             started(Ok(()));
@@ -226,8 +228,13 @@ fn serve(
         // The agent has ended, but what it sent last may still be on its way out, or lie unread
         // at a socket: the command may have ended with the packet that is denied.
         let last = async {
-            for _ in 0..LAST_LOOKS {
-                yield_now().await;
+            loop {
+                for _ in 0..LAST_LOOKS {
+                    yield_now().await;
+                }
+                if !unseen.are_waiting() {
+                    break;
+                }
             }
             relay::delivered().await;
             udp::delivered(&datagrams).await;
@@ -236,6 +243,7 @@ fn serve(
     });
     refusals.catch_up();
     groups.catch_up();
+    unseen.tell();
     judge.take_denials()
 }
 
@@ -249,6 +257,7 @@ struct Serving {
     echoes: Rc<echo::Echoes>,
     refusals: Rc<refusals::Refusals>,
     groups: Rc<groups::Groups>,
+    unseen: Rc<unseen::Unseen>,
 }
 
 fn set_up(
@@ -273,6 +282,7 @@ fn set_up(
         host_ports,
         publish,
     } = local;
+    let unseen = Rc::new(unseen::Unseen::new(events.clone()));
     let judge = Rc::new(Judge::new(policy, host_ports, events)?);
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
@@ -301,13 +311,19 @@ fn set_up(
     {
         let family = Family::of(listener.local_addr()?.ip());
         let listener = TcpListener::from_std(listener)?;
-        tasks.spawn_local(hold::watch(Rc::clone(&hold), watch::watch(syns)?));
+        let (syns, requests) = (Rc::new(watch(syns)?), Rc::new(watch(requests)?));
+        let (dns, first) = (Rc::new(watch(dns)?), Rc::new(watch(first)?));
+        unseen.add(Rc::clone(&syns));
+        unseen.add(Rc::clone(&requests));
+        unseen.add(Rc::clone(&dns));
+        unseen.add(Rc::clone(&first));
+        tasks.spawn_local(hold::watch(Rc::clone(&hold), syns));
         tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
-        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution))?.serve());
-        let first = watch::watch(first)?;
+        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution)).serve());
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
-        tasks.spawn_local(echo::watch(Rc::clone(&echoes), watch::watch(requests)?));
+        tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
+    tasks.spawn_local(unseen::watch(Rc::clone(&unseen)));
     let published = publish.iter().map(Publish::outside).collect();
     let refusals = refusals::Refusals::new(Rc::clone(&judge), refusals, published)?;
     let refusals = Rc::new(refusals);
@@ -333,5 +349,6 @@ fn set_up(
         echoes,
         refusals,
         groups,
+        unseen,
     })
 }

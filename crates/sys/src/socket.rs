@@ -63,6 +63,34 @@ pub fn take_error(socket: impl AsFd) -> io::Result<QueuedError> {
     })
 }
 
+/// How many packets have found the socket's queue full so far, or were not taken for another
+/// reason of the kernel's. It starts again after 2³².
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
+    /// Of the kernel's list, which grows at its end.
+    const DROPS: usize = 8;
+    let mut values = [0_u32; DROPS + 1];
+    let mut length = libc::socklen_t::try_from(size_of_val(&values)).expect("few bytes");
+    // SAFETY: the kernel writes at most `length` bytes to the pointer during the call, and how
+    // many to `length`; they point at `values`, a live local of just that size, for which any
+    // bytes are valid, and at `length`. The descriptor is borrowed, so it is open.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            (&raw mut values).cast(),
+            &raw mut length,
+        )
+    };
+    match values {
+        [.., drops] if result == 0 => Ok(drops),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Sets an option whose value is a C `int`.
 pub(crate) fn set_int(
     fd: BorrowedFd<'_>,

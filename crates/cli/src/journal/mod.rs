@@ -79,6 +79,8 @@ struct Beginning {
 pub(crate) struct Ended {
     /// What could not be written.
     pub(crate) lost: Option<Lost>,
+    /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
+    pub(crate) missed: u64,
     /// The disk took so long that this was not waited for.
     pub(crate) unfinished: bool,
     /// Which program was denied something first.

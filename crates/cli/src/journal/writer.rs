@@ -47,6 +47,7 @@ pub(super) struct Writer {
     folded: HashMap<Subject, Folded>,
     opened: HashMap<u64, Opened>,
     denied: u64,
+    missed: u64,
     programs: HashMap<Subject, Process>,
 }
 
@@ -70,6 +71,7 @@ impl Writer {
             folded: HashMap::new(),
             opened: HashMap::new(),
             denied: 0,
+            missed: 0,
             programs: HashMap::new(),
         }
     }
@@ -117,18 +119,23 @@ impl Writer {
         Ended {
             lost: self.log.lost(),
             unfinished: false,
+            missed: self.missed,
             programs: self.programs,
         }
     }
 
     /// Events that the gate could not hand over.
     fn tell_lost(&mut self, happenings: &Happenings) {
-        const WHY: &str = "they came faster than they could be written";
         let lost = happenings.take_lost();
         if lost > 0 {
-            let now = SystemTime::now();
-            self.log.write(&lines::lost(now, now, lost, WHY));
+            self.missed(lost, "they came faster than they could be written");
         }
+    }
+
+    fn missed(&mut self, count: u64, why: &str) {
+        let now = SystemTime::now();
+        self.missed += count;
+        self.log.write(&lines::lost(now, now, count, why));
     }
 
     fn happened(&mut self, when: SystemTime, event: Event) {
@@ -184,6 +191,12 @@ impl Writer {
             } => self
                 .log
                 .write(&lines::answered(when, &name, &kind, &addresses)),
+            Event::Unseen { count } => {
+                self.missed(
+                    count,
+                    "their packets came faster than they could be looked at",
+                );
+            }
             Event::Reloaded { internet, rules } => {
                 self.flush(Duration::ZERO);
                 self.effective = now(&self.in_force);

@@ -11,10 +11,7 @@ mod upstream;
 
 use std::{io, rc::Rc, time::Duration};
 
-use stockade_sys::{
-    transparent::{AnyAddressUdp, Arrival},
-    watch,
-};
+use stockade_sys::transparent::{AnyAddressUdp, Arrival};
 use stockade_wire::dns::{self, Query};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
@@ -65,11 +62,8 @@ impl Resolution {
 }
 
 impl Service {
-    pub(crate) fn new(socket: AnyAddressUdp, resolution: Rc<Resolution>) -> io::Result<Self> {
-        Ok(Self {
-            socket: Rc::new(watch::watch(socket)?),
-            resolution,
-        })
+    pub(crate) fn new(socket: Rc<AsyncFd<AnyAddressUdp>>, resolution: Rc<Resolution>) -> Self {
+        Self { socket, resolution }
     }
 
     pub(crate) async fn serve(self) {
@@ -101,7 +95,7 @@ impl Service {
         let resolution = Rc::clone(&self.resolution);
         spawn_local(async move {
             let Ok(_permit) = resolution.permits.try_acquire() else {
-                return;
+                return resolution.names.overlooked();
             };
             let response = resolution.names.resolve(&query).await;
             reply(&socket, &query.fit(response, query.udp_limit()), arrival);

@@ -35,6 +35,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// A question came for which there was no room.
+    pub(crate) fn overlooked(&self) {
+        self.judge.overlooked();
+    }
+
     pub(crate) fn new(judge: Rc<Judge>, ipv6: bool) -> Self {
         Self {
             judge,

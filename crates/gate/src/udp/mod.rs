@@ -209,7 +209,7 @@ impl Datagrams {
 
 pub(crate) async fn watch(
     datagrams: Rc<Datagrams>,
-    socket: AsyncFd<AnyAddressUdp>,
+    socket: Rc<AsyncFd<AnyAddressUdp>>,
     family: Family,
 ) {
     let mut buffer = vec![0; LARGEST];
