@@ -3,6 +3,7 @@
 //! * here: what is in it; `order`: in which order;
 //! * `disk`: what becomes of it where it cannot be written;
 //! * `who`: the programs in it;
+//! * `floods`: of more than can be written;
 //! * `commands`: `stockade log`, `stockade ps`.
 
 mod commands;

@@ -11,13 +11,16 @@
 use std::{io, os::fd::OwnedFd, thread, time::Duration};
 
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, mkdirat, openat, unlinkat},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, fstat, mkdirat, openat, unlinkat},
     io::Errno,
 };
 use stockade_sys::{mount::Tree, namespace::enter_cgroup_namespace};
 
 /// How the group's name begins; then comes the warden's process number.
 const PREFIX: &str = "stockade-";
+
+/// By whoever it may be.
+const WRITABLE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 
 /// The group. Dropping it removes it, once it is empty.
 #[derive(Debug)]
@@ -47,6 +50,11 @@ impl Group {
     fn attempt() -> io::Result<Option<Self>> {
         let groups = Tree::control_groups()?;
         remove_stale(&groups);
+        // The root of all groups. Who is root could make one, but not remove it in the end,
+        // having given up the power to.
+        if Mode::from_raw_mode(fstat(&groups)?.st_mode) & WRITABLE == Mode::empty() {
+            return Ok(None);
+        }
         let name = format!("{PREFIX}{}", std::process::id());
         match mkdirat(&groups, name.as_str(), Mode::RWXU) {
             // One of a warden that was killed, in another namespace of processes.
