@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, mount};
 use serde_json::Value;
 use stockade_world::{Laptop, test};
 
-use super::{lines_in, of};
+use super::{lines_in, logs, of};
 use crate::support::standard;
 
 /// Waits for a line of input, then is denied thirty times, and says so.
@@ -149,5 +149,23 @@ fn a_limit_of_the_size_of_files_does_not_kill_the_session() {
         let shown = laptop.stockade(["log"]).run().expect("run");
         let shown = shown.expect_success();
         assert!(shown.stdout().contains("without a last line"), "{shown:?}");
+    });
+}
+
+#[test]
+fn a_launch_that_fails_leaves_no_log_and_says_what_has_run_out() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for limit in ["-n 20", "-n 30", "-n 48"] {
+            let line = format!("ulimit {limit}; exec stockade run -- true");
+            let failed = laptop.shell(&line).run().expect("run").expect_code(125);
+            assert!(failed.stderr().contains("ulimit -n 1024"), "{failed:?}");
+        }
+        let count = || fs::read_dir(logs(laptop)).expect("a directory").count();
+        assert_eq!(count(), 0);
+        // Positive control.
+        let line = "ulimit -n 1024; exec stockade run -- true";
+        laptop.shell(line).run().expect("run").expect_success();
+        assert_eq!(count(), 1);
     });
 }

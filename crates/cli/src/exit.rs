@@ -3,6 +3,7 @@
 use std::{io, process::ExitCode};
 
 use stockade_config::{Diagnostic, Diagnostics, Place};
+use stockade_sys::shortage;
 use stockade_wall::{FAILED, NOT_FOUND};
 
 use crate::screen;
@@ -36,8 +37,11 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
         return if missing { NOT_FOUND } else { FAILED }.into();
     }
     eprintln!("stockade: {error:#}");
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref());
     if let Some(refused) = error.downcast_ref::<Refused>() {
         eprintln!("stockade: fix: {}", refused.fix);
+    } else if let Some(fix) = causes.filter_map(shortage::advice).next() {
+        eprintln!("stockade: fix: {fix}");
     }
     FAILED.into()
 }

@@ -93,7 +93,7 @@ const END_LIMIT: Duration = Duration::from_secs(7);
 /// The gate's thread could not be started, or it died.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot start the gate: {0}")]
+    #[error("cannot start the gate")]
     Start(#[from] io::Error),
     #[error("the gate died; the agent had no network from then on")]
     Died,

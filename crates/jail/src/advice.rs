@@ -2,11 +2,17 @@
 
 use std::{fs, io};
 
-use stockade_sys::namespace::{Identity, UserNamespaceError};
+use stockade_sys::{
+    namespace::{Identity, UserNamespaceError},
+    shortage,
+};
 
 use crate::Error;
 
 pub(crate) fn for_error(error: &Error) -> String {
+    if let Some(advice) = cause(error).and_then(shortage::advice) {
+        return advice.to_owned();
+    }
     match error {
         Error::UserNamespace { identity, error } => for_user_namespace(*identity, error),
         Error::NetworkNamespace(error) if is_full(error) => raise_limit("max_net_namespaces"),
@@ -26,6 +32,19 @@ pub(crate) fn for_error(error: &Error) -> String {
                 .to_owned()
         }),
         Error::Thread => "this is a defect of Stockade; please report it".to_owned(),
+    }
+}
+
+/// What the kernel said.
+fn cause(error: &Error) -> Option<&io::Error> {
+    match error {
+        Error::NetworkNamespace(error) | Error::Filter(error) => Some(error),
+        Error::Plumbing { error, .. } => Some(error),
+        Error::UserNamespace { error, .. } => match error {
+            UserNamespaceError::Create(error) => Some(error),
+            UserNamespaceError::Threads | UserNamespaceError::Map { .. } => None,
+        },
+        Error::Thread => None,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod packet;
 pub mod process;
 pub mod rtnl;
 pub mod seccomp;
+pub mod shortage;
 pub mod signals;
 pub mod socket;
 pub mod transparent;

@@ -62,10 +62,7 @@ impl Bubblewrap {
             .spawn();
         match version {
             Ok(version) => Ok(Self { path, version }),
-            Err(error) => Err(Error::BubblewrapUnusable {
-                path,
-                why: error.to_string(),
-            }),
+            Err(error) => Err(Error::BubblewrapUnstartable { path, error }),
         }
     }
 

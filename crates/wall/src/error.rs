@@ -3,6 +3,8 @@
 
 use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
+use stockade_sys::shortage;
+
 use crate::{bubblewrap::OLDEST, workspace::Refusal};
 
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +104,15 @@ pub enum Error {
          update the package `bubblewrap`"
     )]
     BubblewrapTooOld { path: PathBuf, found: String },
+    #[error(
+        "{path:?} cannot be started ({error}): {}",
+        shortage::advice(error).unwrap_or("reinstall the package `bubblewrap`")
+    )]
+    BubblewrapUnstartable {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
     #[error("{path:?} does not tell its version ({why}): reinstall the package `bubblewrap`")]
     BubblewrapUnusable { path: PathBuf, why: String },
     #[error(
@@ -111,13 +122,13 @@ pub enum Error {
     BubblewrapFailed(ExitStatus),
 
     // The session.
-    #[error("preparing the sandbox: {what}: {error}")]
+    #[error("preparing the sandbox: {what}: {error}{}", advised(error))]
     Prepare {
         what: &'static str,
         #[source]
         error: io::Error,
     },
-    #[error("starting the command: {step}: {error}")]
+    #[error("starting the command: {step}: {error}{}", advised(error))]
     Start {
         step: &'static str,
         #[source]
@@ -134,4 +145,9 @@ pub enum Error {
 fn list(paths: &[PathBuf]) -> String {
     let paths: Vec<_> = paths.iter().map(|path| format!("{path:?}")).collect();
     paths.join(", ")
+}
+
+/// What helps, if it is known.
+fn advised(error: &io::Error) -> String {
+    shortage::advice(error).map_or_else(String::new, |advice| format!(": {advice}"))
 }

@@ -1,0 +1,24 @@
+//! Errors that say nothing about what was tried: something that the user or the machine has only
+//! so many of has run out.
+
+use std::io;
+
+/// What has run out, and what helps. Nothing for other errors.
+#[must_use]
+pub fn advice(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE => {
+            Some("a process may open too few files here: raise the limit, ulimit -n 1024")
+        }
+        libc::ENFILE => Some("the machine has too many files open: close some programs"),
+        // Of clone(2): what else says so is tried again, and does not come here.
+        libc::EAGAIN => Some(
+            "you have as many processes and threads as you may: end some, or raise the limit \
+             (ulimit -u, or that of the container)",
+        ),
+        libc::ENOMEM => {
+            Some("the machine, or the container, has no memory left: end some programs")
+        }
+        _ => None,
+    }
+}
