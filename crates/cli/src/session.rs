@@ -135,3 +135,24 @@ fn address(id: &str) -> io::Result<SocketAddr> {
 fn prefix() -> String {
     format!("stockade/{}/", getuid().as_raw())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn processes_of_one_number_have_names_of_their_own() {
+        let names: HashSet<_> = (0..16).map(|_| identifier()).collect();
+        assert!(names.len() > 8, "{names:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| process_of(name) == Some(process::id()))
+        );
+        let mut names = ["5-10-a", "5-9-b", "4-99-c"].map(str::to_owned);
+        sort(&mut names);
+        assert_eq!(names, ["4-99-c", "5-9-b", "5-10-a"]);
+    }
+}

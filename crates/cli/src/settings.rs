@@ -42,7 +42,7 @@ pub(crate) struct Settings {
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     log_denials: Option<String>,
 
-    /// What is there of the disk: system (its directories), or all, read-only
+    /// What is there of the disk, read-only: system (its directories), or all (but homes, /tmp, /run)
     #[arg(long, value_name = "ROOT", help_heading = FILES)]
     root: Option<String>,
 

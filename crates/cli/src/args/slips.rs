@@ -20,7 +20,9 @@ use crate::settings::Settings;
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let confused = confused(&words);
     let typed = words.len();
-    let parsed = Arguments::try_parse_from(words).map_err(turned_off);
+    let parsed = Arguments::try_parse_from(words)
+        .map_err(turned_off)
+        .map_err(called_otherwise);
     let Some(Confused { at, flag, value }) = confused else {
         return parsed;
     };
@@ -76,6 +78,40 @@ fn turned_off(mut message: clap::Error) -> clap::Error {
     message
 }
 
+/// What other sandboxes call a flag, and what it is here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("--bind", "--write PATH"),
+    ("--cpu", "--limit cpu_time=TIME"),
+    ("--env", "--pass-env NAME"),
+    ("--memory", "--limit memory=SIZE"),
+    ("--net", "--mode MODE"),
+    ("--network", "--mode MODE"),
+    ("--port", "--publish PORT"),
+    ("--readonly", "--read PATH"),
+    ("--ro", "--read PATH"),
+    ("--ro-bind", "--read PATH"),
+    ("--rw", "--write PATH"),
+    ("--volume", "--write PATH"),
+];
+
+fn called_otherwise(mut message: clap::Error) -> clap::Error {
+    let typed = match message.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => typed.as_str(),
+        _ => return message,
+    };
+    let typed = typed.split_once('=').map_or(typed, |(flag, _)| flag);
+    if message.kind() == ErrorKind::UnknownArgument
+        && let Some((_, here)) = ELSEWHERE.iter().find(|(flag, _)| *flag == typed)
+    {
+        let instead = ContextValue::String((*here).to_owned());
+        message.insert(ContextKind::SuggestedArg, instead);
+        message.remove(ContextKind::Suggested);
+        // It would show the flag that is most alike.
+        message.remove(ContextKind::Usage);
+    }
+    message
+}
+
 /// Whether this is a flag whose value comes after `=`.
 fn is_boolean(flag: &str) -> bool {
     let mut keys = Key::ALL.iter().map(|key| key.spec());
@@ -89,17 +125,50 @@ fn is_boolean(flag: &str) -> bool {
 pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
     let word = words.first().and_then(|name| name.to_str());
     match word.filter(|word| agents().any(|agent| agent == *word)) {
-        Some(name) => Ok(Run {
-            profile: Some(name.to_owned()),
-            quiet: false,
-            settings: Settings::default(),
-            command: words.to_vec(),
-        }),
+        Some(name) => match words.iter().find_map(|word| meant_for_us(word)) {
+            Some(flag) => Err(misplaced(flag, name)),
+            None => Ok(Run {
+                profile: Some(name.to_owned()),
+                quiet: false,
+                settings: Settings::default(),
+                command: words.to_vec(),
+            }),
+        },
         None => {
             let name = words.first().map(|name| name.display().to_string());
             Err(unknown(&name.unwrap_or_default()))
         }
     }
+}
+
+/// Flags of ours that no agent has. Who types one behind the agent's name would believe in a
+/// sandbox that is not there.
+const OURS: &[&str] = &[
+    "--internet",
+    "--allow",
+    "--host-port",
+    "--publish",
+    "--hide",
+    "--hardening",
+    "--limit",
+    "--no-forge",
+];
+
+fn meant_for_us(word: &OsString) -> Option<&str> {
+    let word = word.to_str()?;
+    let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
+    OURS.contains(&flag).then_some(word)
+}
+
+fn misplaced(flag: &str, agent: &str) -> clap::Error {
+    let flag = shown(flag);
+    let message = format!(
+        "`{flag}` stands behind `{agent}`, so it would be given to {agent}, and the sandbox would \
+         be as usual\n\n\
+         For the sandbox:  stockade run {flag} … -- {agent} …\n\
+         For {agent}:  stockade run -- {agent} {flag} …"
+    );
+    Arguments::command().error(ErrorKind::UnknownArgument, message)
 }
 
 /// A word that is neither a command nor an agent.
@@ -129,6 +198,45 @@ fn unknown(word: &str) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_meant_for_the_sandbox_is_not_given_to_the_agent() {
+        let agent = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            agent(&words).map_err(|error| error.to_string())
+        };
+        for line in ["claude --internet=false", "codex exec --allow 10.0.0.1 x"] {
+            let refused = agent(line).expect_err(line);
+            assert!(
+                refused.contains("For the sandbox:  stockade run --"),
+                "{refused}"
+            );
+        }
+        // An agent's own.
+        for line in [
+            "claude --allowed-tools Bash",
+            "aider --read x",
+            "codex --profile x",
+        ] {
+            assert!(agent(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_of_other_sandboxes_are_answered_with_ours() {
+        let said = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            parse(words).expect_err(line).to_string()
+        };
+        assert!(said("stockade run --ro /x -- true").contains("'--read PATH'"));
+        assert!(said("stockade run --memory=1G true").contains("'--limit memory=SIZE'"));
+        assert!(said("stockade run --network none true").contains("'--mode MODE'"));
+        for (flag, here) in ELSEWHERE {
+            let ours = here.split(' ').next().unwrap_or_default();
+            let line = format!("stockade run {ours}");
+            assert!(!said(&line).contains("unexpected argument"), "{flag}");
+        }
+    }
 
     #[test]
     fn a_flag_with_its_value_behind_a_blank_is_refused_and_the_commands_own_are_not() {

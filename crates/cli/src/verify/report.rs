@@ -46,6 +46,16 @@ pub(super) struct Finding {
     pub(super) promise: &'static str,
     pub(super) outcome: Outcome,
     pub(super) reason: String,
+    /// It holds but for what the configuration opens, which people are told, too.
+    #[serde(skip)]
+    pub(super) has_exceptions: bool,
+}
+
+impl Finding {
+    pub(super) fn but_for<T>(mut self, exceptions: &[T]) -> Self {
+        self.has_exceptions = !exceptions.is_empty();
+        self
+    }
 }
 
 /// A property, before it is looked at.
@@ -89,6 +99,7 @@ impl Check {
             outcome,
             // What files are called may be hostile.
             reason: shown(&reason.into()),
+            has_exceptions: false,
         }
     }
 }
@@ -139,7 +150,7 @@ pub(super) fn as_text(findings: &[Finding]) -> String {
             "{start}{word:12}{end}  {:27}  {}",
             finding.check, finding.promise
         );
-        if finding.outcome != Outcome::Pass {
+        if finding.outcome != Outcome::Pass || finding.has_exceptions {
             let _ = writeln!(text, "{:43}{}", "", finding.reason);
         }
     }

@@ -32,6 +32,27 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              could have led it. If that is meant, name what it leads to in files.read"
         ));
     }
+    for PathRequest { path, by, .. } in &config.read {
+        if facts
+            .found
+            .get(path)
+            .is_some_and(|found| found.real == facts.workspace)
+        {
+            notes.push(format!(
+                "{path:?} is the workspace, which can be written: that it can be read ({by}) \
+                 changes nothing. A part of it that is named so is read-only"
+            ));
+        }
+    }
+    let forge = &config.forge;
+    if let Some(host) = forge.hosts.first()
+        && !forge.github
+        && !forge.gitlab
+    {
+        notes.push(format!(
+            "{host:?} counts for nothing as the host of a forge: neither github nor gitlab is on"
+        ));
+    }
     let made: Vec<_> = config.agent.missing_state(facts).collect();
     for PathRequest { path, .. } in &config.agent.state {
         // Of a form that is not known are files that people write, and agents only read.

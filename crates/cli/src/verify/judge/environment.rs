@@ -156,7 +156,7 @@ fn socket_files(case: &Case<'_>) -> Finding {
         [] => "none of those that can be connected to outside".to_owned(),
         [first, ..] => format!("none but in what is shown anyway, as {}", shown(first)),
     };
-    check.unless(&faults, note)
+    check.unless(&faults, note).but_for(&shown_by_plan)
 }
 
 fn abstract_socket(case: &Case<'_>) -> Finding {

@@ -108,7 +108,7 @@ fn credentials(case: &Case<'_>) -> Finding {
             shown(first)
         ),
     };
-    check.unless(&faults, note)
+    check.unless(&faults, note).but_for(&given)
 }
 
 /// A directory that is there only because something in it is given.
