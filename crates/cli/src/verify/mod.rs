@@ -102,8 +102,11 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
         .working_directory
         .join(format!(".stockade-verify-{}", outside.token));
 
+    // Where the logs are is among what must not be seen. The session would make it, too.
+    let _ = Directory::of(&loader.places.home).make();
+    let assignment = assignment(&outside, &plan, &home, &leaves);
     let mut session = Session::start(&outside, &flags(&given))?;
-    let seen: Observations = session.ask(&assignment(&outside, &plan, &home, &leaves))?;
+    let seen: Observations = session.ask(&assignment)?;
     let left_is_found = fs::remove_file(&leaves).is_ok();
     let listener_was_reached = reached_from_here(&seen, &outside);
     let (denied, opened) = destinations::sorted(&effective);
