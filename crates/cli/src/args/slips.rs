@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::{
-    CommandFactory as _, Parser as _,
+    Args as _, CommandFactory as _, FromArgMatches as _, Parser as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use stockade_config::{Key, Kind, agents, meant, shown};
@@ -20,9 +20,12 @@ use crate::settings::Settings;
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let confused = confused(&words);
     let typed = words.len();
-    let parsed = Arguments::try_parse_from(words)
-        .map_err(turned_off)
-        .map_err(called_otherwise);
+    let parsed = match to_run(&words) {
+        Some(command) => Ok(Arguments { command }),
+        None => Arguments::try_parse_from(words)
+            .map_err(turned_off)
+            .map_err(called_otherwise),
+    };
     let Some(Confused { at, flag, value }) = confused else {
         return parsed;
     };
@@ -40,6 +43,24 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let message =
         format!("`{flag} {value}` would take `{value}` for the command; write `{flag}={value}`");
     Err(Arguments::command().error(ErrorKind::NoEquals, message))
+}
+
+/// What is to run starts without the parsers of all other commands, which take as long as half
+/// of what is done before the sandbox is built. A line that is not taken here is parsed like any
+/// other, for what there is to say about it.
+fn to_run(words: &[OsString]) -> Option<Command> {
+    let (_, words) = words.split_first()?;
+    let first = words.first()?;
+    if agents().any(|agent| first == agent) {
+        return Some(Command::Agent(words.to_vec()));
+    }
+    if first != "run" {
+        return None;
+    }
+    let parser = Run::augment_args(clap::Command::new("run"));
+    let matches = parser.try_get_matches_from(words).ok()?;
+    let run = Run::from_arg_matches(&matches).ok()?;
+    Some(Command::Run(Box::new(run)))
 }
 
 struct Confused {

@@ -24,10 +24,12 @@ impl Layout {
 
     /// Adds a place, as far as it is not there already and nothing hides it.
     pub(super) fn place(&mut self, operation: Operation, reason: impl Into<Reason>) {
-        if operation.shows() {
-            self.uncover(operation.at());
+        let mut around = self.index_enclosing(operation.at());
+        if operation.shows() && self.uncover(around, operation.at()) {
+            around = self.index_enclosing(operation.at());
         }
-        let operation = match self.enclosing(operation.at()) {
+        let around = around.and_then(|index| self.steps.get(index));
+        let operation = match around.map(|step| &step.operation) {
             Some(hidden) if hidden.hides() => None,
             Some(Operation::Writable { source, at }) => in_writable(operation, source, at),
             Some(Operation::ReadOnly { source, at }) => {
@@ -38,15 +40,11 @@ impl Layout {
                 (!is_there && !is_link).then_some(operation)
             }
             Some(Operation::Scratch { .. }) if matches!(operation, Operation::Link { .. }) => None,
-            Some(_) => Some(operation),
             // What is not shown need not be hidden.
-            None => (!operation.hides()).then_some(operation),
+            Some(Operation::Empty { .. }) | None if operation.hides() => None,
+            _ => Some(operation),
         };
-        let hides_nothing = |operation: &Operation| {
-            let around = self.enclosing(operation.at());
-            operation.hides() && matches!(around, Some(Operation::Empty { .. }))
-        };
-        if let Some(operation) = operation.filter(|operation| !hides_nothing(operation)) {
+        if let Some(operation) = operation {
             self.add(operation, reason);
         }
     }
@@ -70,20 +68,23 @@ impl Layout {
     }
 
     /// What is known to hold secrets is shown to who asks for just that place. Who asks for
-    /// something in it gets that, and nothing beside it.
-    fn uncover(&mut self, path: &Path) {
-        let Some(index) = self.index_enclosing(path) else {
-            return;
+    /// something in it gets that, and nothing beside it. Says whether that changes anything.
+    fn uncover(&mut self, enclosing: Option<usize>, path: &Path) -> bool {
+        let Some((index, step)) = enclosing.and_then(|index| {
+            let step = self.steps.get_mut(index)?;
+            step.operation.hides().then_some((index, step))
+        }) else {
+            return false;
         };
-        let Some(step) = self.steps.get_mut(index) else {
-            return;
-        };
-        if step.operation.hides() && step.operation.at() == path {
+        if step.operation.at() == path {
             self.steps.remove(index);
         } else if let Operation::HiddenDirectory { at } = &step.operation {
             let at = at.clone();
             step.operation = Operation::Empty { at, mode: 0o700 };
+        } else {
+            return false;
         }
+        true
     }
 
     /// Whether the directory of this path shows that of the host, links and all.

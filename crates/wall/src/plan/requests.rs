@@ -73,7 +73,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
 
 /// Outer places first: a step covers the ones before it.
 fn sort(places: &mut [Placed]) {
-    places.sort_by_key(|(operation, _)| operation.at().components().count());
+    places.sort_by_cached_key(|(operation, _)| operation.at().components().count());
 }
 
 /// Refuses what would undo the wall, and what does not exist.
