@@ -42,7 +42,6 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
-    // It is asked for its version now; the answer is collected when the sandbox is built.
     let bubblewrap = Bubblewrap::find()?;
     let config = walling::config(&effective, &loader.places, &command.program);
     // What is there can be hidden. If it cannot be made, the log says so.

@@ -2,10 +2,11 @@
 
 use std::{
     fmt,
+    fs::File,
     io::{self, Read},
     os::fd::AsFd,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -31,39 +32,29 @@ pub(crate) const OLDEST: Version = Version(0, 8, 0);
 /// It does nothing else, but the disk that it is on may be slow, or gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 256;
+/// What a version begins with.
+const NAME: &str = "bubblewrap ";
+/// A program that is longer is not searched for its version.
+const LARGEST: u64 = 4 << 20;
 
-/// Bubblewrap on this machine. Its answer to the question for its version is waited for
-/// only when it is needed: asking costs a process, but no time.
+/// Bubblewrap on this machine.
 #[derive(Debug)]
 pub struct Bubblewrap {
     path: PathBuf,
-    version: Child,
 }
 
 impl Bubblewrap {
-    /// Finds bubblewrap and asks for its version.
+    /// Finds bubblewrap.
     ///
     /// # Errors
-    /// If there is none, or it cannot be started.
+    /// If there is none.
     pub fn find() -> Result<Self, Error> {
-        let path = PLACES
-            .iter()
-            .map(PathBuf::from)
-            .find(|path| path.is_file())
+        let mut places = PLACES.iter().map(PathBuf::from);
+        let path = places.find(|path| path.is_file());
+        path.map(|path| Self { path })
             .ok_or_else(|| Error::BubblewrapMissing {
                 looked_for: PLACES.join(", "),
-            })?;
-        let version = Command::new(&path)
-            .arg("--version")
-            .env_clear()
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        match version {
-            Ok(version) => Ok(Self { path, version }),
-            Err(error) => Err(Error::BubblewrapUnstartable { path, error }),
-        }
+            })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -73,32 +64,76 @@ impl Bubblewrap {
     /// The program's path and version.
     ///
     /// # Errors
-    /// If it is too old, or does not tell its version.
-    pub fn identify(mut self) -> Result<(PathBuf, Version), Error> {
-        let answer = match self.version.stdout.take() {
-            Some(stdout) => read(stdout, PATIENCE),
-            None => Ok(String::new()),
+    /// If it is too old, cannot be started, or does not tell its version.
+    pub fn identify(self) -> Result<(PathBuf, Version), Error> {
+        let path = self.path;
+        let version = match written_in(&path) {
+            Some(version) => version,
+            None => asked_of(&path)?,
         };
-        let path = std::mem::take(&mut self.path);
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                let why = error.to_string();
-                return Err(Error::BubblewrapUnusable { path, why });
-            }
-        };
-        match Version::parse(&answer) {
-            Some(version) if version >= OLDEST => Ok((path, version)),
-            Some(version) => Err(Error::BubblewrapTooOld {
-                path,
-                found: version.to_string(),
-            }),
-            None => Err(Error::BubblewrapUnusable {
-                path,
-                why: format!("it said {:?}", answer.trim()),
-            }),
+        if version < OLDEST {
+            let found = version.to_string();
+            return Err(Error::BubblewrapTooOld { path, found });
         }
+        Ok((path, version))
     }
+}
+
+/// The version as it stands in the program, from where `--version` has it: to look there takes a
+/// tenth of the time of a process. Nothing if the program is a wrapper.
+fn written_in(path: &Path) -> Option<Version> {
+    let mut file = File::open(path).ok()?.take(LARGEST);
+    let mut part = [0; 16 * 1024];
+    let mut kept = 0;
+    loop {
+        let read = file.read(part.get_mut(kept..)?).ok()?;
+        if read == 0 {
+            return None;
+        }
+        let end = kept + read;
+        let mut texts = part.get(..end)?.split(|byte| *byte == 0);
+        // The last one may go on.
+        let last = texts.next_back()?.len();
+        let version = texts
+            .filter(|text| text.starts_with(NAME.as_bytes()))
+            .find_map(|text| Version::parse(str::from_utf8(text).ok()?));
+        if version.is_some() {
+            return version;
+        }
+        kept = if last < LONGEST { last } else { 0 };
+        part.copy_within(end - kept..end, 0);
+    }
+}
+
+/// The version as the program tells it.
+fn asked_of(path: &Path) -> Result<Version, Error> {
+    let path = path.to_owned();
+    let asked = Command::new(&path)
+        .arg("--version")
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut asked = match asked {
+        Ok(asked) => asked,
+        Err(error) => return Err(Error::BubblewrapUnstartable { path, error }),
+    };
+    let answer = match asked.stdout.take() {
+        Some(stdout) => read(stdout, PATIENCE),
+        None => Ok(String::new()),
+    };
+    // It has answered, or is not waited for any more. The only failure is that it has ended.
+    let _ = asked.kill();
+    let _ = asked.wait();
+    let why = match answer {
+        Ok(answer) => match Version::parse(&answer) {
+            Some(version) => return Ok(version),
+            None => format!("it said {:?}", answer.trim()),
+        },
+        Err(error) => error.to_string(),
+    };
+    Err(Error::BubblewrapUnusable { path, why })
 }
 
 /// All that is written, in this time: whoever waits for it does not hear signals yet.
@@ -124,15 +159,6 @@ fn read(mut stdout: impl Read + AsFd, time: Duration) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-impl Drop for Bubblewrap {
-    fn drop(&mut self) {
-        // It has answered long ago, or is not wanted any more. The only failure is that
-        // it has ended already.
-        let _ = self.version.kill();
-        let _ = self.version.wait();
-    }
-}
-
 /// A version of bubblewrap: major, minor, patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
@@ -147,7 +173,7 @@ impl fmt::Display for Version {
 impl Version {
     /// From `bubblewrap 0.8.0`.
     fn parse(answer: &str) -> Option<Self> {
-        let version = answer.trim().strip_prefix("bubblewrap ")?;
+        let version = answer.trim().strip_prefix(NAME)?;
         let mut numbers = version.split('.').map(|number| number.parse().ok());
         let major = numbers.next()??;
         let minor = numbers.next()??;
@@ -158,7 +184,7 @@ impl Version {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, io::Write as _};
+    use std::{fs, io::Write as _};
 
     use super::*;
 
@@ -169,6 +195,24 @@ mod tests {
         assert!(version("bubblewrap 0.10.0\n") > version("bubblewrap 0.9.0\n"));
         assert!(version("bubblewrap 0.4.1") < OLDEST);
         assert!(version("bubblewrap 1.0") > OLDEST);
+    }
+
+    #[test]
+    fn the_version_in_the_program_is_the_one_that_it_tells() {
+        let path = Bubblewrap::find().unwrap().path;
+        assert_eq!(written_in(&path), Some(asked_of(&path).unwrap()));
+        assert_eq!(written_in(Path::new("/usr/bin/true")), None);
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bwrap");
+        // Wherever the parts that are read begin and end.
+        for length in (16_384 - 40..16_384 + 20).chain(32_768 - 40..32_768 + 20) {
+            let text = [&vec![b'x'; length], &b"\0bubblewrap 1.2.3\0rest"[..]].concat();
+            fs::write(&path, text).unwrap();
+            assert_eq!(written_in(&path), Some(Version(1, 2, 3)), "{length}");
+        }
+        fs::write(&path, "#!/bin/sh\nexec bubblewrap 1.2.3\n").unwrap();
+        assert_eq!(written_in(&path), None);
     }
 
     #[test]

@@ -199,7 +199,6 @@ impl Launch {
                 // Nobody else has set it.
                 let _ = join.set(list);
             }
-            // Its version is looked at last, so that nobody waits for its answer.
             let (_, version) = bubblewrap.identify()?;
             let child = call.spawn().map_err(failed("starting bubblewrap"))?;
             // Its descriptors go with it: the sandbox's end of the socket must be open in
