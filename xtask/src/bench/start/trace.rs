@@ -16,10 +16,10 @@ const FILE: &str = "/tmp/trace";
 
 /// What happens between one moment of [`moments`] and the next.
 const STAGES: [&str; 10] = [
-    "configuration, facts about the host, plan; the version of bubblewrap",
+    "configuration, facts about the host, plan",
     "user namespace, thread of the jail",
     "network namespace, its links, filter, sockets, routes; threads of the gate",
-    "mount namespace, stage, control group",
+    "mount namespace, stage, control group; the version of bubblewrap",
     "bubblewrap: namespaces and mounts",
     "process 1: filter, limits, start of the command",
     "`true`",
