@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let signals = Signals::block()?;
     let bubblewrap = Bubblewrap::find()?;
     let config = walling::config(&effective, &loader.places, &command.program);
-    // What is there can be hidden. If it cannot be made, the log says so.
+    // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
     let watch = Watch::begin(&config, &facts);

@@ -78,12 +78,6 @@ impl Log {
         }
     }
 
-    /// Takes it away again, before anything was written.
-    pub(super) fn remove(self) {
-        // An empty file stays, if the disk is against it.
-        let _ = fs::remove_file(self.directory.file(&self.id, 1));
-    }
-
     /// Has old sessions make way for this one.
     pub(super) fn make_room(&self) {
         self.directory.make_room_for(&self.id);

@@ -46,14 +46,13 @@ pub(crate) type InForce = Arc<Mutex<Effective>>;
 /// How long a disk may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A log that is being opened, by the thread that is to write it. So no disk is waited for while
-/// the sandbox is built; and the thread is there before the command is, which could take the
-/// last process that the user may have. Dropped before it begins, it leaves no file.
+/// The thread that is to write a log. It is there before the command is, which could take the last
+/// process that the user may have.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    begin: Option<Sender<Beginning>>,
+    begin: Sender<Beginning>,
     begun: Receiver<io::Result<()>>,
-    journal: Option<Journal>,
+    journal: Journal,
 }
 
 /// A log that is being written.
@@ -89,36 +88,41 @@ pub(crate) struct Ended {
 
 impl Opening {
     pub(crate) fn start(directory: Directory, id: &str) -> io::Result<Self> {
-        let (begin, beginning) = channel();
+        let (begin, beginning) = channel::<Beginning>();
         let (opened, begun) = channel();
         let (end, ends) = channel();
         let (done, ended) = channel();
         let id = id.to_owned();
         thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || match open(&directory, &id, &beginning) {
-                Ok(Some((log, known))) => {
-                    // Who has stopped waiting hears nothing more.
-                    let _ = opened.send(Ok(()));
-                    log.make_room();
-                    let writer = Writer::new(log, known.witness, known.in_force);
-                    let _ = done.send(writer.serve(&known.happenings, &ends));
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    let _ = opened.send(Err(error));
+            .spawn(move || {
+                let ready = get_ready();
+                // If nothing comes, there is no session.
+                let Ok(known) = beginning.recv() else { return };
+                let log = ready.and_then(|()| begin_log(&directory, &id, known.first));
+                match log {
+                    Ok(log) => {
+                        // Who has stopped waiting hears nothing more.
+                        let _ = opened.send(Ok(()));
+                        log.make_room();
+                        let writer = Writer::new(log, known.witness, known.in_force);
+                        let _ = done.send(writer.serve(&known.happenings, &ends));
+                    }
+                    Err(error) => {
+                        let _ = opened.send(Err(error));
+                    }
                 }
             })?;
         Ok(Self {
-            begin: Some(begin),
+            begin,
             begun,
-            journal: Some(Journal { end, ended }),
+            journal: Journal { end, ended },
         })
     }
 
-    /// Writes the first line, and then what happens.
+    /// Makes the file with its first line, and then writes what happens.
     pub(crate) fn begin(
-        mut self,
+        self,
         start: &Start<'_>,
         happenings: Happenings,
         witness: Option<Witness>,
@@ -130,48 +134,25 @@ impl Opening {
             witness,
             in_force,
         };
-        // If the thread has failed, it has said why.
-        if let Some(begin) = self.begin.take() {
-            let _ = begin.send(beginning);
-        }
+        // The thread is there until it has heard this.
+        let _ = self.begin.send(beginning);
         let begun = self.begun.recv_timeout(PATIENCE);
         begun.unwrap_or_else(|_| Err(io::Error::other("the disk does not answer")))?;
-        self.journal
-            .take()
-            .ok_or_else(|| io::Error::other("it has begun already"))
+        Ok(self.journal)
     }
 }
 
-impl Drop for Opening {
-    fn drop(&mut self) {
-        // The thread takes the file away then.
-        if self.begin.take().is_some() {
-            let _ = self.begun.recv_timeout(PATIENCE);
-        }
-    }
-}
-
-/// Makes the file and, when it is time, writes its first line.
-fn open(
-    directory: &Directory,
-    id: &str,
-    beginning: &Receiver<Beginning>,
-) -> io::Result<Option<(Log, Beginning)>> {
+fn get_ready() -> io::Result<()> {
     confine::keep_capabilities(CapabilitySet::empty())?;
     // A limit of the size of files must not end the session: the write fails, too.
     signals::block([Signal::XFSZ].into_iter().collect())?;
+    Ok(())
+}
+
+fn begin_log(directory: &Directory, id: &str, first: Line) -> io::Result<Log> {
     let mut log = directory.create(id)?;
-    match beginning.recv() {
-        Ok(beginning) => {
-            log.begin(beginning.first.clone());
-            Ok(Some((log, beginning)))
-        }
-        // There is no session.
-        Err(_) => {
-            log.remove();
-            Ok(None)
-        }
-    }
+    log.begin(first);
+    Ok(log)
 }
 
 impl Journal {
