@@ -274,7 +274,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// Say nothing of what is given or made at the start, and of what was denied at the end
+    /// Say nothing of what is given or made at the start, and of what was denied or found at the end
+    ///
+    /// The log has the latter all the same: see `stockade log`.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
