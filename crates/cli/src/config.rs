@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{
-    Diagnostics, Key, Kind, LayerKind, Loaded, Loader, Origin, Places, SECTIONS, Shown,
+    Diagnostics, Files, Key, Kind, LayerKind, Loaded, Loader, Origin, Places, SECTIONS, Shown,
     WorkspaceFile, check_file, schema, shown,
 };
 
@@ -57,6 +57,16 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     }
     for slip in &loaded.slips {
         eprintln!("stockade: {slip}");
+    }
+    let Files {
+        read, write, hide, ..
+    } = &loaded.effective.files;
+    for path in read.iter().chain(write).chain(hide) {
+        // What profiles of ours name may be there or not.
+        if !path.origin.is_built_in_profile() && !path.value.exists() {
+            let (name, origin) = (shown(&path.value.to_string_lossy()), &path.origin);
+            eprintln!("stockade: {name} ({origin}) does not exist: a launch is refused");
+        }
     }
     match loaded.workspace_file {
         WorkspaceFile::Untrusted | WorkspaceFile::Changed => {

@@ -341,6 +341,17 @@ fn a_profile_that_is_called_almost_like_an_agent_is_told() {
 }
 
 #[test]
+fn paths_that_do_not_exist_are_told() {
+    let user = User::new();
+    user.write("home/data", "there");
+    user.write(CONFIG, "[files]\nread = [\"~/data\"]\nhide = [\"~/no\"]\n");
+    let note = "stockade: /D/home/no (/D/home/.config/stockade/config.toml:3) does not exist: \
+                a launch is refused\n";
+    let checked = user.run(&["config", "check"]).with(0);
+    assert_eq!(checked.stderr, note);
+}
+
+#[test]
 fn a_file_of_nobody_in_a_user_namespace_is_told_as_what_it_is() {
     let user = User::new();
     user.write(CONFIG, "[network]\ninternet = false\n");
