@@ -161,39 +161,37 @@ fn a_launch_as_root_that_cannot_map_itself_is_refused() {
 }
 
 /// The longest message to the kernel is the packet filter: the number that it has among
-/// the messages of its thread.
-fn number_of_the_packet_filter(trace: &str) -> usize {
-    let messages: Vec<(&str, usize)> = trace
-        .lines()
-        .filter_map(|line| {
-            let (thread, call) = line.split_once(' ')?;
-            let (_, after) = call.trim().strip_prefix("sendto(")?.rsplit_once(") = ")?;
-            Some((thread, after.split_whitespace().next()?.parse().ok()?))
-        })
-        .collect();
-    let longest = messages.iter().max_by_key(|(_, length)| *length);
-    let longest = longest.expect("messages");
-    let of_thread = messages.iter().filter(|(thread, _)| *thread == longest.0);
-    1 + of_thread
-        .take_while(|(_, length)| *length != longest.1)
-        .count()
+/// the messages of its thread. Each thread has a trace of its own.
+fn number_of_the_packet_filter(traces: &[String]) -> usize {
+    let length = |line: &str| -> Option<usize> {
+        let (_, after) = line.strip_prefix("sendto(")?.rsplit_once(") = ")?;
+        after.split_whitespace().next()?.parse().ok()
+    };
+    let numbered = traces.iter().flat_map(|trace| {
+        let messages = trace.lines().filter(|line| line.starts_with("sendto("));
+        (1..).zip(messages.map(length))
+    });
+    let longest = numbered.max_by_key(|(_, length)| *length);
+    longest.expect("messages").0
 }
 
 #[test]
 fn a_launch_without_the_kernels_packet_filter_is_refused() {
     test(&standard(), |world| {
-        let trace = world.laptop().workspace().join("trace");
         let strace = |options: &[&str]| {
             let command = world.laptop().command("strace");
-            let command = command.args(["-f", "-o", "trace"]).args(options);
+            let command = command.args(["-ff", "-o", "trace"]).args(options);
             command.args(["stockade", "run"]).args(COMMAND)
         };
         let output = strace(&["-e", "trace=sendto"]).run().expect("strace ends");
         assert!(has_run(world, &output.expect_success()));
         std::fs::remove_file(world.laptop().workspace().join("ran")).expect("remove the trace");
 
-        let trace = std::fs::read_to_string(trace).expect("a trace");
-        let number = number_of_the_packet_filter(&trace);
+        let workspace = std::fs::read_dir(world.laptop().workspace()).expect("a directory");
+        let paths = workspace.map(|entry| entry.expect("an entry").path());
+        let traces = paths.filter(|path| path.file_stem().is_some_and(|stem| stem == "trace"));
+        let traces = traces.map(|path| std::fs::read_to_string(path).expect("a trace"));
+        let number = number_of_the_packet_filter(&traces.collect::<Vec<_>>());
         // What kernels say whose module for it is missing.
         let fault = format!("inject=sendto:error=ENOENT:when={number}");
         let fix = "fix: load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy";
