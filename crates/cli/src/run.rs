@@ -201,7 +201,7 @@ impl Session<'_> {
         // All of it stands.
         running.start()?;
         let outcome = running.supervise()?;
-        drop(jail);
+        jail.end();
         let denials = gate.finish()?;
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let told = in_force.network.log_denials.value;
@@ -302,9 +302,10 @@ impl Building {
         let (done, built) = mpsc::channel();
         let cancel = Some(launch.cancel()?);
         let build = move || {
-            let thread = thread::Builder::new().spawn(move || {
+            let thread = thread::Builder::new().name("stage".to_owned());
+            let thread = thread.spawn(move || {
                 // The receiver waits for it.
-                let _ = done.send(launch.spawn());
+                let _ = done.send(launch.spawn_here());
             });
             // Without a thread there is no sender either, and the receiver knows.
             drop(thread);

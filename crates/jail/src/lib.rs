@@ -242,10 +242,17 @@ impl Jail {
     }
 }
 
-impl Drop for Jail {
-    fn drop(&mut self) {
+impl Jail {
+    /// Has its thread end. Dropping it waits for that.
+    pub fn end(&self) {
         // If it is gone already, so much the better.
         let _ = self.orders.send(Order::End);
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        self.end();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been printed already, and there is nothing to
             // clean up after it.

@@ -176,6 +176,25 @@ impl Launch {
     /// If the kernel lets this user make no user namespace, a place that the plan shows has
     /// changed, or bubblewrap is too old or cannot be started.
     pub fn spawn(self) -> Result<Running, Error> {
+        if !has_authority() {
+            enter_user_namespace(Identity::current())
+                .map_err(|error| failed("a user namespace")(io::Error::other(error)))?;
+        }
+        let thread = thread::Builder::new()
+            .name("stage".to_owned())
+            .spawn(|| self.spawn_here())
+            .map_err(failed("a thread"))?;
+        let died = |_| Err(failed("a thread")(io::ErrorKind::Other.into()));
+        thread.join().unwrap_or_else(died)
+    }
+
+    /// The same, by a thread that has authority over mounts and is wanted for nothing else: it
+    /// moves into another mount namespace. It may end, since none of those that it starts is
+    /// bound to it.
+    ///
+    /// # Errors
+    /// Those of [`Self::spawn`].
+    pub fn spawn_here(self) -> Result<Running, Error> {
         let Self {
             bubblewrap,
             mut call,
@@ -185,35 +204,20 @@ impl Launch {
             mut layers,
             held,
         } = self;
-        if !has_authority() {
-            enter_user_namespace(Identity::current())
-                .map_err(|error| failed("a user namespace")(io::Error::other(error)))?;
+        let surroundings = surroundings(staging, memory)?;
+        layers.extend(surroundings.layers);
+        if let Some(group) = &surroundings.group {
+            let list = group.processes().map_err(failed("a control group"))?;
+            // Nobody else has set it.
+            let _ = join.set(list);
         }
-        // A thread of its own, since it moves into another mount namespace. It may end: none
-        // of those that it starts is bound to it.
-        let build = move || {
-            let surroundings = surroundings(staging, memory)?;
-            layers.extend(surroundings.layers);
-            if let Some(group) = &surroundings.group {
-                let list = group.processes().map_err(failed("a control group"))?;
-                // Nobody else has set it.
-                let _ = join.set(list);
-            }
-            let (_, version) = bubblewrap.identify()?;
-            let child = call.spawn().map_err(failed("starting bubblewrap"))?;
-            // Its descriptors go with it: the sandbox's end of the socket must be open in
-            // the sandbox only, or its closing would say nothing.
-            drop(call);
-            Ok((child, surroundings.group, layers, version))
-        };
-        let thread = thread::Builder::new()
-            .name("stage".to_owned())
-            .spawn(build)
-            .map_err(failed("a thread"))?;
-        let (child, group, layers, version) = thread
-            .join()
-            .unwrap_or_else(|_| Err(failed("a thread")(io::ErrorKind::Other.into())))?;
-        let keeper = Keeper::new(child, group).map_err(failed("taking charge of bubblewrap"))?;
+        let (_, version) = bubblewrap.identify()?;
+        let child = call.spawn().map_err(failed("starting bubblewrap"))?;
+        // Its descriptors go with it: the sandbox's end of the socket must be open in
+        // the sandbox only, or its closing would say nothing.
+        drop(call);
+        let keeper = Keeper::new(child, surroundings.group);
+        let keeper = keeper.map_err(failed("taking charge of bubblewrap"))?;
         Ok(Running::new(keeper, held, Achieved { layers, version }))
     }
 }
