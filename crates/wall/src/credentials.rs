@@ -52,7 +52,8 @@ const SOCKETS: &[(&str, &str)] = &[
 /// The place of credentials that a path leads into although it does not name it.
 pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static str> {
     let is_behind = |place: &Path| found.real.starts_with(place) && !path.starts_with(place);
-    let mut places = IN_HOME.iter().map(|(place, _)| *place);
+    let known = IN_HOME.iter().map(|(place, _)| *place);
+    let mut places = known.chain(home::SECRETS.iter().copied());
     places.find(|place| is_behind(&home.join(place)))
 }
 
@@ -140,6 +141,25 @@ mod tests {
             ..Config::default()
         };
         given(&config, &facts)
+    }
+
+    #[test]
+    fn a_link_that_leads_to_secrets_is_known_by_where_it_leads() {
+        let home = Path::new("/home/u");
+        let found = |real: &str| Found {
+            at: "/home/u/.claude".into(),
+            real: real.into(),
+            kind: Kind::Directory,
+        };
+        let behind = |path: &str, real: &str| behind(Path::new(path), &found(real), home);
+        let mkcert = "/home/u/.local/share/mkcert";
+        assert_eq!(
+            behind("/home/u/.claude", mkcert),
+            Some(".local/share/mkcert")
+        );
+        assert_eq!(behind("/home/u/.claude", "/home/u/.ssh/x"), Some(".ssh"));
+        assert_eq!(behind("/home/u/.claude", "/home/u/dotfiles"), None);
+        assert_eq!(behind(mkcert, mkcert), None);
     }
 
     #[test]

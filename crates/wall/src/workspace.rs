@@ -32,6 +32,8 @@ pub enum Refusal {
     Device,
     /// It holds, or is, Stockade's own configuration or log.
     Own,
+    /// It is Stockade's own.
+    Private,
     /// It holds the workspace or the system.
     HidesAll,
     /// It leads elsewhere, by a link where the command can make links.
@@ -56,6 +58,7 @@ impl fmt::Display for Refusal {
             Self::Processes => f.write_str("is a part of /proc, which shows other processes"),
             Self::Device => f.write_str("is a device, and those are only to be had with `write`"),
             Self::Own => f.write_str("would let the command write its own permissions"),
+            Self::Private => f.write_str("is Stockade's own, which no command is shown"),
             Self::HidesAll => f.write_str("holds the workspace or the system"),
             Self::Led => f.write_str(
                 "leads elsewhere by a link in a place that the command can write, so the \

@@ -17,6 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::place::is_led_from_inside;
 use crate::{
     beneath,
     facts::Place,
@@ -190,8 +191,7 @@ fn owner(directory: &Path, workspace: &Path) -> Result<PathBuf, GitRefusal> {
 fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
     let line = |name: &str| beneath::read(&directory.join(name)).ok();
     let back = relative_to(directory, &line("gitdir")?);
-    let is_back = back.file_name() == Some(".git".as_ref())
-        && fs::canonicalize(back.parent()?).ok()? == workspace;
+    let is_back = back.file_name() == Some(".git".as_ref()) && leads_to(back.parent()?, workspace);
     let common = fs::canonicalize(relative_to(directory, &line("commondir")?)).ok()?;
     // `commondir` could name any directory: only the one that this lies in is its own.
     let is_own = directory.parent()?.parent()? == common;
@@ -203,8 +203,15 @@ fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
     let setting = settings
         .iter()
         .rfind(|setting| setting.is("core", "worktree"))?;
-    let worktree = fs::canonicalize(directory.join(setting.value.as_ref()?)).ok()?;
-    (worktree == workspace).then(|| directory.to_owned())
+    let worktree = directory.join(setting.value.as_ref()?);
+    leads_to(&worktree, workspace).then(|| directory.to_owned())
+}
+
+/// Whether a path is the workspace's, and not by a link that the command could have planted in
+/// the place of another worktree.
+fn leads_to(path: &Path, workspace: &Path) -> bool {
+    let is_workspace = fs::canonicalize(path).is_ok_and(|real| real == workspace);
+    is_workspace && !is_led_from_inside(path, &[workspace.to_owned()])
 }
 
 fn is_repository(directory: &Path) -> bool {

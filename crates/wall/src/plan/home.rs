@@ -61,19 +61,6 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
             places.push((read_only(found), (*reason).into()));
         }
     }
-    for (name, reason) in EMPTY {
-        // One that does not exist is made inside, and is gone with it.
-        if let Some(found) = find(name).filter(|found| found.kind == Kind::Directory) {
-            let at = found.at.clone();
-            places.push((Operation::Empty { at, mode: 0o700 }, (*reason).into()));
-        }
-    }
-    for name in SECRETS {
-        if let Some(found) = find(name) {
-            // Where a link leads out of the directory that is shown, nothing is shown.
-            places.push((hidden(found.real.clone(), found.kind), SECRET_REASON.into()));
-        }
-    }
     for name in PROGRAMS {
         if let Some(found) = find(name).filter(|found| found.kind == Kind::File) {
             places.push((read_only(found), PROGRAM_REASON.into()));
@@ -87,6 +74,24 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         }
     }
     places
+}
+
+/// What is not brought back of what is, unless it was asked for.
+pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
+    let find = |name: &str| facts.found.get(&facts.home.real.join(name));
+    for (name, reason) in EMPTY {
+        // One that does not exist is made inside, and is gone with it.
+        if let Some(found) = find(name).filter(|found| found.kind == Kind::Directory) {
+            let empty = |at| Operation::Empty { at, mode: 0o700 };
+            layout.mask(&found.real, &(*reason).into(), empty);
+        }
+    }
+    for name in SECRETS {
+        if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
+            let hide = |at| hidden(at, found.kind);
+            layout.mask(&found.real, &SECRET_REASON.into(), hide);
+        }
+    }
 }
 
 pub(super) fn read_only(found: &Found) -> Operation {

@@ -7,7 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Guard, Operation, Reason, Step};
+use super::{Guard, Operation, Reason, Step, home::hidden};
+use crate::facts::Found;
 
 /// The steps so far.
 #[derive(Debug, Default)]
@@ -24,12 +25,7 @@ impl Layout {
 
     /// Adds a place, as far as it is not there already and nothing hides it.
     pub(super) fn place(&mut self, operation: Operation, reason: impl Into<Reason>) {
-        let mut around = self.index_enclosing(operation.at());
-        if operation.shows() && self.uncover(around, operation.at()) {
-            around = self.index_enclosing(operation.at());
-        }
-        let around = around.and_then(|index| self.steps.get(index));
-        let operation = match around.map(|step| &step.operation) {
+        let operation = match self.enclosing(operation.at()) {
             Some(hidden) if hidden.hides() => None,
             Some(Operation::Writable { source, at }) => in_writable(operation, source, at),
             Some(Operation::ReadOnly { source, at }) => {
@@ -67,24 +63,65 @@ impl Layout {
         deepest.map(|(index, _)| index)
     }
 
-    /// What is known to hold secrets is shown to who asks for just that place. Who asks for
-    /// something in it gets that, and nothing beside it. Says whether that changes anything.
-    fn uncover(&mut self, enclosing: Option<usize>, path: &Path) -> bool {
-        let Some((index, step)) = enclosing.and_then(|index| {
-            let step = self.steps.get_mut(index)?;
-            step.operation.hides().then_some((index, step))
-        }) else {
-            return false;
+    /// Hides something of the host wherever it is shown, and whatever is shown of it.
+    pub(super) fn hide(&mut self, found: &Found, reason: &Reason) {
+        let real = &found.real;
+        let is_part = |step: &&Step| {
+            let source = step.operation.source();
+            source.is_some_and(|source| source.starts_with(real) && source != real)
         };
-        if step.operation.at() == path {
-            self.steps.remove(index);
-        } else if let Operation::HiddenDirectory { at } = &step.operation {
-            let at = at.clone();
-            step.operation = Operation::Empty { at, mode: 0o700 };
-        } else {
-            return false;
+        let parts = self.steps.iter().filter(is_part);
+        let parts: Vec<_> = parts.map(|step| step.operation.at().to_owned()).collect();
+        self.steps.retain(|step| {
+            !parts
+                .iter()
+                .any(|part| step.operation.at().starts_with(part))
+        });
+        for view in self.views(real) {
+            self.place(hidden(view, found.kind), reason.clone());
         }
-        true
+    }
+
+    /// Puts something in the place of a part of what is shown, wherever that is. Who asked for
+    /// the part itself has it; who asked for something in it has that, and nothing beside it.
+    pub(super) fn mask(
+        &mut self,
+        real: &Path,
+        reason: &Reason,
+        operation: impl Fn(PathBuf) -> Operation,
+    ) {
+        for view in self.views(real) {
+            let within = |step: &Step| step.operation.at().starts_with(&view);
+            let is_asked_for = |step: &Step| step.operation.at() == view;
+            if self.steps.iter().any(is_asked_for) {
+                continue;
+            }
+            let first = self.steps.iter().position(within);
+            let is_writable = matches!(self.enclosing(&view), Some(Operation::Writable { .. }));
+            match first {
+                Some(index) if !is_writable => {
+                    let (at, mode) = (view, 0o700);
+                    let operation = Operation::Empty { at, mode };
+                    let reason = reason.clone();
+                    self.steps.insert(index, Step { operation, reason });
+                }
+                _ => {
+                    self.steps.retain(|step| !within(step));
+                    self.place(operation(view), reason.clone());
+                }
+            }
+        }
+    }
+
+    /// The paths at which something of the host is seen.
+    pub(super) fn views(&self, real: &Path) -> Vec<PathBuf> {
+        let shown = self.steps.iter().enumerate().filter_map(|(index, step)| {
+            let (source, at) = (step.operation.source()?, step.operation.at());
+            let view = join(at, real.strip_prefix(source).ok()?);
+            // Nothing else is put there.
+            (self.index_enclosing(&view) == Some(index)).then_some(view)
+        });
+        shown.collect()
     }
 
     /// Whether the directory of this path shows that of the host, links and all.
@@ -135,6 +172,7 @@ fn join(path: &Path, below: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Kind;
 
     fn read_only(path: &str) -> Operation {
         Operation::ReadOnly {
@@ -194,23 +232,100 @@ mod tests {
         );
     }
 
+    /// After these places, a secret is masked.
+    fn masked(operations: impl IntoIterator<Item = Operation>, secret: &str) -> Vec<Operation> {
+        let mut layout = Layout::default();
+        for operation in operations {
+            layout.place(operation, "a test");
+        }
+        let hidden = |at| Operation::HiddenDirectory { at };
+        layout.mask(Path::new(secret), &"a test".into(), hidden);
+        let steps = layout.finish().into_iter();
+        steps.map(|step| step.operation).collect()
+    }
+
     #[test]
-    fn what_is_hidden_is_shown_as_far_as_it_is_asked_for() {
-        let around = || [read_only("/data"), hidden("/data/x")];
-        let with = |operation: Operation| placed(around().into_iter().chain([operation]));
+    fn a_mask_is_where_the_secret_is_seen_and_not_where_it_is_asked_for() {
+        let at = |source: &str, at: &str| Operation::ReadOnly {
+            source: source.into(),
+            at: at.into(),
+        };
+        // Wherever links lead.
+        let share = Operation::Scratch {
+            source: "/disk/share".into(),
+            at: "/h/share".into(),
+        };
+        let link = at("/disk", "/h/l");
         assert_eq!(
-            with(writable("/data/x")),
-            [read_only("/data"), writable("/data/x")]
+            masked([share.clone(), link.clone()], "/disk/share/keys"),
+            [
+                share.clone(),
+                link,
+                hidden("/h/share/keys"),
+                hidden("/h/l/share/keys")
+            ]
         );
-        // It is there already, and nothing hides it any more.
-        assert_eq!(with(read_only("/data/x")), [read_only("/data")]);
-        let (at, mode) = ("/data/x".into(), 0o700);
-        let empty = Operation::Empty { at, mode };
-        let below = read_only("/data/x/y");
-        assert_eq!(with(below.clone()), [read_only("/data"), empty, below]);
-        // A guard asks for nothing, and what is hidden is so however often.
-        assert_eq!(with(guard("/data/x/y", Guard::ReadOnly)), around());
-        assert_eq!(with(hidden("/data/x/y")), around());
+        let asked = at("/disk/share/keys", "/h/share/keys");
+        let both = [share.clone(), asked];
+        assert_eq!(masked(both.clone(), "/disk/share/keys"), both);
+        let part = at("/disk/share/keys/one", "/h/share/keys/one");
+        let (place, mode) = ("/h/share/keys".into(), 0o700);
+        let empty = Operation::Empty { at: place, mode };
+        assert_eq!(
+            masked([share.clone(), part.clone()], "/disk/share/keys"),
+            [share, empty, part]
+        );
+        assert_eq!(
+            masked([writable("/data"), read_only("/data/x/y")], "/data/x"),
+            [writable("/data"), guard("/data/x", Guard::Hidden)]
+        );
+        assert_eq!(
+            masked([read_only("/usr")], "/not/shown"),
+            [read_only("/usr")]
+        );
+    }
+
+    #[test]
+    fn what_is_hidden_is_so_by_every_name_and_in_every_part() {
+        let hide = |operations: &[Operation], real: &str| {
+            let mut layout = Layout::default();
+            for operation in operations {
+                layout.place(operation.clone(), "a test");
+            }
+            let (at, real, kind) = (real.into(), real.into(), Kind::Directory);
+            layout.hide(&Found { at, real, kind }, &"a test".into());
+            let steps = layout.finish().into_iter();
+            steps.map(|step| step.operation).collect::<Vec<_>>()
+        };
+        let named = Operation::ReadOnly {
+            source: "/d".into(),
+            at: "/h/l".into(),
+        };
+        assert_eq!(
+            hide(std::slice::from_ref(&named), "/d/secret"),
+            [named, hidden("/h/l/secret")]
+        );
+        // Of this only parts are shown, one by another name.
+        let other = Operation::Writable {
+            source: "/a/b/d".into(),
+            at: "/elsewhere".into(),
+        };
+        let parts = [
+            read_only("/a/b/c"),
+            other,
+            guard("/elsewhere/x", Guard::ReadOnly),
+        ];
+        assert_eq!(hide(&parts, "/a"), []);
+        assert_eq!(
+            hide(&[read_only("/a")], "/a"),
+            [read_only("/a"), hidden("/a")]
+        );
+    }
+
+    #[test]
+    fn hiding_wins_over_what_lies_below() {
+        let all = [read_only("/data"), hidden("/data/x"), writable("/data/x/y")];
+        assert_eq!(placed(all.clone()), all[..2]);
         assert_eq!(placed([hidden("/not/shown")]), []);
     }
 

@@ -131,11 +131,6 @@ impl Operation {
         )
     }
 
-    /// Whether it is to show something of the host.
-    fn shows(&self) -> bool {
-        self.source().is_some()
-    }
-
     /// Whether the command can write there.
     fn is_writable(&self) -> bool {
         matches!(

@@ -55,18 +55,19 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
         let operation = where_links_lead(operation, layout);
         layout.place(operation, reason);
     }
-
     let find = |request: &PathRequest| facts.found.get(&request.path);
+    let given = config.read.iter().chain(&config.write).filter_map(find);
+    let given: Vec<_> = given.map(|found| found.real.as_path()).collect();
+    home::mask(facts, &given, layout);
+
     let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
     guards(facts, &lifted, layout);
     own(config, facts, layout);
-    let mut hides = asked(&config.hide, "hidden", |found| {
-        hidden(found.real.clone(), found.kind)
-    });
-    sort(&mut hides);
-    for (operation, reason) in hides {
-        layout.place(operation, reason);
+    for request in &config.hide {
+        if let Some(found) = find(request) {
+            layout.hide(found, &format!("to be hidden: {}", request.by).into());
+        }
     }
     Ok(())
 }
@@ -121,6 +122,11 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         }
     }
     let own = own_paths(config, facts);
+    for found in &read {
+        if own.iter().any(|own| found.real.starts_with(own)) {
+            return refused(found, Refusal::Private);
+        }
+    }
     for found in &write {
         if own
             .iter()
@@ -216,15 +222,16 @@ fn own(config: &Config, facts: &Facts, layout: &mut Layout) {
         let Some(found) = facts.found.get(&path) else {
             continue;
         };
-        let at = found.real.clone();
-        let operation = match layout.enclosing(&at) {
-            Some(Operation::Writable { .. }) => Operation::Guard {
-                at,
-                guard: Guard::ReadOnly,
-            },
-            _ => hidden(at, found.kind),
-        };
-        layout.place(operation, OWN);
+        for at in layout.views(&found.real) {
+            let operation = match layout.enclosing(&at) {
+                Some(Operation::Writable { .. }) => Operation::Guard {
+                    at,
+                    guard: Guard::ReadOnly,
+                },
+                _ => hidden(at, found.kind),
+            };
+            layout.place(operation, OWN);
+        }
     }
 }
 

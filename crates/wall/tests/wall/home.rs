@@ -79,6 +79,58 @@ fn a_place_of_secrets_is_shown_to_who_asks_for_it() {
 }
 
 #[test]
+fn secrets_are_masked_and_hidden_by_whatever_name_they_are_shown() {
+    let caller = Caller::new();
+    let disk = caller.home().join("disk");
+    for path in [
+        "share/keyrings/login",
+        "share/plain/file",
+        "cache/huggingface/token",
+    ] {
+        caller.write(&disk.join(path), "secret\n");
+    }
+    fs::create_dir(caller.home().join(".local")).unwrap();
+    symlink(disk.join("share"), caller.home().join(".local/share")).unwrap();
+    symlink(disk.join("cache"), caller.home().join(".cache")).unwrap();
+    symlink(".local/share", caller.home().join("l")).unwrap();
+    let probe = "cat ~/.local/share/keyrings/login ~/.cache/huggingface/token ~/l/keyrings/login \
+                 ~/disk/share/keyrings/login 2>/dev/null; cat ~/.local/share/plain/file ~/l/plain/file \
+                 2>/dev/null; true";
+    let name = |path: &str| caller.home().join(path).to_str().unwrap().to_owned();
+    let (l, plain) = (name("l"), name(".local/share/plain"));
+    // Positive control: what is no secret is there.
+    assert_eq!(output(caller.script(probe)), "secret\n");
+    assert_eq!(
+        output(caller.with(&["--read", &l], probe)),
+        "secret\nsecret\n"
+    );
+    assert_eq!(
+        output(caller.with(&["--write", &l], probe)),
+        "secret\nsecret\n"
+    );
+    for given in ["--read", "--write"] {
+        let hidden = ["--hide", &plain, given, &l];
+        assert_eq!(output(caller.with(&hidden, probe)), "", "{given}");
+    }
+}
+
+#[test]
+fn what_is_hidden_takes_its_parts_with_it() {
+    let caller = Caller::new();
+    caller.write(&caller.home().join(".local/share/tool/x"), "data\n");
+    caller.write(&caller.home().join("a/b/c/file"), "data\n");
+    let name = |path: &str| caller.home().join(path).to_str().unwrap().to_owned();
+    let (part, whole) = (name("a/b/c"), name("a"));
+    let probe = "cat ~/.local/share/tool/x ~/a/b/c/file 2>/dev/null; true";
+    assert_eq!(
+        output(caller.with(&["--read", &part], probe)),
+        "data\ndata\n"
+    );
+    let hidden = ["--read", &part, "--hide", &whole, "--hide", &name(".local")];
+    assert_eq!(output(caller.with(&hidden, probe)), "");
+}
+
+#[test]
 fn changes_to_data_and_caches_are_seen_inside_and_gone_at_the_end() {
     let caller = Caller::new();
     let cache = caller.home().join(".cache");

@@ -97,3 +97,24 @@ fn a_hostile_git_file_opens_no_directory() {
     assert!(messages.contains("git will not work inside"), "{messages}");
     output(caller.script("true"));
 }
+
+#[test]
+fn a_worktree_that_was_replaced_by_a_link_opens_no_other_repository() {
+    let caller = Caller::new();
+    let make = "cd ~; git init -q other; cd other; git config user.name x; git config user.email x
+        echo private > s; git add s; git commit -qm s
+        git worktree add -q $PROJECT/sub 2>/dev/null";
+    let make = make.replace("$PROJECT", caller.project().to_str().unwrap());
+    caller.outside(&make);
+    let look = "git --git-dir=$HOME/other/.git show HEAD:s 2>/dev/null
+        touch ~/other/.git/written 2>/dev/null && echo wrote; true";
+    // Positive control: in the worktree itself the repository is there.
+    let mut inside = caller.script(look);
+    inside.current_dir(caller.project().join("sub"));
+    assert_eq!(output(inside), "private\nwrote\n");
+    // What a session could have done in the directory that holds it.
+    let plant = "rm -rf sub; ln -s . sub
+        echo \"gitdir: $HOME/other/.git/worktrees/sub\" > .git";
+    caller.outside(plant);
+    assert_eq!(output(caller.script(look)), "");
+}
