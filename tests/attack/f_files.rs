@@ -230,6 +230,29 @@ fn f05_what_appears_is_told_at_the_end() {
 }
 
 #[test]
+fn f05_what_appears_is_told_when_the_session_is_lost() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let attack = "echo evil > .envrc; echo ready; exec sleep 60";
+        let session = laptop.stockade(["run", "--", "bash", "-c", attack]);
+        let session = session.spawn().expect("a session");
+        session.expect("ready").expect("a session");
+        // The only sandbox in this world.
+        let kill = "kill -9 $(pgrep -x bwrap)";
+        laptop.shell(kill).run().expect("run").expect_success();
+        let lost = session.wait().expect("the end").expect_code(125);
+        assert!(lost.stderr().contains("killed from outside"), "{lost:?}");
+        assert!(lost.stderr().contains(".envrc"), "{lost:?}");
+        let log = laptop.stockade(["log"]).run().expect("a log");
+        let found = log.expect_success().stdout();
+        assert!(
+            found.contains("found") && found.contains("exit code 125"),
+            "{found}"
+        );
+    });
+}
+
+#[test]
 fn f05_links_and_git_files_of_an_earlier_session_open_nothing() {
     test(&standard(), |world| {
         let laptop = world.laptop();

@@ -16,8 +16,8 @@ use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_wall::{
-    Bubblewrap, Cancel, CommandLine, Config, Facts, Finding, Launch, Outcome, Plan, Protection,
-    Running, Signals, State, Watch,
+    Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Outcome, Plan,
+    Protection, Running, Signals, State, Watch,
 };
 
 use crate::{
@@ -151,10 +151,13 @@ impl Session<'_> {
         self.tell_missing(&running);
         let journal = self.begin_log(log, &running, happenings, None, in_force);
         running.start()?;
-        let outcome = running.supervise()?;
+        let outcome = running.supervise();
         // So that the log does not wait for more.
         drop(nothing);
-        Ok(self.ended(journal, outcome, Denials::default()))
+        match outcome {
+            Ok(outcome) => Ok(self.ended(journal, outcome, Denials::default())),
+            Err(error) => Err(self.failed(journal, error.into())),
+        }
     }
 
     fn in_jail(&self, launch: Launch) -> Result<Told> {
@@ -200,9 +203,17 @@ impl Session<'_> {
         let journal = self.begin_log(log, &running, happenings, witness, known);
         // All of it stands.
         running.start()?;
-        let outcome = running.supervise()?;
+        let outcome = running.supervise();
         jail.end();
-        let denials = gate.finish()?;
+        let denials = gate.finish();
+        let ended = outcome.map_err(Into::into).and_then(|outcome| {
+            let denials = denials?;
+            Ok((outcome, denials))
+        });
+        let (outcome, denials) = match ended {
+            Ok(ended) => ended,
+            Err(error) => return Err(self.failed(journal, error)),
+        };
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let told = in_force.network.log_denials.value;
         let denials = if told { denials } else { Denials::default() };
@@ -252,6 +263,19 @@ impl Session<'_> {
                 eprintln!("stockade: this session is not logged: {path}: {error}");
             })
             .ok()
+    }
+
+    /// The session was lost. What it left behind is told all the same.
+    fn failed(&self, journal: Option<Journal>, error: anyhow::Error) -> anyhow::Error {
+        let findings = self.watch.findings();
+        if !self.quiet {
+            receipt::tell_findings(&findings);
+        }
+        if let Some(journal) = journal {
+            let code = FAILED;
+            journal.finish(End { code, findings });
+        }
+        error
     }
 
     /// Ends the log, and gathers what there is to tell.

@@ -197,7 +197,9 @@ impl Loader {
         let guard = Guard::new(&self.places);
         // Also where there are no files yet: the command could make some.
         for directory in [&self.places.user, &self.places.state] {
-            if let Err(problem) = guard.check_outside(&resolved(directory)) {
+            // On the way to it, too: the command could lead it elsewhere.
+            let mut way = directory.ancestors().map(resolved);
+            if let Some(problem) = way.find_map(|part| guard.check_outside(&part).err()) {
                 read.wrong.push(problem);
             }
         }

@@ -229,6 +229,14 @@ fn a_configuration_in_the_workspace_is_refused_under_any_name() {
         "{refusal}"
     );
 
+    // A link there that leads out of it could be another one tomorrow.
+    let led = user.path("home/project/led");
+    fs::create_dir_all(user.path("home/real/stockade")).expect("a directory");
+    symlink(user.path("home/real"), &led).expect("a link");
+    loader.places.user = led.join("stockade");
+    let refusal = loader.load().expect_err("a refusal").to_string();
+    assert!(refusal.contains("lies in the workspace"), "{refusal}");
+
     symlink(&planted, user.config()).expect("a link");
     assert!(user.refused().contains("lies in the workspace"));
     // The control: the same file, when the work is somewhere else.
