@@ -30,6 +30,7 @@ mod ends;
 mod events;
 mod flows;
 mod groups;
+mod hints;
 mod hold;
 mod hosts;
 mod inspect;
@@ -51,7 +52,11 @@ use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use stockade_sys::{transparent::Family, watch::watch};
+use stockade_sys::{
+    packet::{GroupTap, RefusalTap},
+    transparent::Family,
+    watch::watch,
+};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -255,8 +260,8 @@ struct Serving {
     hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
     echoes: Rc<echo::Echoes>,
-    refusals: Rc<refusals::Refusals>,
-    groups: Rc<groups::Groups>,
+    refusals: hints::Hints<RefusalTap>,
+    groups: hints::Hints<GroupTap>,
     unseen: Rc<unseen::Unseen>,
 }
 
@@ -325,11 +330,10 @@ fn set_up(
     }
     tasks.spawn_local(unseen::watch(Rc::clone(&unseen)));
     let published = publish.iter().map(Publish::outside).collect();
-    let refusals = refusals::Refusals::new(Rc::clone(&judge), refusals, published)?;
-    let refusals = Rc::new(refusals);
-    refusals::watch_all(&refusals, &tasks);
-    let groups = Rc::new(groups::Groups::new(Rc::clone(&judge), groups)?);
-    groups::watch_all(&groups, &tasks);
+    let refusals = refusals::hints(Rc::clone(&judge), refusals, published)?;
+    refusals.watch(&tasks);
+    let groups = groups::hints(Rc::clone(&judge), groups)?;
+    groups.watch(&tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {

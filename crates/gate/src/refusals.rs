@@ -8,74 +8,48 @@
 //! program inside has its answer from the kernel before the gate even looks, the same answer
 //! in the same time whether anybody listens outside or not.
 //!
-//! The host's table of sockets tells who listens; nothing is ever sent to find out. A program
-//! inside can be refused as often as it likes, so only so many refusals are looked at in a
-//! while. The rest are lost in a short queue, which costs the gate nothing.
+//! The host's table of sockets tells who listens; nothing is ever sent to find out.
 
 use std::{
     cell::RefCell,
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     rc::Rc,
-    time::Duration,
 };
 
-use stockade_sys::{diag::SocketTable, packet::RefusalTap, watch};
+use stockade_sys::{diag::SocketTable, packet::RefusalTap};
 use stockade_wire::packet::Refused;
-use tokio::{io::unix::AsyncFd, task::LocalSet, time::sleep};
 
 use crate::{
     denials::{Ruling, Subject},
+    hints::Hints,
     judge::Judge,
 };
 
-/// As many refusals of a family are looked at before there is a pause.
-const AT_A_TIME: u32 = 32;
-const PAUSE: Duration = Duration::from_millis(200);
-/// More than the headers that are read.
-const LONGEST: usize = 256;
+/// To be called before the gate's thread is confined. At the `published` ports the gate itself
+/// listens for what is inside: they are no service of the host's.
+pub(crate) fn hints(
+    judge: Rc<Judge>,
+    taps: [RefusalTap; 2],
+    published: Vec<u16>,
+) -> io::Result<Hints<RefusalTap>> {
+    let refusals = Refusals {
+        judge,
+        table: RefCell::new(SocketTable::open()?),
+        published,
+    };
+    Hints::new(taps, move |packet| refusals.arrived(packet))
+}
 
 /// Knows which of the refused would be taken outside.
 #[derive(Debug)]
-pub(crate) struct Refusals {
+struct Refusals {
     judge: Rc<Judge>,
-    taps: Vec<Rc<AsyncFd<RefusalTap>>>,
     table: RefCell<SocketTable>,
-    /// Ports that are no service of the host's: the gate itself listens there for what is
-    /// inside.
     published: Vec<u16>,
 }
 
 impl Refusals {
-    /// To be called before the gate's thread is confined.
-    pub(crate) fn new(
-        judge: Rc<Judge>,
-        taps: [RefusalTap; 2],
-        published: Vec<u16>,
-    ) -> io::Result<Self> {
-        let taps = taps.into_iter().map(|tap| watch::watch(tap).map(Rc::new));
-        Ok(Self {
-            judge,
-            taps: taps.collect::<io::Result<_>>()?,
-            table: RefCell::new(SocketTable::open()?),
-            published,
-        })
-    }
-
-    /// Looks at what has come and was not looked at yet. A command that is refused and ends at
-    /// once may end the session before the gate had its turn.
-    pub(crate) fn catch_up(&self) {
-        let mut buffer = [0; LONGEST];
-        for tap in &self.taps {
-            for _ in 0..AT_A_TIME {
-                let Ok(length) = tap.get_ref().receive(&mut buffer) else {
-                    break;
-                };
-                self.arrived(buffer.get(..length).unwrap_or_default());
-            }
-        }
-    }
-
     fn arrived(&self, packet: &[u8]) {
         let Ok(refused) = Refused::parse(packet) else {
             return;
@@ -97,26 +71,5 @@ impl Refusals {
             && !self.judge.has_host_port(port)
             // If the kernel does not tell, there is no hint.
             && self.table.borrow_mut().listens(at).unwrap_or(false)
-    }
-}
-
-pub(crate) fn watch_all(refusals: &Rc<Refusals>, tasks: &LocalSet) {
-    for tap in &refusals.taps {
-        tasks.spawn_local(watch(Rc::clone(refusals), Rc::clone(tap)));
-    }
-}
-
-async fn watch(refusals: Rc<Refusals>, tap: Rc<AsyncFd<RefusalTap>>) {
-    let mut buffer = [0; LONGEST];
-    loop {
-        for _ in 0..AT_A_TIME {
-            let Ok(mut ready) = tap.readable().await else {
-                return;
-            };
-            if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
-                refusals.arrived(buffer.get(..length).unwrap_or_default());
-            }
-        }
-        sleep(PAUSE).await;
     }
 }
