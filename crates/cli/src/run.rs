@@ -146,11 +146,10 @@ impl Session<'_> {
         let in_force = Arc::new(Mutex::new(self.start.effective.clone()));
         let _owner = Owner::enter().map_err(|error| refused(&error))?;
         let log = self.open_log();
-        let mut running = launch.spawn()?;
+        let running = launch.spawn()?;
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
         self.tell_missing(&running);
         let journal = self.begin_log(log, &running, happenings, None, in_force);
-        running.start()?;
         let outcome = running.supervise();
         // So that the log does not wait for more.
         drop(nothing);
@@ -201,18 +200,14 @@ impl Session<'_> {
         });
         let known = Arc::clone(&in_force);
         let journal = self.begin_log(log, &running, happenings, witness, known);
-        // All of it stands.
-        running.start()?;
+        // All of it stands: the command starts.
         let outcome = running.supervise();
         jail.end();
         let denials = gate.finish();
-        let ended = outcome.map_err(Into::into).and_then(|outcome| {
-            let denials = denials?;
-            Ok((outcome, denials))
-        });
-        let (outcome, denials) = match ended {
-            Ok(ended) => ended,
-            Err(error) => return Err(self.failed(journal, error)),
+        let (outcome, denials) = match (outcome, denials) {
+            (Ok(outcome), Ok(denials)) => (outcome, denials),
+            (Err(error), _) => return Err(self.failed(journal, error.into())),
+            (_, Err(error)) => return Err(self.failed(journal, error.into())),
         };
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let told = in_force.network.log_denials.value;

@@ -32,7 +32,7 @@ pub struct Running {
     job: Job,
     sought: Sought,
     /// What the inner stage waits for before it starts the command.
-    start: Option<Start>,
+    start: Order,
     achieved: Achieved,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
@@ -88,7 +88,7 @@ impl Running {
             signals: held.signals,
             job: held.job,
             sought: held.sought,
-            start: Some(held.start),
+            start: Order::Start(held.start),
             achieved,
             state: State::Building,
             is_stopped: false,
@@ -115,23 +115,7 @@ impl Running {
         self.achieved.version
     }
 
-    /// Gives the order to start the command, if that was not done. It waits in the socket until
-    /// the inner stage is there to read it; if there is none any more, [`Self::supervise`] finds
-    /// out why.
-    ///
-    /// # Errors
-    /// If it cannot be given.
-    pub fn start(&mut self) -> Result<(), Error> {
-        let Some(start) = self.start.take() else {
-            return Ok(());
-        };
-        match self.control.order(&Order::Start(start)) {
-            Err(error) if !is_gone(&error) => Err(Error::Supervise(error)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits for the command to end, and passes on what happens in the
+    /// Has the command started, waits for it to end, and passes on what happens in the
     /// meantime. When it returns, the terminal is the caller's, and no process of the sandbox
     /// is left (or, if bubblewrap was killed, each is about to die).
     ///
@@ -141,13 +125,24 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
-        let started = self.start();
-        let watched = started.and_then(|()| self.watch().map_err(Error::Supervise));
-        let ended = self.keeper.end().map_err(Error::Supervise);
-        let result = watched.and(ended).and_then(|status| self.result(status));
+        let watched = self.start().and_then(|()| self.watch());
+        let ended = self.keeper.end();
+        let result = watched
+            .and(ended)
+            .map_err(Error::Supervise)
+            .and_then(|status| self.result(status));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         self.job.ended(!finished);
         result
+    }
+
+    /// Gives the order to start the command. It waits in the socket until the inner stage is
+    /// there to read it; if there is none any more, the watch finds out why.
+    fn start(&self) -> io::Result<()> {
+        match self.control.order(&self.start) {
+            Err(error) if is_gone(&error) => Ok(()),
+            done => done,
+        }
     }
 
     /// Until bubblewrap has ended.
