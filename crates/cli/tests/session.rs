@@ -253,3 +253,19 @@ fn the_logs_are_not_to_be_seen_inside_wherever_they_are() {
         );
     });
 }
+
+#[test]
+fn a_limit_that_cannot_be_had_is_told_at_the_start() {
+    test(&standard(), |world| {
+        let limited = run(world, &["--limit", "memory=1G"], "true").expect_success();
+        let log = world.laptop().stockade(["log", "--json"]).run();
+        let log = log.expect("a log").expect_success().stdout();
+        let absent = log.contains("\"memory of all processes together\":\"absent: ");
+        let told = limited
+            .stderr()
+            .contains("WARNING: not to be had here (--limit): memory of");
+        assert_eq!(told, absent, "{limited:?}");
+        // Who asks for none misses none.
+        assert_eq!(run(world, &[], "true").expect_success().stderr(), "");
+    });
+}
