@@ -107,7 +107,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
                 self.raw(at);
             }
             // It is on the stage already, as a part of what it protects.
-            Operation::Guard { .. } => {}
+            Operation::Guard { .. } | Operation::Absent { .. } => {}
             Operation::Link { text, at } => {
                 self.option("--symlink");
                 self.raw(text);

@@ -237,7 +237,7 @@ fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, E
         state: match built.scratch {
             true => State::Active,
             false => State::Absent(
-                "the kernel cannot lay a file system over them, so they are read-only",
+                "the kernel cannot overlay them, so both are empty inside",
             ),
         },
     }];

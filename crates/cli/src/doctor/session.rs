@@ -137,7 +137,7 @@ fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
         ),
         Protection::Scratch => (
             "overlay",
-            "the command can read what is there, and change nothing",
+            "both are empty inside: tools find none of their data and downloads",
             "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
         ),
         Protection::Group => (
