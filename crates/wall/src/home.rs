@@ -20,6 +20,14 @@ pub(crate) const PROGRAMS: &[&str] = &[".local/bin/uv", ".local/bin/uvx"];
 
 pub(crate) const PROGRAM_REASON: &str = "programs of Python's tools";
 
+/// Where agents install their own programs among their settings, which they can write, and
+/// whose. Programs outside run them, whoever has written there.
+pub(crate) const PROGRAMS_IN_STATE: &[(&str, &str)] = &[
+    (".claude/local", "Claude Code's program, which runs outside"),
+    (".codex/packages", "Codex's program, which runs outside"),
+    (".codex/bin", "Codex's program, which runs outside"),
+];
+
 /// Directories in those above that start empty.
 pub(crate) const EMPTY: &[(&str, &str)] = &[
     (

@@ -236,9 +236,7 @@ fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, E
         protection: Protection::Scratch,
         state: match built.scratch {
             true => State::Active,
-            false => State::Absent(
-                "the kernel cannot overlay them, so both are empty inside",
-            ),
+            false => State::Absent("the kernel cannot overlay them, so both are empty inside"),
         },
     }];
     let made = Group::make();

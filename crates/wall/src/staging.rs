@@ -80,8 +80,12 @@ struct Item {
 
 #[derive(Debug)]
 enum ItemKind {
-    Empty { mode: u32 },
-    View { guards: Vec<Guarded> },
+    Empty {
+        mode: u32,
+    },
+    View {
+        guards: Vec<Guarded>,
+    },
     Scratch {
         /// What does not exist in it, sorted.
         absent: Vec<PathBuf>,
@@ -301,11 +305,7 @@ impl Stage {
             return Tree::overlay(&[what.as_fd()], upper.as_fd(), work.as_fd());
         }
         let front = self.white_outs(&format!("{name}-front"), what, absent)?;
-        Tree::overlay(
-            &[front.as_fd(), what.as_fd()],
-            upper.as_fd(),
-            work.as_fd(),
-        )
+        Tree::overlay(&[front.as_fd(), what.as_fd()], upper.as_fd(), work.as_fd())
     }
 
     /// A layer with white-outs and the directories on the way to them, each with the mode that
@@ -328,7 +328,13 @@ impl Stage {
                     }
                 }
             }
-            mknodat(&front, path, FileType::CharacterDevice, Mode::empty(), WHITE_OUT)?;
+            mknodat(
+                &front,
+                path,
+                FileType::CharacterDevice,
+                Mode::empty(),
+                WHITE_OUT,
+            )?;
         }
         Ok(front)
     }

@@ -30,7 +30,7 @@ pub use self::{
 };
 use self::{
     installation::Search,
-    place::{canonical_as_far_as_it_exists, directory, is_led_from_inside, look},
+    place::{directory, first_missing, is_led_from_inside, look},
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -82,8 +82,8 @@ pub struct Facts {
     pub nsswitch: EtcFile,
     /// What exists of the paths that configuration and tables name.
     pub found: BTreeMap<PathBuf, Found>,
-    /// Where known places of secrets would be, without links on the way, that do not exist in
-    /// the directories that are shown whole.
+    /// Where known places of secrets, or what holds them, would be in the directories that are
+    /// shown whole, but do not exist; without links on the way.
     pub reserved: Vec<PathBuf>,
     /// What was asked for whose end a link decides that the command could have made.
     pub led_from_inside: BTreeSet<PathBuf>,
@@ -209,6 +209,7 @@ fn paths(
     environment: &[(OsString, OsString)],
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
+        .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
         .chain(credentials::in_bulk())
         .chain(OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
@@ -217,7 +218,7 @@ fn paths(
     tables.chain(shown).chain(asked_for)
 }
 
-/// Where the known places of secrets that are missing would be.
+/// Where the known places of secrets that are missing would be, or what would hold them.
 fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
     let mut reserved = Vec::new();
     for (directory, _) in home::SCRATCH {
@@ -230,14 +231,11 @@ fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
             let Ok(below) = place.strip_prefix(&directory) else {
                 continue;
             };
-            // Most are right below it, so that no link is on the way.
-            let path = shown.real.join(below);
-            reserved.push(match below.components().count() {
-                1 => path,
-                _ => canonical_as_far_as_it_exists(&path),
-            });
+            reserved.push(first_missing(&shown.real, below));
         }
     }
+    reserved.sort();
+    reserved.dedup();
     reserved
 }
 

@@ -53,14 +53,8 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
     for (name, reason) in SCRATCH {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
             let reserved = reserved(found, facts);
-            let reason = match reserved.len() {
-                0 => (*reason).into(),
-                count => format!(
-                    "{reason}; {count} known places of secrets, missing now, stay hidden"
-                )
-                .into(),
-            };
-            places.push((scratch(found, reserved, Fallback::Empty), reason));
+            let operation = scratch(found, reserved, Fallback::Empty);
+            places.push((operation, (*reason).into()));
         }
     }
     for (name, reason) in READABLE {

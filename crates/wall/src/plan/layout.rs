@@ -107,8 +107,9 @@ impl Layout {
             let is_scratch = matches!(enclosing, Some(Operation::Scratch { .. }));
             match first {
                 Some(index) if !is_writable => {
+                    let hides = operation(view.clone()).hides();
                     let (at, mode) = (view, 0o700);
-                    let operation = match is_scratch {
+                    let operation = match is_scratch && hides {
                         true => Operation::Absent { at },
                         false => Operation::Empty { at, mode },
                     };
@@ -348,9 +349,9 @@ mod tests {
             reserved: Vec::new(),
             fallback: Fallback::Empty,
         };
-        assert_eq!(hide(&[bulk.clone()], "/a"), []);
+        assert_eq!(hide(std::slice::from_ref(&bulk), "/a"), []);
         let absent = Operation::Absent { at: "/a/b".into() };
-        assert_eq!(hide(&[bulk.clone()], "/a/b"), [bulk, absent]);
+        assert_eq!(hide(std::slice::from_ref(&bulk), "/a/b"), [bulk, absent]);
     }
 
     #[test]
