@@ -8,6 +8,7 @@ mod answers;
 mod ask;
 mod calls;
 mod change;
+mod covers;
 mod datagrams;
 mod death;
 mod dns;

@@ -8,7 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Nested, Network,
+    PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -86,6 +87,14 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         hardening: match agent.hardening.value {
             config::Hardening::Default => Hardening::Default,
             config::Hardening::Strict => Hardening::Strict,
+        },
+        nested: {
+            let by = agent.nested.origin.to_string();
+            match agent.nested.value {
+                false => Nested::No,
+                true if agent.nested.origin.is_built_in_profile() => Nested::IfPossible(by),
+                true => Nested::Required(by),
+            }
         },
         limits: Limits {
             processes: Some(asked(&limits.processes, |count| count.get())),

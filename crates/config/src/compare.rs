@@ -117,6 +117,7 @@ fn is_wider(key: Key, this: &Effective, other: &Effective) -> bool {
             other.agent.hardening.value == Hardening::Default
                 && this.agent.hardening.value == Hardening::Strict
         }
+        Key::Nested => other.agent.nested.value && !this.agent.nested.value,
         Key::Processes => other.limits.processes.value > this.limits.processes.value,
         Key::Memory => limit(&this.limits.memory, &other.limits.memory),
         Key::OpenFiles => limit(&this.limits.open_files, &other.limits.open_files),

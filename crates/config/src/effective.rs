@@ -65,6 +65,7 @@ pub struct Forge {
 #[derive(Debug, Clone)]
 pub struct Agent {
     pub hardening: Sourced<Hardening>,
+    pub nested: Sourced<bool>,
 }
 
 /// `None`: nobody set it, and there is none but the caller's own.
@@ -107,6 +108,7 @@ impl Default for Effective {
             },
             agent: Agent {
                 hardening: Sourced::built_in(Hardening::Default),
+                nested: Sourced::built_in(false),
             },
             limits: Limits {
                 processes: Sourced::built_in(USUAL_PROCESSES),
@@ -189,6 +191,7 @@ impl Effective {
             Change::ForgeHost(host) => self.forge.hosts.push(entry(host, origin)),
             Change::NoForgeHosts => self.forge.hosts.clear(),
             Change::Hardening(hardening) => self.agent.hardening = entry(hardening, origin),
+            Change::Nested(on) => self.agent.nested = entry(on, origin),
             Change::Processes(count) => self.limits.processes = entry(count, origin),
             Change::Memory(size) => self.limits.memory = Some(entry(size, origin)),
             Change::OpenFiles(count) => self.limits.open_files = Some(entry(count, origin)),
@@ -244,6 +247,7 @@ impl Effective {
             Key::Gitlab => one(&self.forge.gitlab, boolean),
             Key::ForgeHosts => all(&self.forge.hosts, text),
             Key::Hardening => one(&self.agent.hardening, text),
+            Key::Nested => one(&self.agent.nested, boolean),
             Key::Processes => one(&self.limits.processes, |count| count.get().into()),
             Key::Memory => all(&self.limits.memory, text),
             Key::OpenFiles => all(&self.limits.open_files, |count| count.get().into()),

@@ -26,6 +26,7 @@ pub enum Key {
     Gitlab,
     ForgeHosts,
     Hardening,
+    Nested,
     Processes,
     Memory,
     OpenFiles,
@@ -93,7 +94,7 @@ pub const SECTIONS: [(&str, &str); 6] = [
 ];
 
 impl Key {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Mode,
         Self::Internet,
         Self::Allow,
@@ -110,6 +111,7 @@ impl Key {
         Self::Gitlab,
         Self::ForgeHosts,
         Self::Hardening,
+        Self::Nested,
         Self::Processes,
         Self::Memory,
         Self::OpenFiles,
@@ -232,7 +234,14 @@ impl Key {
                 "hardening",
                 Choice(Hardening::NAMES),
                 "--hardening",
-                "\"default\": sandboxes inside the sandbox work; \"strict\": they do not",
+                "\"default\": programs inside can make user namespaces; \"strict\": they cannot",
+            ),
+            Self::Nested => (
+                "agent",
+                "nested",
+                Boolean,
+                "--nested",
+                "whether sandboxes work inside the sandbox (bubblewrap, those of Codex and Claude Code)",
             ),
             Self::Processes => (
                 "limits",

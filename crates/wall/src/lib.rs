@@ -66,7 +66,7 @@ mod workspace;
 
 pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{
-    Agent, Asked, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, Hardening, Limits, Names, Nested, Network, PathRequest, Root,
 };
 pub use credentials::known_places;
 pub use env::Variable;

@@ -183,6 +183,9 @@ pub struct Plan {
     /// The most bytes that all places in memory take together.
     pub memory: Option<Asked<u64>>,
     pub hardening: Hardening,
+    /// Programs inside can have mount namespaces; what they rename and remove is renamed and
+    /// removed by process 1.
+    pub nested: bool,
     /// The command's user is root, and is refused more for it.
     pub(crate) is_root: bool,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
@@ -226,6 +229,7 @@ impl Plan {
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),
             hardening: config.hardening,
+            nested: process::nested(config, facts)?,
             is_root: facts.is_root,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
             layers: process::layers(config, facts),
