@@ -26,6 +26,7 @@ mod keeper;
 mod lateral;
 mod notation;
 mod p_bulk;
+mod p_programs;
 mod pins;
 pub(crate) mod probe;
 mod questions;

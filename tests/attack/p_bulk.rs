@@ -66,12 +66,18 @@ fn p12_masks_of_caches_and_data_cannot_be_lifted() {
         let keys = home.join(".local/share/keyrings");
         let paths = [&*keys, &*token, &*hidden];
         let hide = hidden.to_str().expect("a plain path");
-        let inside = attacked(python(laptop, &["--hide", hide]), &paths);
-        assert_eq!(secrets(&inside).len(), 0, "{inside}");
-        // The attempts were made, and what can be done in such a place was done.
-        for way in ["after_directory", "after_file", "after_rename"] {
-            let refused = format!("{way}\t{}\tNo such file or directory", keys.display());
-            assert!(inside.contains(&refused), "{inside}");
+        for nested in ["--nested=false", "--nested"] {
+            let inside = attacked(python(laptop, &[nested, "--hide", hide]), &paths);
+            assert_eq!(secrets(&inside).len(), 0, "{nested}: {inside}");
+            // What can be done in such a place was done, and there is nothing after it.
+            let mut ways = vec!["after_directory", "after_file", "after_rename"];
+            if nested == "--nested" {
+                ways.extend(["by_moving_it_in_another_namespace", "by_another_overlay"]);
+            }
+            for way in ways {
+                let nothing = format!("{way}\t{}\tNo such file or directory", keys.display());
+                assert!(inside.contains(&nothing), "{nested}: {inside}");
+            }
         }
         // The detector works: where a mask is a mount, it is lifted.
         let outside = attacked(masked_by_mounts(laptop, &paths), &paths);
@@ -105,8 +111,10 @@ fn p12_masks_hold_where_data_lies_on_another_disk() {
             elsewhere.join("credentials"),
         ];
         let paths = paths.each_ref().map(PathBuf::as_path);
-        let inside = attacked(python(laptop, &[]), &paths);
-        assert_eq!(secrets(&inside).len(), 0, "{inside}");
+        for nested in ["--nested=false", "--nested"] {
+            let inside = attacked(python(laptop, &[nested]), &paths);
+            assert_eq!(secrets(&inside).len(), 0, "{nested}: {inside}");
+        }
         let outside = attacked(laptop.command("/usr/bin/python3"), &paths);
         assert_eq!(secrets(&outside).len(), 2, "{outside}");
     });

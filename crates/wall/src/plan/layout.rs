@@ -35,7 +35,11 @@ impl Layout {
                 let is_link = matches!(operation, Operation::Link { .. });
                 (!is_there && !is_link).then_some(operation)
             }
-            Some(Operation::Scratch { .. }) if matches!(operation, Operation::Link { .. }) => None,
+            Some(Operation::Scratch { .. } | Operation::Guard { .. })
+                if matches!(operation, Operation::Link { .. }) =>
+            {
+                None
+            }
             // A cover could be lifted by who has mounts of their own; a white-out cannot.
             Some(Operation::Scratch { .. }) if operation.hides() => Some(Operation::Absent {
                 at: operation.at().to_owned(),
@@ -229,6 +233,19 @@ mod tests {
         );
         let both = [read_only("/data"), writable("/data/x")];
         assert_eq!(placed(both.clone()), both);
+    }
+
+    #[test]
+    fn a_link_of_the_hosts_in_what_is_guarded_is_in_view() {
+        let link = Operation::Link {
+            text: "/data/x/lib/program".into(),
+            at: "/data/x/bin/program".into(),
+        };
+        let [data, part] = [writable("/data"), read_only("/data/x")];
+        assert_eq!(
+            placed([data.clone(), part, link]),
+            [data, guard("/data/x", Guard::ReadOnly)]
+        );
     }
 
     #[test]
