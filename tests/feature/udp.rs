@@ -25,7 +25,7 @@ const PRELUDE: &str = "
 import socket, sys
 def datagrams(address):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(5)
+    s.settimeout(20)
     return s
 ";
 
