@@ -19,7 +19,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     denials::{Denials, Ruling, Subject},
-    events::{Entry, Event, Events},
+    events::{Entry, Event, Events, Grounds},
     pins::Pins,
 };
 
@@ -43,8 +43,8 @@ pub(crate) struct Admission {
     /// It may pass for the names of its destination only: those that it shows are to be
     /// judged.
     pub(crate) by_name: bool,
-    /// Its place in the book. A port of the host's loopback has none: nothing was decided.
-    pub(crate) entry: Option<Entry>,
+    /// Its place in the book.
+    pub(crate) entry: Entry,
 }
 
 /// What the agent is told instead.
@@ -101,7 +101,9 @@ impl Judge {
         if self.is_host_port(&flow) {
             return Ok(Admission {
                 by_name: false,
-                entry: None,
+                entry: self
+                    .events
+                    .opened(flow, client, Vec::new(), Grounds::HostPort),
             });
         }
         let names = self.pins.names(flow.destination(), Instant::now());
@@ -109,7 +111,9 @@ impl Judge {
         if verdict.is_allowed() {
             return Ok(Admission {
                 by_name: verdict.rests_on_names(),
-                entry: Some(self.events.opened(flow, client, names, verdict)),
+                entry: self
+                    .events
+                    .opened(flow, client, names, Grounds::Policy(Box::new(verdict))),
             });
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
@@ -166,14 +170,19 @@ impl Judge {
         self.events.overlook();
     }
 
-    /// A name was answered.
-    pub(crate) fn answered(&self, name: &Hostname, kind: String, addresses: Vec<IpAddr>) {
-        let name = name.clone();
-        self.events.tell(Event::Answered {
+    /// A question for a name was sent on, and answered, or is given up.
+    pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
+        self.events.tell(Event::Asked {
             name,
             kind,
             addresses,
         });
+    }
+
+    /// A program of the host connects to one inside.
+    pub(crate) fn published(&self, flow: Flow, client: SocketAddr, outside: u16) -> Entry {
+        let grounds = Grounds::Published { outside };
+        self.events.opened(flow, client, Vec::new(), grounds)
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it

@@ -38,7 +38,7 @@ pub(super) struct Pair {
     _port: Option<Rc<Claim>>,
     /// Keeps the names that the flow was admitted for.
     _pins: Option<Use>,
-    entry: Option<Entry>,
+    entry: Entry,
     used: Cell<Instant>,
     answered: Cell<bool>,
     ended: Notify,
@@ -81,7 +81,7 @@ impl Pair {
         far: UdpSocket,
         port: Option<Rc<Claim>>,
         pins: Option<Use>,
-        entry: Option<Entry>,
+        entry: Entry,
     ) -> Self {
         Self {
             near,
@@ -124,9 +124,7 @@ impl Pair {
     }
 
     pub(super) fn sent(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.sent(bytes);
-        }
+        self.entry.sent(bytes);
     }
 
     /// Moves a batch out, and tells whether there may be more.
@@ -183,9 +181,7 @@ impl Pair {
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(ends.destination);
-            if let Some(entry) = &self.entry {
-                entry.received(batch.bytes());
-            }
+            self.entry.received(batch.bytes());
             for run in batch.runs() {
                 self.used.set(Instant::now());
                 self.answered.set(true);
