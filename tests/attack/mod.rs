@@ -34,3 +34,4 @@ mod setup;
 mod shapes;
 mod tls;
 mod unlogged;
+mod upgrades;
