@@ -11,7 +11,7 @@ use std::{
 use ipnet::IpNet;
 use stockade_policy::{
     Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
-    decide_claim, decide_name,
+    decide_claim, decide_name, decide_quic,
 };
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
@@ -139,6 +139,26 @@ impl Judge {
         let subject = Subject::Claim(*flow, claimed.to_string());
         self.denied(subject, ruling.clone(), None);
         Err(ruling)
+    }
+
+    /// Whether a flow may not pass because a datagram of it is QUIC's. Tells of that.
+    pub(crate) fn denies_quic(&self, client: SocketAddr, flow: Flow) -> bool {
+        let policy = self.policy();
+        if policy.internet {
+            return false;
+        }
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let evidence = Evidence {
+            names: &names,
+            ..self.evidence(&flow)
+        };
+        let verdict = decide_quic(&policy, &flow, &evidence);
+        let denies = matches!(verdict.reason(), Reason::Quic { .. });
+        if denies {
+            let ruling = Ruling::Flow(Box::new(verdict));
+            self.denied(Subject::Flow(flow), ruling, Some(client));
+        }
+        denies
     }
 
     /// Whether a name may be asked for.

@@ -11,13 +11,14 @@ use stockade_sys::{
     batch::{BATCH, Batch},
     transparent::Family,
 };
+use stockade_wire::packet::Unreachable;
 use tokio::{net::UdpSocket, sync::Notify, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
     sockets::{INPUT, receive_batch, send_now, told},
 };
-use crate::{awake, ends::Ends, events::Entry, pins::Use, ports::Claim};
+use crate::{awake, ends::Ends, events::Entry, judge::Admission, pins::Use, ports::Claim};
 
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
@@ -38,6 +39,8 @@ pub(super) struct Pair {
     _port: Option<Rc<Claim>>,
     /// Keeps the names that the flow was admitted for.
     _pins: Option<Use>,
+    /// It was admitted for the names of its destination alone.
+    pub(super) by_name: bool,
     entry: Entry,
     used: Cell<Instant>,
     answered: Cell<bool>,
@@ -77,18 +80,18 @@ pub(super) async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, 
 
 impl Pair {
     pub(super) fn new(
-        near: UdpSocket,
-        far: UdpSocket,
+        [near, far]: [UdpSocket; 2],
         port: Option<Rc<Claim>>,
         pins: Option<Use>,
-        entry: Entry,
+        admission: Admission,
     ) -> Self {
         Self {
             near,
             far,
             _port: port,
             _pins: pins,
-            entry,
+            by_name: admission.by_name,
+            entry: admission.entry,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             ended: Notify::new(),
@@ -148,6 +151,15 @@ impl Pair {
             };
             if (1..FEW).contains(&count) {
                 awake::stir();
+            }
+            if self.by_name {
+                batch.retain(|datagram| {
+                    let denied = datagrams.denies(ends, self, datagram);
+                    if denied {
+                        datagrams.refuse(ends, datagram.len(), Unreachable::AdminProhibited);
+                    }
+                    !denied
+                });
             }
             self.sent(batch.bytes());
             let mut left = Vec::new();
