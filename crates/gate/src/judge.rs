@@ -11,7 +11,7 @@ use std::{
 use ipnet::IpNet;
 use stockade_policy::{
     Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
-    decide_claim, decide_name, decide_quic,
+    decide_claim, decide_name, decide_quic, is_on_internet,
 };
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
@@ -43,6 +43,8 @@ pub(crate) struct Admission {
     /// It may pass for the names of its destination only: those that it shows are to be
     /// judged.
     pub(crate) by_name: bool,
+    /// Its destination is near, and a rule names it.
+    pub(crate) near: bool,
     /// Its place in the book.
     pub(crate) entry: Entry,
 }
@@ -101,16 +103,23 @@ impl Judge {
         if self.is_host_port(&flow) {
             return Ok(Admission {
                 by_name: false,
+                near: true,
                 entry: self
                     .events
                     .opened(flow, client, Vec::new(), Grounds::HostPort),
             });
         }
         let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(&flow, &names, None);
+        let evidence = Evidence {
+            names: &names,
+            ..self.evidence(&flow)
+        };
+        let verdict = decide(&self.policy(), &flow, &evidence);
+        let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
             return Ok(Admission {
                 by_name: verdict.rests_on_names(),
+                near,
                 entry: self
                     .events
                     .opened(flow, client, names, Grounds::Policy(Box::new(verdict))),

@@ -132,6 +132,12 @@ pub fn decide_quic(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Ver
     }
 }
 
+/// Whether a destination is on the internet, by all that is known of it.
+pub fn is_on_internet(flow: &Flow, evidence: &Evidence<'_>) -> bool {
+    let is_global = !matches!(registry::classify(flow.destination()), Class::Special(_));
+    is_global && evidence.route == Route::Default && !evidence.own
+}
+
 /// On the internet, which is not open.
 fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     let destination = flow.destination();

@@ -2,8 +2,9 @@
 //!
 //! A flow is a pair of connected sockets. The one in the jail speaks for the destination
 //! to one client; the one outside is connected to the destination, so that only its answers
-//! come in, and has the client's own source port where that is free (some protocols write
-//! the port into their messages). The first datagram of a flow arrives at a socket that
+//! come in. To a near destination it has the client's own source port where that is free, because
+//! some protocols write the port into their messages; to the internet it has one that the
+//! kernel chooses. The first datagram of a flow arrives at a socket that
 //! takes any; the kernel gives the following ones to the flow's own.
 
 mod order;
@@ -165,7 +166,7 @@ impl Datagrams {
     }
 
     fn pair(&self, ends: Ends, admission: Admission) -> io::Result<Pair> {
-        let (far, claim) = self.ports.connect(ends)?;
+        let (far, claim) = self.ports.connect(ends, admission.near)?;
         let speaker = self
             .speakers
             .borrow_mut()
