@@ -4,7 +4,7 @@ mod agents;
 mod agreement;
 mod broadcast;
 mod bulk;
-mod daemon;
+pub(crate) mod daemon;
 mod dns;
 mod errno;
 mod examples;

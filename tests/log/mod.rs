@@ -29,7 +29,7 @@ fn logs(laptop: &Laptop) -> PathBuf {
 }
 
 /// The lines of the latest session's log.
-fn lines(laptop: &Laptop) -> Vec<Value> {
+pub(crate) fn lines(laptop: &Laptop) -> Vec<Value> {
     lines_in(&logs(laptop))
 }
 
@@ -48,7 +48,7 @@ fn lines_in(directory: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
+pub(crate) fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
