@@ -42,6 +42,7 @@ mod credentials;
 mod env;
 mod error;
 mod facts;
+mod fence;
 mod gitconfig;
 mod group;
 mod home;

@@ -37,6 +37,8 @@ pub struct Running {
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
+    /// The inner stage has started the command, or tried to.
+    has_started: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
     reload: Option<Reload>,
@@ -92,6 +94,7 @@ impl Running {
             achieved,
             state: State::Building,
             is_stopped: false,
+            has_started: false,
             is_asked_to_stop: false,
             reload: None,
         }
@@ -116,8 +119,8 @@ impl Running {
     }
 
     /// Has the command started, waits for it to end, and passes on what happens in the
-    /// meantime. When it returns, the terminal is the caller's, and no process of the sandbox
-    /// is left (or, if bubblewrap was killed, each is about to die).
+    /// meantime. When it returns, no process of the sandbox is left, and the terminal is the
+    /// caller's, with no answer under way to what the command asked it.
     ///
     /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
     /// that was started after [`Signals::block`].
@@ -132,7 +135,10 @@ impl Running {
             .map_err(Error::Supervise)
             .and_then(|status| self.result(status));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
-        self.job.ended(!finished);
+        // What wrote to the terminal is dead by now. Without a command nothing did.
+        if self.has_started {
+            self.job.ended(!finished);
+        }
         result
     }
 
@@ -202,7 +208,10 @@ impl Running {
     fn report(&mut self, report: Report) -> io::Result<()> {
         match (&self.state, report) {
             (State::Over(_), _) => {}
-            (_, Report::Ready) => self.state = State::Running,
+            (_, Report::Ready) => {
+                self.state = State::Running;
+                self.has_started = true;
+            }
             (_, Report::Stopped(signal)) => self.stopped(signal)?,
             (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
             (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
