@@ -128,6 +128,20 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
+    #[error("{stream} is {kind}: {fix}")]
+    StreamRefused {
+        stream: &'static str,
+        kind: &'static str,
+        fix: &'static str,
+    },
+    #[error(
+        "{stream} of the command could not be written to its file: {error}: the file is incomplete"
+    )]
+    Unwritten {
+        stream: &'static str,
+        #[source]
+        error: io::Error,
+    },
     #[error("starting the command: {step}: {error}{}", advised(error))]
     Start {
         step: &'static str,

@@ -59,6 +59,7 @@ mod sabotage;
 mod signals;
 mod staging;
 mod state;
+mod streams;
 mod supervise;
 mod system;
 mod terminal;

@@ -21,6 +21,7 @@ use crate::{
     layers::Layer,
     outcome::{NotFound, Outcome, Sought},
     signals::{Signals, is_for_groups, is_request_to_end},
+    streams::Kept,
 };
 
 /// A sandbox that runs. Dropping it kills everything inside.
@@ -31,6 +32,7 @@ pub struct Running {
     signals: Signals,
     job: Job,
     sought: Sought,
+    streams: Kept,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
@@ -53,6 +55,8 @@ pub(crate) struct Held {
     pub(crate) sought: Sought,
     /// The first order.
     pub(crate) start: Start,
+    /// The standard streams that are not simply the caller's.
+    pub(crate) streams: Kept,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -90,6 +94,7 @@ impl Running {
             signals: held.signals,
             job: held.job,
             sought: held.sought,
+            streams: held.streams,
             start: Order::Start(held.start),
             achieved,
             state: State::Building,
@@ -128,12 +133,16 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
+        let relay = std::mem::take(&mut self.streams).relay();
+        let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
         let ended = self.keeper.end();
+        let written = relay.finish();
         let result = watched
             .and(ended)
             .map_err(Error::Supervise)
-            .and_then(|status| self.result(status));
+            .and_then(|status| self.result(status))
+            .and_then(|outcome| written.map(|()| outcome));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
