@@ -86,6 +86,11 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
+    #[error(
+        "the command could replace this program: {path:?} lies in {place:?}, where the command can \
+         write: install Stockade elsewhere, for example in ~/.local/bin, and start it from there"
+    )]
+    LauncherWritable { path: PathBuf, place: PathBuf },
     #[error("reading {path}: {error}")]
     Read {
         path: &'static str,
