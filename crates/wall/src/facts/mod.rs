@@ -103,6 +103,8 @@ pub struct Facts {
     pub landlock: u32,
     /// The file of this program.
     pub executable: PathBuf,
+    /// The links by which the caller started it, each by the place where it lies.
+    pub launched_by: Vec<PathBuf>,
 }
 
 impl Facts {
@@ -153,6 +155,12 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
+        let executable =
+            fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
+        let launched_by = env::args_os()
+            .next()
+            .and_then(|name| search.links_to(&name, &executable))
+            .unwrap_or_default();
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -176,8 +184,8 @@ impl Facts {
             brought,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
-            executable: fs::canonicalize("/proc/self/exe")
-                .map_err(|error| Error::OwnExecutable { error })?,
+            executable,
+            launched_by,
             home,
             workspace,
             current_directory,
@@ -379,6 +387,7 @@ pub(crate) mod tests {
             },
             landlock: 6,
             executable: "/usr/local/bin/stockade".into(),
+            launched_by: Vec::new(),
         }
     }
 
