@@ -1,6 +1,6 @@
 //! What a program inside must not be able to do.
 //!
-//! Tests are named by the number of the attack (`n01` … `n20`, `f01` … `f13`). Each asserts on both sides:
+//! Tests are named by the number of the attack (`n01` … `n20`, `f01` … `f13`, `p01` … `p16`). Each asserts on both sides:
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
@@ -24,6 +24,7 @@ mod http;
 mod keeper;
 mod lateral;
 mod notation;
+mod p_git;
 mod pins;
 pub(crate) mod probe;
 mod questions;

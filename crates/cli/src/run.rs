@@ -21,7 +21,7 @@ use stockade_wall::{
 };
 
 use crate::{
-    args,
+    accept, args,
     control::{self, Request},
     exit::Refused,
     here, hooks,
@@ -47,7 +47,9 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
-    let watch = Watch::begin(&config, &facts);
+    let id = session::identifier();
+    let watch = Watch::begin(&config, &facts, Some(accept::keeping(&loader.places, &id)));
+    receipt::tell_findings(watch.begun(), &id);
     let plan = hooks::plan(plan);
     for given in plan.given.iter().filter(|_| !arguments.quiet) {
         eprintln!("stockade: WARNING: {given}");
@@ -57,7 +59,6 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     }
     let launch = plan.prepare(command, bubblewrap, signals)?;
 
-    let id = session::identifier();
     let session = Session {
         loader: &loader,
         start: Start {
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     if !arguments.quiet {
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
-        receipt::tell_findings(&findings);
+        receipt::tell_findings(&findings, &id);
     }
     Ok(outcome.exit_code().into())
 }
@@ -262,9 +263,9 @@ impl Session<'_> {
 
     /// The session was lost. What it left behind is told all the same.
     fn failed(&self, journal: Option<Journal>, error: anyhow::Error) -> anyhow::Error {
-        let findings = self.watch.findings();
+        let findings = self.watch.end(&|| false);
         if !self.quiet {
-            receipt::tell_findings(&findings);
+            receipt::tell_findings(&findings, self.start.id);
         }
         if let Some(journal) = journal {
             let code = FAILED;
@@ -275,7 +276,7 @@ impl Session<'_> {
 
     /// Ends the log, and gathers what there is to tell.
     fn ended(&self, journal: Option<Journal>, outcome: Outcome, denials: Denials) -> Told {
-        let findings = self.watch.findings();
+        let findings = self.watch.end(&|| false);
         let end = End {
             code: outcome.exit_code(),
             findings: findings.clone(),
