@@ -7,6 +7,8 @@
 
 mod allowed;
 mod compose;
+#[cfg(test)]
+mod differential;
 mod program;
 mod settle;
 

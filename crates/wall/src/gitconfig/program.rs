@@ -45,6 +45,12 @@ impl GitProgram {
     pub(crate) fn none() -> Self {
         Self(None)
     }
+
+    /// What git itself says, and nobody in its place.
+    #[cfg(test)]
+    pub(super) fn ask(&self, contents: &[u8]) -> io::Result<Option<Vec<Setting>>> {
+        ask(self.0.as_deref().ok_or(io::ErrorKind::NotFound)?, contents)
+    }
 }
 
 /// The settings of a file as git reads them; without git, as we do. What git refuses to read, or
