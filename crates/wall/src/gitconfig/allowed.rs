@@ -524,6 +524,95 @@ mod tests {
         assert!(!describes("naked = x"), "a setting without a section");
     }
 
+    /// The setting that a line of git's documentation is about.
+    fn documented(line: &str) -> Setting {
+        let mut key = String::new();
+        for (number, part) in line.split('.').enumerate() {
+            if number > 0 {
+                key.push('.');
+            }
+            let is_placeholder = part.starts_with('<') || part == "*";
+            key.push_str(if is_placeholder { "x" } else { part });
+        }
+        let text = key.to_ascii_lowercase();
+        Setting {
+            key: text.into_bytes(),
+            value: None,
+        }
+    }
+
+    /// What becomes of it: as text, and whether that depends on its value.
+    fn decided(setting: &Setting) -> (&'static str, &'static str) {
+        let entry = TABLE.iter().find(|(pattern, _, _)| setting.fits(pattern));
+        match entry {
+            Some((_, Any, why)) => ("stays", why),
+            Some((_, OneOf(_), why)) => ("stays with values that git itself defines", why),
+            Some((_, Address, why)) => (
+                "stays if new and on a server or outside of the workspace",
+                why,
+            ),
+            Some((_, Remote, why)) => ("stays if it names a remote that has an address", why),
+            Some((_, Worktree, why)) => (
+                "stays in a submodule, for a directory of the workspace",
+                why,
+            ),
+            None => match setting.verdict(&Context::default()) {
+                Verdict::Drives(why) => ("put back", why),
+                Verdict::Describes(_) => ("undecided", ""),
+            },
+        }
+    }
+
+    /// Every setting that git documents is decided, and the page says how.
+    /// `STOCKADE_UPDATE=1` writes the page.
+    #[test]
+    fn every_documented_setting_is_decided_and_the_page_says_how() {
+        let keys = include_str!("documented.txt").lines().skip(1);
+        let rows: Vec<(&str, Setting)> = keys.map(|line| (line, documented(line))).collect();
+        assert!(rows.len() > 800, "{}", rows.len());
+        let mut page = "# What becomes of each setting of git\n\n\
+            A session may change these settings of a repository, or they are put back at its end and kept for \
+            `stockade accept`.\nThe list is every setting that git 2.47.3 documents. Settings that are not \
+            in it are put back.\n\n\
+            This page is written by a test: \
+            `STOCKADE_UPDATE=1 cargo test -p stockade-wall every_documented_setting`.\n\n\
+            | setting | at the end | it concerns |\n|---|---|---|\n".to_owned();
+        for (line, setting) in &rows {
+            let (decision, why) = decided(setting);
+            assert_ne!(decision, "undecided", "{line}");
+            page.push_str(&format!("| `{line}` | {decision} | {why} |\n"));
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/git-settings.md");
+        if std::env::var_os("STOCKADE_UPDATE").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            written == page,
+            "docs/git-settings.md is not what the table says"
+        );
+        // No entry of the table is misspelt: each is documented, or another program's.
+        let others = [
+            "gh-merge-base",
+            "gh-resolved",
+            "github-pr-",
+            "vscode-",
+            "lfs.",
+            "gui.",
+            "extensions.",
+            "remote.*.followremotehead",
+            "worktree.userelative",
+            "core.",
+            "init.",
+            "submodule.*.shallow",
+        ];
+        for (pattern, _, _) in TABLE {
+            let is_documented = rows.iter().any(|(_, setting)| setting.fits(pattern));
+            let is_others = others.iter().any(|other| pattern.contains(other));
+            assert!(is_documented || is_others, "{pattern}");
+        }
+    }
+
     #[test]
     fn what_git_and_people_write_every_day_describes() {
         for text in [
