@@ -24,6 +24,7 @@ mod http;
 mod keeper;
 mod lateral;
 mod notation;
+mod p_baseline;
 mod p_git;
 mod pins;
 pub(crate) mod probe;

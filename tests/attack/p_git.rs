@@ -8,11 +8,11 @@ use super::probe::Place;
 use crate::support::standard;
 
 /// A repository with a commit, a file that a driver could be called for, and a worktree.
-const REPOSITORY: &str = "cd; rm -rf project tree ran; mkdir project; cd project
+pub(super) const REPOSITORY: &str = "cd; rm -rf project tree ran; mkdir project; cd project
     git init -q -b main; rm -rf .git/hooks
     git config user.name a; git config user.email a
     echo one > file.bin; git add .; git commit -q -m one; git worktree add -q ../tree";
-const EVIL: &str = "printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil
+pub(super) const EVIL: &str = "printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil
     EVIL=/home/dev/project/evil";
 
 /// What a session does, and what a user does later that would run `evil`.
@@ -30,11 +30,11 @@ const fn plant(what: &'static str, plant: &'static str, use_of: &'static str) ->
     }
 }
 
-fn ran(laptop: &Laptop) -> bool {
+pub(super) fn ran(laptop: &Laptop) -> bool {
     !said(laptop, Place::Outside, "ls ~/ran 2>/dev/null; rm -f ~/ran").is_empty()
 }
 
-fn session(laptop: &Laptop, script: &str) -> Output {
+pub(super) fn session(laptop: &Laptop, script: &str) -> Output {
     let words = ["run", "--", "bash", "-c", script];
     laptop.stockade(words).run().expect("an end")
 }

@@ -82,5 +82,5 @@ pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
 pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;
-pub use watch::{Change, Finding, Keeping, Kept, Watch, folded};
+pub use watch::{Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use workspace::Refusal;

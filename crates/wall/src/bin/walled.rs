@@ -143,7 +143,7 @@ fn run(call: Call) -> Result<Outcome, Error> {
         drop(finish);
         outcome
     });
-    for finding in watch.end(&|| false) {
+    for finding in watch.end(None, &|| false) {
         eprintln!("walled: found: {finding}");
     }
     outcome

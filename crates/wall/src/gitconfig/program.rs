@@ -30,7 +30,7 @@ const PLACES: &[&str] = &[
 
 /// Of what git says of a file, no more is read than this.
 const MOST: u64 = 16 << 20;
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// An installed git, if there is one.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use super::content::{Content, Decoder, Encoder};
 
 const VERSION: u64 = 1;
 /// How long another session's start or end is waited for.
-const PATIENCE: Duration = Duration::from_millis(1900);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Something that will run outside and was not there before, or is not hidden any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     pub path: PathBuf,
     pub what: Change,
@@ -11,7 +11,7 @@ pub struct Finding {
     pub why: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     Appeared,
     Changed,
@@ -41,7 +41,7 @@ impl Finding {
             Change::Undone(_) => 2,
             Change::Replaced => 3,
             Change::Appeared | Change::Changed => 4,
-            Change::More(_) => 5,
+            Change::More(_) => 2,
         }
     }
 }

@@ -3,10 +3,12 @@
 //! It lies beside the log, where no session sees it. `stockade accept` gives it back.
 
 use std::{
+    cell::Cell,
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{
@@ -117,7 +119,10 @@ impl Keeping {
             return Err(io::Error::other("it has changed since"));
         }
         baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
-        put(&kept.path, kept.theirs.as_ref(), || kept.is_untouched())?;
+        let patience = Cell::new(Duration::from_secs(1));
+        put(&kept.path, kept.theirs.as_ref(), &patience, || {
+            kept.is_untouched()
+        })?;
         fs::remove_file(&kept.record)
     }
 
@@ -149,7 +154,7 @@ impl Kept {
     /// Whether the file is still what it was put back to.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        let bounds = Bounds::new(std::time::Duration::from_secs(1), 100_000, &|| false);
+        let bounds = Bounds::new(Duration::from_secs(1), 100_000, &|| false);
         Content::of(&self.path, &bounds) == self.ours
     }
 

@@ -25,15 +25,18 @@ mod controls;
 mod finding;
 mod index;
 mod kept;
+mod live;
 mod put;
 mod repositories;
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    fs,
+    collections::{BTreeSet, HashSet},
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
 };
 
 use self::{
@@ -46,6 +49,7 @@ use self::{
 pub use self::{
     finding::{Change, Finding, folded},
     kept::{Keeping, Kept},
+    live::Live,
 };
 use crate::{
     beneath,
@@ -81,6 +85,8 @@ pub struct Watch {
     keeping: Option<Keeping>,
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
+    /// What is kept already: a session may change a file again and again.
+    kept: Mutex<Vec<(PathBuf, Content)>>,
 }
 
 /// Which file it is, whatever is in it: its device and number.
@@ -119,6 +125,7 @@ impl Watch {
             membership: None,
             keeping,
             begun: Vec::new(),
+            kept: Mutex::default(),
         };
         let take = || {
             let bounds = Bounds::new(START, MOST_FILES, &|| false);
@@ -248,14 +255,7 @@ impl Watch {
         let writable = self.writable();
         let mut repositories = Repositories::default();
         self.search(&git, &writable, &bounds, &mut repositories, None);
-        let mut settlement = Settlement {
-            watch: self,
-            writable: &writable,
-            git: GitProgram::find(),
-            own: OnceCell::new(),
-            asked: Cell::new(0),
-            findings: RefCell::default(),
-        };
+        let mut settlement = Settlement::new(self, &writable, false);
         // First what git comes to by itself; it is little, and matters most.
         settlement.compare(&repositories, &bounds);
         let before = repositories.found.len() + repositories.worktrees.len();
@@ -270,15 +270,70 @@ impl Watch {
             why: (*why).to_owned(),
         }));
         findings.extend(self.replaced());
+        if is_interrupted() {
+            findings.push(Finding {
+                path: self.workspace.clone(),
+                what: Change::Unseen,
+                why: "the look at what the session left behind was interrupted".to_owned(),
+            });
+        }
         finding::sort(&mut findings);
         drop(lock);
         findings
     }
 
+    /// The same of what git comes to from the top, while the session runs.
+    fn settle_known(&self, bounds: &Bounds<'_>) -> Vec<Finding> {
+        let lock = self.membership.as_ref().map(Membership::lock);
+        let git = Git::find(&self.workspace, &self.home);
+        let writable = self.writable();
+        let mut repositories = Repositories::default();
+        self.search(&git, &writable, bounds, &mut repositories, None);
+        for directory in &self.baseline.repositories {
+            repositories.found.entry(directory.clone()).or_default();
+        }
+        let mut settlement = Settlement::new(self, &writable, true);
+        settlement.compare(&repositories, bounds);
+        drop(lock);
+        let mut findings = std::mem::take(settlement.findings.get_mut());
+        // The end looks at it again, with more time.
+        findings.retain(|finding| matches!(finding.what, Change::Undone(_)));
+        findings
+    }
+
+    /// Where a change may have git run something.
+    fn known_directories(&self) -> BTreeSet<PathBuf> {
+        let bounds = Bounds::new(START, MOST_FILES, &|| false);
+        let git = Git::find(&self.workspace, &self.home);
+        let mut repositories = Repositories::default();
+        self.search(&git, &self.writable(), &bounds, &mut repositories, None);
+        let found = repositories.found.into_keys();
+        let all = found.chain(self.baseline.repositories.iter().cloned());
+        let mut directories = BTreeSet::from([self.workspace.clone()]);
+        for directory in all.chain(repositories.worktrees) {
+            for name in [
+                "hooks",
+                "info",
+                "modules",
+                "worktrees",
+                "remotes",
+                "branches",
+            ] {
+                directories.insert(directory.join(name));
+            }
+            directories.insert(directory);
+        }
+        directories
+    }
+
     /// The end: nothing of this session is left.
     #[must_use]
-    pub fn end(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
-        let findings = self.settle(is_interrupted);
+    pub fn end(&self, live: Option<Live>, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
+        let mut findings = live.map(Live::end).unwrap_or_default();
+        let known: HashSet<Finding> = findings.iter().cloned().collect();
+        let found = self.settle(is_interrupted).into_iter();
+        findings.extend(found.filter(|finding| !known.contains(finding)));
+        finding::sort(&mut findings);
         if let Some(membership) = &self.membership {
             membership.leave();
         }
@@ -327,12 +382,32 @@ struct Settlement<'a> {
     git: GitProgram,
     /// The user's own settings, for all repositories.
     own: OnceCell<Vec<Setting>>,
-    /// How often git was asked to read a file.
-    asked: Cell<usize>,
+    /// How long git has taken to read files.
+    asked: Cell<Duration>,
     findings: RefCell<Vec<Finding>>,
+    /// The same, to be looked up.
+    told: RefCell<HashSet<Finding>>,
+    /// The session runs: what it needs itself until its end is left alone.
+    is_live: bool,
+    /// How long locks may still be waited for.
+    patience: Cell<Duration>,
 }
 
-impl Settlement<'_> {
+impl<'a> Settlement<'a> {
+    fn new(watch: &'a Watch, writable: &'a [&'a Path], is_live: bool) -> Self {
+        Self {
+            watch,
+            writable,
+            git: GitProgram::find(),
+            own: OnceCell::new(),
+            asked: Cell::default(),
+            findings: RefCell::default(),
+            told: RefCell::default(),
+            is_live,
+            patience: Cell::new(Duration::from_millis(200)),
+        }
+    }
+
     fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
@@ -363,9 +438,8 @@ impl Settlement<'_> {
             what,
             why: why.to_owned(),
         };
-        let mut findings = self.findings.borrow_mut();
-        if !findings.contains(&finding) {
-            findings.push(finding);
+        if self.told.borrow_mut().insert(finding.clone()) {
+            self.findings.borrow_mut().push(finding);
         }
     }
 
@@ -382,6 +456,7 @@ impl Settlement<'_> {
         };
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
+            Kind::Told(_) | Kind::Plan if self.is_live => {}
             Kind::Told(why) => self.find(path, change, why),
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
@@ -440,13 +515,13 @@ impl Settlement<'_> {
             return self.put_back(path, control, before, &undone, is_ours);
         };
         // Of very many changed files, git reads the first; the others are read by us.
-        const MOST: usize = 64;
-        let git = if self.asked.get() < MOST {
+        const LONGEST: Duration = Duration::from_millis(300);
+        let git = if self.asked.get() < LONGEST {
             self.git.clone()
         } else {
             GitProgram::none()
         };
-        self.asked.set(self.asked.get() + 1);
+        let begin = Instant::now();
         let context = Context {
             repository: control.repository.as_deref(),
             writable: self.writable,
@@ -454,6 +529,7 @@ impl Settlement<'_> {
         };
         let was = before.and_then(Content::bytes);
         let settled = gitconfig::settle(&git, was, now, self.own(), context);
+        self.asked.set(self.asked.get() + begin.elapsed());
         let Some(contents) = settled.contents else {
             return;
         };
@@ -499,6 +575,29 @@ impl Settlement<'_> {
         })
     }
 
+    /// Keeps what the session made of a file, unless it is kept already.
+    fn keep(
+        &self,
+        keeping: &Keeping,
+        path: &Path,
+        theirs: &Content,
+        ours: Option<&Content>,
+        said: &[String],
+    ) -> io::Result<()> {
+        let mut kept = self
+            .watch
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |(other, content): &(PathBuf, Content)| other == path && content == theirs;
+        if kept.iter().any(is_kept) {
+            return Ok(());
+        }
+        keeping.keep(path, Some(theirs), ours, said)?;
+        kept.push((path.to_owned(), theirs.clone()));
+        Ok(())
+    }
+
     /// Makes a file what it was, or says why it is not.
     fn put_back(
         &self,
@@ -509,8 +608,12 @@ impl Settlement<'_> {
         is_ours: bool,
     ) {
         let tell = |result: &dyn Fn(Change) -> Change, also: &str| {
-            for (change, why) in undone {
+            const MOST: usize = 64;
+            for (change, why) in undone.iter().take(MOST) {
                 self.find(path, result(change.clone()), &format!("{why}{also}"));
+            }
+            if let Some(more) = undone.len().checked_sub(MOST).filter(|more| *more > 0) {
+                self.find(path, Change::More(more), "");
             }
         };
         if self.watch.mode == GitSettings::Tell {
@@ -538,14 +641,17 @@ impl Settlement<'_> {
                 finding.to_string()
             })
             .collect();
-        let kept = keeping.keep(path, theirs, to, &said);
-        let done = kept.and_then(|()| {
-            let bounds = Bounds::new(END, MOST_FILES, &|| false);
-            let is_still = || Content::of(path, &bounds).as_ref() == theirs;
-            put::put(path, to, is_still)
-        });
+        let kept = self.keep(keeping, path, &control.content, to, &said);
+        let bounds = Bounds::new(END, MOST_FILES, &|| false);
+        let is_still = || Content::of(path, &bounds).as_ref() == theirs;
+        let done = put::put(path, to, &self.patience, is_still);
+        let lost = kept.err();
+        let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
         match done {
-            Ok(()) => tell(&|change| Change::Undone(Box::new(change)), ""),
+            Ok(()) => tell(
+                &|change| Change::Undone(Box::new(change)),
+                &lost.unwrap_or_default(),
+            ),
             Err(error) => tell(
                 &|change| change,
                 &format!("; it could NOT be put back: {error}"),
@@ -618,7 +724,7 @@ mod tests {
             assert_eq!(watch.settle(&|| false), []);
             change();
             let prefix = format!("{}/", self.path.display());
-            let findings = watch.end(&|| false).into_iter();
+            let findings = watch.end(None, &|| false).into_iter();
             findings
                 .map(|finding| finding.to_string().replace(&prefix, ""))
                 .collect()

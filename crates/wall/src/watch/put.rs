@@ -4,13 +4,14 @@
 //! and everything happens relative to it, so that nothing can be written elsewhere.
 
 use std::{
+    cell::Cell,
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Write as _},
     os::fd::OwnedFd,
     path::Path,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
@@ -21,15 +22,13 @@ use rustix::{
 use super::content::Content;
 use crate::beneath;
 
-/// How long a lock of git's is waited for. Who holds it works on the file; or it was left there to
-/// have us wait.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
-/// moment whether it is still what is to be replaced.
+/// moment whether it is still what is to be replaced; locks of git's are waited for as long as there is
+/// patience left.
 pub(super) fn put(
     path: &Path,
     content: Option<&Content>,
+    patience: &Cell<Duration>,
     is_still: impl Fn() -> bool,
 ) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -45,7 +44,7 @@ pub(super) fn put(
             remove(&directory, name)
         }
         Some(Content::File { bytes, mode }) => {
-            let new = New::create(&directory, name)?;
+            let new = New::create(&directory, name, patience)?;
             let mut file = &new.file;
             file.write_all(bytes)?;
             fchmod(file, Mode::from_raw_mode(*mode))?;
@@ -78,8 +77,8 @@ struct New<'a> {
 }
 
 impl<'a> New<'a> {
-    fn create(directory: &'a OwnedFd, of: &OsStr) -> io::Result<Self> {
-        let deadline = Instant::now() + PATIENCE;
+    fn create(directory: &'a OwnedFd, of: &OsStr, patience: &Cell<Duration>) -> io::Result<Self> {
+        const MOMENT: Duration = Duration::from_millis(10);
         let mut name = of.to_owned();
         name.push(".lock");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -94,8 +93,10 @@ impl<'a> New<'a> {
                         is_done: false,
                     });
                 }
-                Err(Errno::EXIST) if Instant::now() < deadline => {
-                    thread::sleep(Duration::from_millis(10));
+                // Who holds it works on the file; or it was left there to have us wait.
+                Err(Errno::EXIST) if !patience.get().is_zero() => {
+                    thread::sleep(MOMENT);
+                    patience.set(patience.get().saturating_sub(MOMENT));
                 }
                 // A lock that stays was left behind.
                 Err(Errno::EXIST) if !name.as_encoded_bytes().ends_with(b".stockade") => {

@@ -86,6 +86,9 @@ impl Search<'_> {
 
     /// One directory of the tree. Whether there was time for it.
     fn list(&mut self, directory: &Path, below: &mut Vec<PathBuf>) -> bool {
+        if self.bounds.are_reached() {
+            return false;
+        }
         let Ok(entries) = fs::read_dir(directory) else {
             return true;
         };
