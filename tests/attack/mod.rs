@@ -27,6 +27,8 @@ mod notation;
 mod p_launch;
 mod p_streams;
 mod p_terminal;
+mod p_baseline;
+mod p_git;
 mod pins;
 pub(crate) mod probe;
 mod questions;

@@ -88,6 +88,10 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "LEVEL", help_heading = PROCESS)]
     hardening: Option<String>,
 
+    /// What to do with settings and hooks of git that the session leaves behind: defuse, or tell
+    #[arg(long, value_name = "WHAT", help_heading = FILES)]
+    git_settings: Option<String>,
+
     /// Limit what the command can use: processes, memory, open_files, tmpfs or cpu_time
     ///
     /// As in memory=8G, processes=4096, cpu_time=2h. May be given several times.
@@ -112,6 +116,7 @@ impl Settings {
             (Key::Github, &self.github),
             (Key::Gitlab, &self.gitlab),
             (Key::Hardening, &self.hardening),
+            (Key::GitSettings, &self.git_settings),
         ] {
             if let Some(value) = value {
                 flags.set(key, value);
@@ -190,6 +195,7 @@ mod tests {
             (Key::Mode, _) => "none",
             (Key::Root, _) => "all",
             (Key::Hardening, _) => "strict",
+            (Key::GitSettings, _) => "tell",
             (Key::Internet | Key::LogDenials, _) => "=false",
             (Key::Github | Key::Gitlab, _) => "",
             (Key::Allow, _) => "10.0.0.1",

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::value::{Hardening, Mode, Root};
+use crate::value::{GitSettings, Hardening, Mode, Root};
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +26,7 @@ pub enum Key {
     Gitlab,
     ForgeHosts,
     Hardening,
+    GitSettings,
     Processes,
     Memory,
     OpenFiles,
@@ -74,7 +75,7 @@ pub struct Spec {
 }
 
 /// The sections with what they are about, in the order in which they are shown.
-pub const SECTIONS: [(&str, &str); 6] = [
+pub const SECTIONS: [(&str, &str); 7] = [
     ("network", "What the command can reach."),
     ("files", "What the command sees of the disk."),
     ("env", "Which environment variables the command gets."),
@@ -87,13 +88,17 @@ pub const SECTIONS: [(&str, &str); 6] = [
         "How much the command's own kernel interface is narrowed.",
     ),
     (
+        "git",
+        "What becomes of settings and hooks of git that a session leaves behind.",
+    ),
+    (
         "limits",
         "How much the command and all it starts can use up.",
     ),
 ];
 
 impl Key {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Mode,
         Self::Internet,
         Self::Allow,
@@ -110,6 +115,7 @@ impl Key {
         Self::Gitlab,
         Self::ForgeHosts,
         Self::Hardening,
+        Self::GitSettings,
         Self::Processes,
         Self::Memory,
         Self::OpenFiles,
@@ -233,6 +239,13 @@ impl Key {
                 Choice(Hardening::NAMES),
                 "--hardening",
                 "\"default\": sandboxes inside the sandbox work; \"strict\": they do not",
+            ),
+            Self::GitSettings => (
+                "git",
+                "settings",
+                Choice(GitSettings::NAMES),
+                "--git-settings",
+                "\"defuse\": put back settings and hooks of git that a session leaves behind; \"tell\": only report them",
             ),
             Self::Processes => (
                 "limits",

@@ -148,6 +148,8 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         hosts = ["Git.example.org"]
         [agent]
         hardening = "strict"
+        [git]
+        settings = "tell"
         [limits]
         processes = 4000
         memory = "8G"
@@ -397,6 +399,8 @@ fn what_changes_is_told_and_whether_it_widens() {
         github = true
         gitlab = true
         hosts = [\"x.org\"]
+        [git]
+        settings = \"tell\"
     ";
     let (narrow, wide) = (user(narrow), user(wide));
     assert_eq!(wider(&narrow, &wide), Key::ALL);

@@ -68,7 +68,7 @@ mod workspace;
 
 pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{
-    Agent, Asked, Config, Forge, Hardening, Limits, Names, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Network, PathRequest, Root,
 };
 pub use env::Variable;
 pub use error::Error;
@@ -84,5 +84,5 @@ pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
 pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;
-pub use watch::{Change, Finding, Watch};
+pub use watch::{Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use workspace::Refusal;

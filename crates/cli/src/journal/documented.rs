@@ -73,7 +73,7 @@ fn all() -> Vec<Line> {
     let finding = Finding {
         path: "/w/.envrc".into(),
         what: Change::Appeared,
-        why: "direnv runs it",
+        why: "direnv runs it".to_owned(),
     };
     let end = End {
         code: 0,

@@ -274,7 +274,11 @@ pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
         Change::Changed => "changed",
         Change::Setting(_) => "setting",
         Change::Malformed => "unreadable",
+        Change::SettingGone(_) => "setting-removed",
         Change::Replaced => "replaced",
+        Change::Undone(_) => "put-back",
+        Change::Unseen => "not-checked",
+        Change::More(_) => "more",
     };
     let path = finding.path.to_string_lossy();
     let fields = json!({ "path": path, "change": change, "text": finding.to_string() });

@@ -20,7 +20,7 @@ pub use self::{
     ports::{Port, Published},
     units::{Seconds, Size},
     variable::VariableName,
-    words::{Hardening, Mode, Root},
+    words::{GitSettings, Hardening, Mode, Root},
 };
 use crate::{
     key::{Item, Key, Kind},
@@ -48,6 +48,7 @@ pub(crate) enum Change {
     /// Takes away what earlier layers listed. Only `--no-forge` and its variable say so.
     NoForgeHosts,
     Hardening(Hardening),
+    GitSettings(GitSettings),
     Processes(NonZeroU64),
     Memory(Size),
     OpenFiles(NonZeroU64),
@@ -74,6 +75,7 @@ impl Change {
             Self::Gitlab(_) => Key::Gitlab,
             Self::ForgeHost(_) | Self::NoForgeHosts => Key::ForgeHosts,
             Self::Hardening(_) => Key::Hardening,
+            Self::GitSettings(_) => Key::GitSettings,
             Self::Processes(_) => Key::Processes,
             Self::Memory(_) => Key::Memory,
             Self::OpenFiles(_) => Key::OpenFiles,
@@ -164,6 +166,9 @@ pub(crate) fn change(key: Key, given: Given<'_>, roots: &Roots) -> Result<Change
     match key {
         Key::Mode => word(given, Mode::NAMES, Mode::find, wrong).map(Change::Mode),
         Key::Root => word(given, Root::NAMES, Root::find, wrong).map(Change::Root),
+        Key::GitSettings => {
+            word(given, GitSettings::NAMES, GitSettings::find, wrong).map(Change::GitSettings)
+        }
         Key::Hardening => {
             word(given, Hardening::NAMES, Hardening::find, wrong).map(Change::Hardening)
         }

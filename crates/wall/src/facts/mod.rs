@@ -19,7 +19,6 @@ use std::{
 
 use rustix::fs::{Access, AtFlags};
 
-pub(crate) use self::place::absolute;
 pub use self::{
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
@@ -27,6 +26,10 @@ pub use self::{
     installation::Installation,
     place::{Found, Kind, Place},
     proc::Procfs,
+};
+pub(crate) use self::{
+    git::{looks_like_repository, named_directory},
+    place::absolute,
 };
 use self::{
     installation::Search,
