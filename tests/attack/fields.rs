@@ -38,7 +38,7 @@ const NEXT: &str = "--next--";
 const WEB: &str = "curl -s --max-time 20 http://www.example.com/ || echo nothing";
 
 /// All but those that are seen from outside, which have tests of their own below.
-const FIELDS: [Field; 20] = [
+const FIELDS: [Field; 21] = [
     field(
         Key::Mode,
         "[network]\nmode = \"none\"\n",
@@ -128,6 +128,12 @@ const FIELDS: [Field; 20] = [
         "[agent]\nhardening = \"strict\"\n",
         "unshare -Ur true 2>/dev/null && echo nested || echo nothing",
         ["nested", "nothing"],
+    ),
+    field(
+        Key::Nested,
+        "[agent]\nnested = true\n",
+        "unshare -Urm true 2>/dev/null && echo nested || echo nothing",
+        ["nothing", "nested"],
     ),
     field(
         Key::Processes,

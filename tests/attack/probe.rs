@@ -26,6 +26,8 @@ pub(crate) enum Place<'a> {
     Inside(&'a [&'a str]),
     /// In the sandbox, with these rules and without the internet.
     Closed(&'a [&'a str]),
+    /// In the sandbox, where sandboxes work inside.
+    Nested,
 }
 
 pub(crate) const INSIDE: Place<'static> = Place::Inside(&[]);
@@ -34,6 +36,7 @@ impl Place<'_> {
     pub(crate) fn command(self, laptop: &Laptop, program: &str) -> Command {
         let (internet, rules) = match self {
             Self::Outside => return laptop.command(program),
+            Self::Nested => return laptop.stockade(["run", "--nested", "--", program]),
             Self::Inside(rules) => ("--internet=true", rules),
             Self::Closed(rules) => ("--internet=false", rules),
         };

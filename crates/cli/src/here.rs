@@ -3,13 +3,15 @@
 use std::{
     env,
     ffi::OsStr,
-    fs,
+    fs::{self, File},
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, bail};
+use rustix::fs::{Mode, OFlags};
 use stockade_config::{
-    BUILT_IN, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
+    BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
 };
 use stockade_policy::{Policy, Reason, Route, Rule};
 
@@ -21,7 +23,32 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     let mut loader = Loader::new(places);
     loader.environment = env::vars_os().collect();
     loader.built_in = BUILT_IN.to_vec();
+    if claude_has_a_sandbox(home, workspace) {
+        loader.built_in.push(CLAUDE_SANDBOX);
+    }
     loader
+}
+
+/// Whether the settings of Claude Code turn its own sandbox on: `sandbox.enabled`, where the later
+/// file overrules the earlier.
+fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
+    let files = [
+        home.join(".claude/settings.json"),
+        workspace.join(".claude/settings.json"),
+        workspace.join(".claude/settings.local.json"),
+        PathBuf::from("/etc/claude-code/managed-settings.json"),
+    ];
+    let said = |file: &PathBuf| -> Option<bool> {
+        const LONGEST: u64 = 1 << 20;
+        // A command inside may have put anything there, such as a pipe that nobody writes to.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(file, flags, Mode::empty()).ok()?);
+        let mut text = Vec::new();
+        file.take(LONGEST).read_to_end(&mut text).ok()?;
+        let settings: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        settings.get("sandbox")?.get("enabled")?.as_bool()
+    };
+    files.iter().filter_map(said).next_back().unwrap_or(false)
 }
 
 /// The caller's home: all that commands need which look at sessions, from wherever.

@@ -227,6 +227,12 @@ impl Session<'_> {
         let limits = &self.start.effective.limits;
         let hardening = &self.start.effective.agent.hardening;
         for layer in running.layers().iter().filter(|_| !self.quiet) {
+            if layer.protection == Protection::Scratch && matches!(layer.state, State::Absent(_)) {
+                eprintln!(
+                    "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
+                     overlay them here (see `stockade doctor`)"
+                );
+            }
             let asked = match layer.protection {
                 Protection::Memory => limits.memory.as_ref().map(|limit| &limit.origin),
                 Protection::Files => Some(&hardening.origin),

@@ -84,13 +84,18 @@ pub(crate) struct Settings {
     #[arg(long, help_heading = FORGE, conflicts_with_all = ["github", "gitlab", "forge_host"])]
     no_forge: bool,
 
-    /// How narrow the kernel is for the command: default, or strict (no sandboxes inside)
+    /// How narrow the kernel is for the command: default, or strict (no user namespaces inside)
     #[arg(long, value_name = "LEVEL", help_heading = PROCESS)]
     hardening: Option<String>,
 
     /// What to do with settings and hooks of git that the session leaves behind: defuse, or tell
     #[arg(long, value_name = "WHAT", help_heading = FILES)]
     git_settings: Option<String>,
+
+    /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code
+    #[arg(long, value_name = "BOOL", help_heading = PROCESS,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    nested: Option<String>,
 
     /// Limit what the command can use: processes, memory, open_files, tmpfs or cpu_time
     ///
@@ -117,6 +122,7 @@ impl Settings {
             (Key::Gitlab, &self.gitlab),
             (Key::Hardening, &self.hardening),
             (Key::GitSettings, &self.git_settings),
+            (Key::Nested, &self.nested),
         ] {
             if let Some(value) = value {
                 flags.set(key, value);
@@ -197,7 +203,7 @@ mod tests {
             (Key::Hardening, _) => "strict",
             (Key::GitSettings, _) => "tell",
             (Key::Internet | Key::LogDenials, _) => "=false",
-            (Key::Github | Key::Gitlab, _) => "",
+            (Key::Github | Key::Gitlab | Key::Nested, _) => "",
             (Key::Allow, _) => "10.0.0.1",
             (Key::HostPorts | Key::Publish, _) => "3000",
             (Key::PassEnv, _) => "EDITOR",

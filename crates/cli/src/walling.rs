@@ -8,8 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Names, Network,
-    PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Names, Nested,
+    Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -92,6 +92,14 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         git: match git.settings.value {
             config::GitSettings::Defuse => GitSettings::Defuse,
             config::GitSettings::Tell => GitSettings::Tell,
+        },
+        nested: {
+            let by = agent.nested.origin.to_string();
+            match agent.nested.value {
+                false => Nested::No,
+                true if agent.nested.origin.is_built_in_profile() => Nested::IfPossible(by),
+                true => Nested::Required(by),
+            }
         },
         limits: Limits {
             processes: Some(asked(&limits.processes, |count| count.get())),

@@ -117,6 +117,7 @@ fn is_wider(key: Key, this: &Effective, other: &Effective) -> bool {
             other.agent.hardening.value == Hardening::Default
                 && this.agent.hardening.value == Hardening::Strict
         }
+        Key::Nested => other.agent.nested.value && !this.agent.nested.value,
         Key::GitSettings => {
             other.git.settings.value == GitSettings::Tell
                 && this.git.settings.value == GitSettings::Defuse

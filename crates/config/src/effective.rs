@@ -68,6 +68,7 @@ pub struct Forge {
 #[derive(Debug, Clone)]
 pub struct Agent {
     pub hardening: Sourced<Hardening>,
+    pub nested: Sourced<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +116,7 @@ impl Default for Effective {
             },
             agent: Agent {
                 hardening: Sourced::built_in(Hardening::Default),
+                nested: Sourced::built_in(false),
             },
             git: GitConfig {
                 settings: Sourced::built_in(GitSettings::Defuse),
@@ -200,6 +202,7 @@ impl Effective {
             Change::ForgeHost(host) => self.forge.hosts.push(entry(host, origin)),
             Change::NoForgeHosts => self.forge.hosts.clear(),
             Change::Hardening(hardening) => self.agent.hardening = entry(hardening, origin),
+            Change::Nested(on) => self.agent.nested = entry(on, origin),
             Change::GitSettings(settings) => self.git.settings = entry(settings, origin),
             Change::Processes(count) => self.limits.processes = entry(count, origin),
             Change::Memory(size) => self.limits.memory = Some(entry(size, origin)),
@@ -256,6 +259,7 @@ impl Effective {
             Key::Gitlab => one(&self.forge.gitlab, boolean),
             Key::ForgeHosts => all(&self.forge.hosts, text),
             Key::Hardening => one(&self.agent.hardening, text),
+            Key::Nested => one(&self.agent.nested, boolean),
             Key::GitSettings => one(&self.git.settings, text),
             Key::Processes => one(&self.limits.processes, |count| count.get().into()),
             Key::Memory => all(&self.limits.memory, text),

@@ -53,7 +53,7 @@ pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, Slip, WorkspaceFile};
 pub use merge::{Choice, merge};
 pub use parse::parse;
-pub use profiles::{BUILT_IN, GENERIC, agents};
+pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;
 pub use source::{Origin, Place, Source, SourceKind, Sourced};

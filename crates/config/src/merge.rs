@@ -7,8 +7,9 @@
 //! own base; the environment and the command line come last, and overrule profiles.
 //!
 //! ```text
-//! built in, /etc, user, workspace, project      their bases
-//! built in, /etc, user, workspace, project      their tables of the chosen profile
+//! built in                                      its table of the chosen profile
+//! /etc, user, workspace, project                their bases
+//! /etc, user, workspace, project                their tables of the chosen profile
 //! environment, flags
 //! ```
 //!
@@ -73,10 +74,17 @@ fn in_order<'l>(layers: &[&'l Layer], profile: Option<&str>) -> Vec<&'l Written>
     let (files, typed): (Vec<&Layer>, Vec<&Layer>) =
         layers.iter().partition(|layer| layer.kind.is_file());
     let bases = files.iter().flat_map(|layer| &layer.changes);
-    let profiles = files.iter().flat_map(|layer| &layer.profiles);
-    let profiles = profiles.filter(|candidate| Some(candidate.name.as_str()) == profile);
-    bases
-        .chain(profiles.flat_map(|profile| &profile.changes))
+    let of_profile = |built_in: bool| {
+        let files = files.iter();
+        let files = files.filter(move |layer| (layer.kind == LayerKind::BuiltIn) == built_in);
+        let profiles = files.flat_map(|layer| &layer.profiles);
+        let chosen = profiles.filter(|candidate| Some(candidate.name.as_str()) == profile);
+        chosen.flat_map(|profile| &profile.changes)
+    };
+    // What somebody says for every command overrules what is built in for one.
+    of_profile(true)
+        .chain(bases)
+        .chain(of_profile(false))
         .chain(typed.iter().flat_map(|layer| &layer.changes))
         .collect()
 }

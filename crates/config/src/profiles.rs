@@ -15,6 +15,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     (GENERIC, include_str!("../profiles/generic.toml")),
 ];
 
+/// What is built in besides for Claude Code, if its own settings turn its sandbox on.
+pub const CLAUDE_SANDBOX: (&str, &str) = ("claude", "[profiles.claude.agent]\nnested = true\n");
+
 /// The agents that have a profile, by the names of their commands.
 pub fn agents() -> impl Iterator<Item = &'static str> {
     let names = BUILT_IN.iter().map(|(name, _)| *name);
@@ -43,9 +46,10 @@ mod tests {
     #[test]
     fn none_gives_a_forge_or_opens_the_disk_or_the_network() {
         for (name, text) in BUILT_IN {
-            for section in ["forge", "network", "agent"] {
+            for section in ["forge", "network"] {
                 assert!(!text.contains(&format!(".{section}]")), "{name}");
             }
+            assert!(!text.contains("hardening"), "{name}");
             assert!(!text.contains("root ="), "{name}");
         }
     }

@@ -34,7 +34,7 @@ fn example(key: Key) -> String {
     match key.spec().kind {
         Kind::Choice(words) => format!("{:?}", words.first().copied().unwrap_or_default()),
         Kind::Boolean => match key {
-            Key::Github | Key::Gitlab => "false",
+            Key::Github | Key::Gitlab | Key::Nested => "false",
             _ => "true",
         }
         .to_owned(),

@@ -4,8 +4,8 @@ use std::{path::Path, time::Instant};
 
 use proptest::prelude::*;
 use stockade_config::{
-    Choice, Effective, Flags, Hardening, Key, Layer, LayerKind, Mode, Origin, Place, Root, Roots,
-    Source, SourceKind, differences, environment_layer, merge, parse, wider,
+    BUILT_IN, Choice, Effective, Flags, Hardening, Key, Layer, LayerKind, Mode, Origin, Place,
+    Root, Roots, Source, SourceKind, differences, environment_layer, merge, parse, wider,
 };
 
 fn roots() -> Roots {
@@ -148,6 +148,7 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         hosts = ["Git.example.org"]
         [agent]
         hardening = "strict"
+        nested = true
         [git]
         settings = "tell"
         [limits]
@@ -365,6 +366,24 @@ fn the_same_values_have_the_same_hash_whoever_says_them() {
 }
 
 #[test]
+fn what_is_said_for_every_command_overrules_a_built_in_profile() {
+    let (_, codex) = BUILT_IN.iter().find(|(name, _)| *name == "codex").unwrap();
+    let nested = |text: &str| {
+        let layers = [
+            layer(LayerKind::BuiltIn, codex),
+            layer(LayerKind::User, text),
+        ];
+        let effective = merged(&layers, &Choice::Command("codex".to_owned()));
+        effective.agent.nested.value
+    };
+    assert!(nested(""));
+    assert!(!nested("[agent]\nnested = false\n"));
+    assert!(nested(
+        "[agent]\nnested = false\n[profiles.codex.agent]\nnested = true\n"
+    ));
+}
+
+#[test]
 fn what_changes_is_told_and_whether_it_widens() {
     let narrow = "
         [network]
@@ -399,6 +418,8 @@ fn what_changes_is_told_and_whether_it_widens() {
         github = true
         gitlab = true
         hosts = [\"x.org\"]
+        [agent]
+        nested = true
         [git]
         settings = \"tell\"
     ";

@@ -38,6 +38,22 @@ pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// Drops every capability of this thread.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn drop_capabilities() -> io::Result<()> {
+    thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    thread::set_capabilities(None, sets)?;
+    Ok(())
+}
+
 /// The version of Landlock's interface that this kernel has; 0 if it has none.
 #[must_use]
 pub fn landlock_version() -> u32 {

@@ -13,6 +13,7 @@ pub mod mount;
 pub mod namespace;
 mod netlink;
 pub mod nft;
+pub mod notify;
 pub mod packet;
 pub mod process;
 pub mod rtnl;

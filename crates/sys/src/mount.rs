@@ -45,20 +45,21 @@ impl Tree {
         Self::file_system("tmpfs", settings)
     }
 
-    /// A directory that shows what `lower` holds and keeps changes to it in `upper`. `work`
-    /// is an empty directory beside `upper`, for the kernel.
+    /// A directory that shows what `lower` holds, the first layer in front, and keeps changes
+    /// to it in `upper`. `work` is an empty directory beside `upper`, for the kernel.
     ///
     /// # Errors
     /// If the file system below cannot be laid under another one, or the kernel permits it
     /// to privileged users only (before Linux 5.11).
     pub fn overlay(
-        lower: BorrowedFd<'_>,
+        lower: &[BorrowedFd<'_>],
         upper: BorrowedFd<'_>,
         work: BorrowedFd<'_>,
     ) -> io::Result<Self> {
         let path = |fd: BorrowedFd<'_>| format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
+        let lower: Vec<_> = lower.iter().copied().map(path).collect();
         let settings = [
-            ("lowerdir", path(lower)),
+            ("lowerdir", lower.join(":")),
             ("upperdir", path(upper)),
             ("workdir", path(work)),
         ];

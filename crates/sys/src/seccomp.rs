@@ -6,6 +6,8 @@
 //! - another architecture's (i386 by `int 0x80`): the process is killed;
 //! - x32's, on x86-64, whose numbers carry bit 30: "no such system call".
 //!
+//! A call that is newer than this list gets the same answer: programs use an older one then.
+//!
 //! The filter for the warden's own threads is the opposite, [`Filter::allow_only`].
 
 use std::{collections::BTreeMap, env::consts::ARCH, io};
@@ -17,8 +19,8 @@ use seccompiler::{
 
 /// The number of ioctl(2).
 pub const IOCTL: i64 = libc::SYS_ioctl;
-/// The number of socket(2).
-pub const SOCKET: i64 = libc::SYS_socket;
+/// The numbers of the calls that make sockets.
+pub const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
 /// The number of io_uring_setup(2).
 pub const IO_URING_SETUP: i64 = libc::SYS_io_uring_setup;
 /// The number of bpf(2).
@@ -33,6 +35,16 @@ pub const CLONE: i64 = libc::SYS_clone;
 pub const CLONE3: i64 = libc::SYS_clone3;
 /// The number of unshare(2).
 pub const UNSHARE: i64 = libc::SYS_unshare;
+/// The number of setns(2).
+pub const SETNS: i64 = libc::SYS_setns;
+/// The number of open_tree(2).
+pub const OPEN_TREE: i64 = libc::SYS_open_tree;
+/// The number of open_tree_attr(2), the same on all architectures.
+pub const OPEN_TREE_ATTR: i64 = 467;
+/// The number of fsmount(2).
+pub const FSMOUNT: i64 = libc::SYS_fsmount;
+/// The number of landlock_create_ruleset(2).
+pub const LANDLOCK_CREATE_RULESET: i64 = libc::SYS_landlock_create_ruleset;
 /// The number of openat2(2).
 pub const OPENAT2: i64 = libc::SYS_openat2;
 /// The numbers of the calls for the kernel's key store.
@@ -59,6 +71,10 @@ pub const OPENING: &[(i64, u8)] = &[
     (libc::SYS_open, 1),
 ];
 
+/// The newest call that the refusals were written with knowledge of: listns(2), of Linux 6.19. New
+/// calls have the same numbers on all architectures.
+const NEWEST_CALL: u32 = 470;
+
 /// One system call that is refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
@@ -76,15 +92,28 @@ pub enum Answer {
     NotPermitted,
     /// ENOSYS, upon which programs try an older call.
     NoSuchCall,
+    /// EAFNOSUPPORT, upon which programs try another family of sockets.
+    NoSuchFamily,
+    /// EOPNOTSUPP, which says that the kernel has it and it is turned off.
+    TurnedOff,
 }
 
 impl Answer {
-    const ALL: [Self; 2] = [Self::NotPermitted, Self::NoSuchCall];
+    const ALL: [Self; 4] = [
+        Self::NotPermitted,
+        Self::NoSuchCall,
+        Self::NoSuchFamily,
+        Self::TurnedOff,
+    ];
 
-    fn errno(self) -> u32 {
+    /// The number of the error.
+    #[must_use]
+    pub fn errno(self) -> i32 {
         match self {
-            Self::NotPermitted => libc::EPERM.unsigned_abs(),
-            Self::NoSuchCall => libc::ENOSYS.unsigned_abs(),
+            Self::NotPermitted => libc::EPERM,
+            Self::NoSuchCall => libc::ENOSYS,
+            Self::NoSuchFamily => libc::EAFNOSUPPORT,
+            Self::TurnedOff => libc::EOPNOTSUPP,
         }
     }
 }
@@ -99,26 +128,40 @@ pub struct Argument {
     /// could set them.
     mask: u32,
     value: u32,
+    /// It has any other value.
+    negated: bool,
 }
 
 impl Argument {
     /// The low 32 bits of an argument have this value.
     #[must_use]
     pub const fn is(index: u8, value: u32) -> Self {
+        Self::masked(index, u32::MAX, value)
+    }
+
+    /// The low 32 bits of an argument have any other value.
+    #[must_use]
+    pub const fn is_not(index: u8, value: u32) -> Self {
         Self {
-            index,
-            mask: u32::MAX,
-            value,
+            negated: true,
+            ..Self::is(index, value)
         }
     }
 
     /// An argument has these bits set, all of them low.
     #[must_use]
     pub const fn has(index: u8, bits: u32) -> Self {
+        Self::masked(index, bits, bits)
+    }
+
+    /// Those bits of an argument that are in the mask have this value.
+    #[must_use]
+    pub const fn masked(index: u8, mask: u32, value: u32) -> Self {
         Self {
             index,
-            mask: bits,
-            value: bits,
+            mask,
+            value,
+            negated: false,
         }
     }
 }
@@ -178,14 +221,11 @@ impl Filter {
             let refused: BpfProgram = SeccompFilter::new(
                 rules,
                 SeccompAction::Allow,
-                SeccompAction::Errno(answer.errno()),
+                SeccompAction::Errno(answer.errno().unsigned_abs()),
                 architecture,
             )?
             .try_into()?;
-            let mut program = BpfProgram::new();
-            if cfg!(target_arch = "x86_64") {
-                program.extend(x32_guard());
-            }
+            let mut program = BpfProgram::from(guard());
             program.extend(refused);
             programs.push(program);
         }
@@ -230,26 +270,33 @@ impl Filter {
 
 fn all_hold(arguments: &[Argument]) -> Result<SeccompRule, seccompiler::BackendError> {
     let condition = |argument: &Argument| {
-        let Argument { index, mask, value } = *argument;
-        let comparison = SeccompCmpOp::MaskedEq(mask.into());
+        let Argument {
+            index,
+            mask,
+            value,
+            negated,
+        } = *argument;
+        let comparison = match negated {
+            true => SeccompCmpOp::Ne,
+            false => SeccompCmpOp::MaskedEq(mask.into()),
+        };
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, comparison, value.into())
     };
     SeccompRule::new(arguments.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// Answers ENOSYS to every number with bit 30 set. It stands before the check of the
-/// architecture: no other architecture's table reaches that far.
-fn x32_guard() -> [sock_filter; 3] {
+/// Answers ENOSYS to every number beyond the newest call that is known here, so to those with bit 30
+/// set, too. It stands before the check of the architecture: no other one's table reaches that far.
+fn guard() -> [sock_filter; 3] {
     const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_BITS_SET: u16 = 0x45;
+    const JUMP_IF_GREATER: u16 = 0x25;
     const RETURN: u16 = 0x06;
-    const X32_BIT: u32 = 0x4000_0000;
     const OFFSET_OF_NUMBER: u32 = 0;
 
     let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
     [
         instruction(LOAD_WORD, 0, OFFSET_OF_NUMBER),
-        instruction(JUMP_IF_BITS_SET, 1, X32_BIT),
+        instruction(JUMP_IF_GREATER, 1, NEWEST_CALL),
         instruction(
             RETURN,
             0,
@@ -311,6 +358,18 @@ mod tests {
                 let answer = ioctl(call | X32_BIT, u64::from(REQUEST));
                 assert_eq!(answer, Some(libc::ENOSYS));
             }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_call_that_is_newer_than_the_filter_is_not_there() {
+        let newer = i64::from(NEWEST_CALL) + 1;
+        thread::spawn(move || {
+            filter().install().unwrap();
+            assert_eq!(ioctl(newer, 0), Some(libc::ENOSYS));
+            assert_eq!(ioctl(IOCTL, 0), Some(libc::EBADF));
         })
         .join()
         .unwrap();

@@ -28,6 +28,10 @@ pub(crate) fn arguments(
     for (isolation, _) in &plan.isolation {
         writer.options(isolation_options(*isolation));
     }
+    if plan.nested {
+        // For process 1 alone: see `inner::broker`.
+        writer.options(&["--cap-add", "CAP_SYS_PTRACE"]);
+    }
     if sabotage::gives_capabilities(plan) {
         writer.options(&["--cap-add", "ALL"]);
     }
@@ -107,7 +111,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
                 self.raw(at);
             }
             // It is on the stage already, as a part of what it protects.
-            Operation::Guard { .. } => {}
+            Operation::Guard { .. } | Operation::Absent { .. } => {}
             Operation::Link { text, at } => {
                 self.option("--symlink");
                 self.raw(text);

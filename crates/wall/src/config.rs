@@ -26,6 +26,7 @@ pub struct Config {
     pub forge: Forge,
     pub agent: Agent,
     pub hardening: Hardening,
+    pub nested: Nested,
     pub git: GitSettings,
     pub limits: Limits,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
@@ -159,11 +160,22 @@ pub struct Agent {
 /// How narrow the kernel's interface is for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hardening {
-    /// Sandboxes inside the sandbox work.
+    /// Programs inside can make user namespaces.
     #[default]
     Default,
     /// No user namespaces inside, and Landlock on files.
     Strict,
+}
+
+/// Whether sandboxes work inside the sandbox: whether programs can have mount namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Nested {
+    #[default]
+    No,
+    /// Where that can be had, says this one.
+    IfPossible(String),
+    /// Or the command is not started, says this one.
+    Required(String),
 }
 
 /// Bounds for what the command and all it starts use up; `None` leaves the caller's, or

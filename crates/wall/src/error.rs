@@ -52,6 +52,10 @@ pub enum Error {
          name just what is needed"
     )]
     PathRefused { path: PathBuf, refusal: Refusal },
+    #[error(
+        "sandboxes cannot work inside this sandbox ({by}), because {why}: leave agent.nested out"
+    )]
+    Nested { by: String, why: &'static str },
     #[error("`{0}` is no name of a forge's host: write it as in `git.example.org`")]
     ForgeHost(String),
     #[error("the variable {name:?} cannot be set, because {why}: leave it out")]

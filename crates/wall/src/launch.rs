@@ -249,9 +249,7 @@ fn surroundings(
         protection: Protection::Scratch,
         state: match built.scratch {
             true => State::Active,
-            false => State::Absent(
-                "the kernel cannot lay a file system over them, so they are read-only",
-            ),
+            false => State::Absent("the kernel cannot overlay them, so both are empty inside"),
         },
     }];
     let made = Group::make();

@@ -15,6 +15,7 @@ pub enum Protection {
     SystemCalls,
     Scopes,
     NoUserNamespaces,
+    NoMountNamespaces,
     Files,
     OwnProcesses,
     ProcessLimit,
@@ -24,10 +25,11 @@ pub enum Protection {
 }
 
 impl Protection {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SystemCalls,
         Self::Scopes,
         Self::NoUserNamespaces,
+        Self::NoMountNamespaces,
         Self::Files,
         Self::OwnProcesses,
         Self::ProcessLimit,
@@ -43,6 +45,7 @@ impl Protection {
             Self::SystemCalls => "system call filter",
             Self::Scopes => "signals and abstract sockets stay inside (Landlock)",
             Self::NoUserNamespaces => "no user namespaces inside",
+            Self::NoMountNamespaces => "no mount namespaces inside",
             Self::Files => "files (Landlock)",
             Self::OwnProcesses => "a view of the own processes only",
             Self::ProcessLimit => "limit of processes",

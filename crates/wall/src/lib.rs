@@ -68,8 +68,10 @@ mod workspace;
 
 pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Nested, Network,
+    PathRequest, Root,
 };
+pub use credentials::known_places;
 pub use env::Variable;
 pub use error::Error;
 pub use facts::{
@@ -81,7 +83,7 @@ pub use launch::{Cancel, CommandLine, Launch};
 pub use layers::{Layer, Protection, State};
 pub use limits::{Limit, Resource};
 pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
-pub use plan::{Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
+pub use plan::{Fallback, Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;
 pub use watch::{Change, Finding, Keeping, Kept, Live, Watch, folded};

@@ -13,9 +13,14 @@
 //!    └ .git            a view of itself, so that it cannot be renamed
 //!       └ hooks        a read-only view of itself
 //! /tmp/4   an empty directory, to be the sandbox's /tmp
-//! /tmp/5   ~/.cache with changes to it kept in memory
+//! /tmp/5   ~/.cache with changes to it kept in memory, without its known places of secrets
 //! ```
 //! Nobody else sees this directory. All places in memory share one limit of size.
+//!
+//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a
+//! layer in front of it, which holds nothing else. It is no mount, so nobody who has mounts of
+//! their own can lift it; it is in no layer that can be written, so what is made and removed in
+//! its place does not bring back what it hides; and it hides as well what appears there later.
 //!
 //! A protected file in a writable directory is a mount point, which the kernel lets nobody
 //! rename or remove. A directory above it could still be renamed, and another one put in its
@@ -28,13 +33,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
 use crate::{
     beneath::{pin, pin_below},
     error::Error,
-    plan::{Guard, Operation, Plan},
+    plan::{Fallback, Guard, Operation, Plan},
     streams::{Given, Streams},
 };
 
@@ -45,6 +50,9 @@ const STAGE: &str = "/tmp";
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
 const HIDDEN_DIRECTORY: &str = "directory";
+
+/// The device by which overlayfs knows that a name does not exist.
+const WHITE_OUT: u64 = 0;
 
 /// Where bubblewrap finds the place of a step, if it is one that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
@@ -73,9 +81,17 @@ struct Item {
 
 #[derive(Debug)]
 enum ItemKind {
-    Empty { mode: u32 },
-    View { guards: Vec<Guarded> },
-    Scratch,
+    Empty {
+        mode: u32,
+    },
+    View {
+        guards: Vec<Guarded>,
+    },
+    Scratch {
+        /// What does not exist in it, sorted.
+        absent: Vec<PathBuf>,
+        fallback: Fallback,
+    },
 }
 
 /// Something below a view.
@@ -88,7 +104,7 @@ struct Guarded {
 /// What could not be known before the stage was built.
 #[derive(Debug)]
 pub(crate) struct Built {
-    /// Changes to scratch directories can be made. Otherwise those are read-only.
+    /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
     /// The command's standard streams.
     pub(crate) given: Given,
@@ -99,7 +115,10 @@ impl Staging {
         let item = |(step, operation): (usize, &Operation)| {
             let kind = match operation {
                 Operation::Empty { mode, .. } => ItemKind::Empty { mode: *mode },
-                Operation::Scratch { .. } => ItemKind::Scratch,
+                Operation::Scratch { fallback, .. } => ItemKind::Scratch {
+                    absent: absent(operation, plan),
+                    fallback: *fallback,
+                },
                 Operation::ReadOnly { .. }
                 | Operation::Writable { .. }
                 | Operation::Device { .. } => ItemKind::View {
@@ -150,8 +169,9 @@ impl Staging {
                     let tree = stage.view(&item.name, pin).map_err(failed)?;
                     stage.protect(&tree, &item.path, guards)?;
                 }
-                (ItemKind::Scratch, Some(pin)) => {
-                    built.scratch &= stage.scratch(&item.name, pin).map_err(failed)?;
+                (ItemKind::Scratch { absent, fallback }, Some(pin)) => {
+                    let overlaid = stage.scratch(&item.name, pin, absent, *fallback);
+                    built.scratch &= overlaid.map_err(failed)?;
                 }
                 (ItemKind::Empty { mode }, _) => {
                     stage.directory(&item.name, *mode).map_err(failed)?;
@@ -166,7 +186,7 @@ impl Staging {
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
         let open = |item: &Item| match item.kind {
             ItemKind::Empty { .. } => Ok(None),
-            ItemKind::View { .. } | ItemKind::Scratch => {
+            ItemKind::View { .. } | ItemKind::Scratch { .. } => {
                 pin(&item.path).map(Some).map_err(|error| Error::Changed {
                     path: item.path.clone(),
                     error,
@@ -191,6 +211,27 @@ fn guards(operation: &Operation, plan: &Plan) -> Vec<Guarded> {
     };
     let operations = plan.files.iter().map(|step| &step.operation);
     operations.filter_map(guarded).collect()
+}
+
+/// The paths below a scratch directory that do not exist in it, without those in others.
+fn absent(operation: &Operation, plan: &Plan) -> Vec<PathBuf> {
+    let Operation::Scratch {
+        at: tree, reserved, ..
+    } = operation
+    else {
+        return Vec::new();
+    };
+    let is_absent = |operation: &Operation| match operation {
+        Operation::Absent { at } => at.strip_prefix(tree).ok().map(Path::to_owned),
+        _ => None,
+    };
+    let operations = plan.files.iter().map(|step| &step.operation);
+    let mut all: Vec<PathBuf> = operations.filter_map(is_absent).collect();
+    all.extend(reserved.iter().cloned());
+    // What lies in a directory comes right after it.
+    all.sort();
+    all.dedup_by(|next, kept| next.starts_with(kept));
+    all
 }
 
 /// The file system that everything is laid out on.
@@ -239,24 +280,70 @@ impl Stage {
         Ok(tree)
     }
 
-    /// The same with changes kept here. Says whether that was possible; if not, the view is
-    /// read-only.
-    fn scratch(&self, name: &str, what: &OwnedFd) -> io::Result<bool> {
+    /// The same with changes kept here, and without what is absent. Says whether that was
+    /// possible; if not, less is shown.
+    fn scratch(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+        fallback: Fallback,
+    ) -> io::Result<bool> {
         let place = self.directory(name, 0o700)?;
-        let upper = self.directory(&format!("{name}-changes"), 0o700)?;
-        let work = self.directory(&format!("{name}-work"), 0o700)?;
-        // The directory's own mode is that of the upper one.
-        let mode = Mode::from_raw_mode(fstat(what)?.st_mode);
-        chmodat(self, format!("{name}-changes"), mode, AtFlags::empty())?;
-        let overlay = Tree::overlay(what.as_fd(), upper.as_fd(), work.as_fd());
-        if let Ok(overlay) = overlay {
+        if let Ok(overlay) = self.overlay(name, what, absent) {
             overlay.attach(place)?;
             return Ok(true);
         }
-        let tree = Tree::view(what)?;
-        tree.make_read_only()?;
-        tree.attach(place)?;
+        if fallback == Fallback::ReadOnly && absent.is_empty() {
+            let tree = Tree::view(what)?;
+            tree.make_read_only()?;
+            tree.attach(place)?;
+        }
         Ok(false)
+    }
+
+    fn overlay(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<Tree> {
+        let changes = format!("{name}-changes");
+        let upper = self.directory(&changes, 0o700)?;
+        let work = self.directory(&format!("{name}-work"), 0o700)?;
+        // The directory's own mode is that of the upper one.
+        chmodat(self, &changes, mode(what)?, AtFlags::empty())?;
+        if absent.is_empty() {
+            return Tree::overlay(&[what.as_fd()], upper.as_fd(), work.as_fd());
+        }
+        let front = self.white_outs(&format!("{name}-front"), what, absent)?;
+        Tree::overlay(&[front.as_fd(), what.as_fd()], upper.as_fd(), work.as_fd())
+    }
+
+    /// A layer with white-outs and the directories on the way to them, each with the mode that
+    /// it has in `what`.
+    fn white_outs(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<OwnedFd> {
+        let front = self.directory(name, 0o700)?;
+        let mut made = BTreeSet::new();
+        for path in absent {
+            let mut above: Vec<_> = path.ancestors().skip(1).collect();
+            above.reverse();
+            // The first is the layer itself.
+            for directory in above.into_iter().skip(1) {
+                if made.insert(directory) {
+                    mkdirat(&front, directory, Mode::RWXU)?;
+                    if let Ok(original) = pin_below(what, directory)
+                        && is_directory(&original)?
+                    {
+                        let mode = mode(&original)?;
+                        chmodat(&front, directory, mode, AtFlags::empty())?;
+                    }
+                }
+            }
+            mknodat(
+                &front,
+                path,
+                FileType::CharacterDevice,
+                Mode::empty(),
+                WHITE_OUT,
+            )?;
+        }
+        Ok(front)
     }
 
     fn protect(&self, tree: &Tree, path: &Path, guards: &[Guarded]) -> Result<(), Error> {
@@ -297,6 +384,10 @@ impl AsFd for Stage {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+fn mode(what: &OwnedFd) -> io::Result<Mode> {
+    Ok(Mode::from_raw_mode(fstat(what)?.st_mode))
 }
 
 fn is_device(what: &OwnedFd) -> io::Result<bool> {

@@ -244,6 +244,7 @@ impl Running {
             Failure::Fork => "making a process for it",
             Failure::Limits => "setting its limits",
             Failure::Landlock => "confining it by Landlock",
+            Failure::Capabilities => "giving up capabilities",
             Failure::Filter => "installing the system call filter",
             Failure::Descriptors => "closing descriptors",
             Failure::Signals => "restoring its signals",

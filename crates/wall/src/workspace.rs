@@ -172,8 +172,7 @@ pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<Refusal> {
         return Some(Refusal::Inside(place));
     }
     let in_home = workspace.strip_prefix(&home.real).ok()?;
-    let mut credentials = credentials::IN_HOME.iter();
-    if let Some((place, _)) = credentials.find(|(place, _)| in_home.starts_with(place)) {
+    if let Some(place) = credentials::holding(in_home) {
         return Some(Refusal::Credentials(place));
     }
     SETTINGS

@@ -112,7 +112,9 @@ fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
     let mut all = Protection::ALL.into_iter();
     let (name, cost, fix) = match all.find(|it| it.name() == layer.name)? {
         // They are there, or the launch is refused.
-        Protection::SystemCalls | Protection::NoUserNamespaces => return None,
+        Protection::SystemCalls | Protection::NoUserNamespaces | Protection::NoMountNamespaces => {
+            return None;
+        }
         Protection::Scopes => (
             "landlock",
             "without a jail (mode \"host\"), the command can connect to abstract sockets of the \
@@ -137,7 +139,7 @@ fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
         ),
         Protection::Scratch => (
             "overlay",
-            "the command can read what is there, and change nothing",
+            "both are empty inside: tools find none of their data and downloads",
             "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
         ),
         Protection::Group => (
@@ -335,7 +337,7 @@ mod tests {
             lacking(achieved(&layer).expect("a layer"), &machine)
         });
         let names: BTreeSet<_> = lacking.map(|check| check.name).collect();
-        assert_eq!(names.len(), Protection::ALL.len() - 2, "{names:?}");
+        assert_eq!(names.len(), Protection::ALL.len() - 3, "{names:?}");
     }
 
     #[test]

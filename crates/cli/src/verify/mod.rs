@@ -172,42 +172,16 @@ fn flags(given: &[String]) -> Vec<OsString> {
 /// git's settings inside.
 const GIT_CONFIG: &str = "/run/stockade/gitconfig";
 
-/// Files and directories of a home that hold credentials or what was typed.
-const CREDENTIALS: [&str; 28] = [
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".docker",
-    ".kube",
-    ".netrc",
-    ".git-credentials",
-    ".gitconfig",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".vault-token",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".terraform.d",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/rclone",
-    ".config/stockade",
-    ".config/google-chrome",
-    ".mozilla",
-    ".password-store",
-    ".local/share/keyrings",
-    ".local/state/stockade",
-    ".bash_history",
-    ".zsh_history",
-];
+/// Files and directories of a home that hold credentials, or what is private.
+fn credentials() -> impl Iterator<Item = &'static str> {
+    let places = stockade_wall::known_places().map(|(place, _)| place);
+    // Some keep a token in it.
+    places.chain([".gitconfig"])
+}
 
 fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Assignment {
     let canaries = outside.canaries.files.iter().map(|(_, path)| path.clone());
-    let credentials = CREDENTIALS
-        .iter()
+    let credentials = credentials()
         .map(|name| home.join(name))
         .filter(|path| probe::read(path).worked());
     let guarded = judge::guarded(plan);

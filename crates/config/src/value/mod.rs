@@ -48,6 +48,7 @@ pub(crate) enum Change {
     /// Takes away what earlier layers listed. Only `--no-forge` and its variable say so.
     NoForgeHosts,
     Hardening(Hardening),
+    Nested(bool),
     GitSettings(GitSettings),
     Processes(NonZeroU64),
     Memory(Size),
@@ -75,6 +76,7 @@ impl Change {
             Self::Gitlab(_) => Key::Gitlab,
             Self::ForgeHost(_) | Self::NoForgeHosts => Key::ForgeHosts,
             Self::Hardening(_) => Key::Hardening,
+            Self::Nested(_) => Key::Nested,
             Self::GitSettings(_) => Key::GitSettings,
             Self::Processes(_) => Key::Processes,
             Self::Memory(_) => Key::Memory,
@@ -176,6 +178,7 @@ pub(crate) fn change(key: Key, given: Given<'_>, roots: &Roots) -> Result<Change
         Key::LogDenials => boolean(given, wrong).map(Change::LogDenials),
         Key::Github => boolean(given, wrong).map(Change::Github),
         Key::Gitlab => boolean(given, wrong).map(Change::Gitlab),
+        Key::Nested => boolean(given, wrong).map(Change::Nested),
         Key::Allow => rule(given, text(given, wrong)?).map(Change::Allow),
         Key::HostPorts => ports::port(given, wrong).map(Change::HostPort),
         Key::Publish => Published::given(given, wrong).map(Change::Publish),

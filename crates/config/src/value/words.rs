@@ -60,7 +60,7 @@ words! {
 words! {
     /// How narrow the kernel's interface is for the command.
     Hardening {
-        /// Sandboxes inside the sandbox still work.
+        /// Programs inside can make user namespaces.
         Default as "default",
         /// No user namespaces inside; files by Landlock too.
         Strict as "strict",

@@ -7,8 +7,8 @@ use std::{env, ffi::OsString, path::PathBuf, process::ExitCode, thread};
 
 use stockade_sys::namespace::{Identity, enter_user_namespace};
 use stockade_wall::{
-    Asked, Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Hardening, Inner, Names, Network,
-    Outcome, PathRequest, Plan, Root, Signals, Watch,
+    Asked, Bubblewrap, CommandLine, Config, Error, FAILED, Facts, Hardening, Inner, Names, Nested,
+    Network, Outcome, PathRequest, Plan, Root, Signals, Watch,
 };
 
 /// Who asks for everything here.
@@ -82,6 +82,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Option<Call> {
             "--agent" => config.agent.is_known = true,
             "--state" => config.agent.state.push(PathRequest::by_profile(text()?)),
             "--strict" => config.hardening = Hardening::Strict,
+            "--nested" => config.nested = Nested::Required(BY.to_owned()),
             "--processes" => config.limits.processes = number(text()?),
             "--memory" => config.limits.memory = number(text()?),
             "--open-files" => config.limits.open_files = number(text()?),

@@ -129,7 +129,7 @@ fn take_limits(bytes: &mut &[u8]) -> Option<Vec<Limit>> {
 }
 
 impl Failure {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::NotFound,
         Self::NotExecutable,
         Self::Fork,
@@ -138,6 +138,7 @@ impl Failure {
         Self::Descriptors,
         Self::Signals,
         Self::Landlock,
+        Self::Capabilities,
     ];
 
     pub(crate) fn tag(self) -> u8 {
@@ -150,6 +151,7 @@ impl Failure {
             Self::Descriptors => 5,
             Self::Signals => 6,
             Self::Landlock => 7,
+            Self::Capabilities => 8,
         }
     }
 

@@ -77,6 +77,7 @@ pub(crate) enum Failure {
     Fork,
     Limits,
     Landlock,
+    Capabilities,
     Filter,
     Descriptors,
     Signals,

@@ -55,6 +55,9 @@ pub(crate) struct Search<'a> {
     pub(crate) writable: &'a [PathBuf],
 }
 
+/// Programs that are started by an alias of the shell, and where they are in the home.
+const BY_ALIAS: &[(&str, &str)] = &[("claude", ".claude/local/claude")];
+
 /// Interpreters that a script may name which the command could have written.
 const USUAL: &[&str] = &["node", "nodejs", "bun", "deno", "python", "python3", "ruby"];
 
@@ -68,7 +71,9 @@ impl Installation {
     /// Finds the program of this name. `outside` leaves out what lies in the workspace, unless
     /// it is named by a path.
     pub(crate) fn find(program: &OsStr, search: Search<'_>, outside: bool) -> Option<Self> {
-        let program = search.program(program, outside)?;
+        let program = search
+            .program(program, outside)
+            .or_else(|| search.by_alias(program).filter(|_| outside))?;
         let mut installation = Self {
             program: program.clone(),
             parts: Vec::new(),
@@ -83,7 +88,8 @@ impl Installation {
         if file.starts_with(search.workspace) {
             return;
         }
-        let part = match search.state.iter().find(|place| file.starts_with(place)) {
+        let state = search.state.iter().find(|place| file.starts_with(place));
+        let part = match state {
             Some(place) => below(place, file),
             None if search.is_writable(file) => file.to_owned(),
             None => enclosing(file, search).unwrap_or_else(|| file.to_owned()),
@@ -92,6 +98,12 @@ impl Installation {
             && !self.parts.contains(&part)
         {
             self.parts.push(part);
+        }
+        if depth < DEEPEST
+            && state.is_some()
+            && let Some(script) = module(file)
+        {
+            self.add(&script, search, depth + 1);
         }
         if depth < DEEPEST
             && let Some(interpreter) = interpreter(file)
@@ -142,6 +154,12 @@ impl Search<'_> {
         links(&path?).ok()
     }
 
+    /// The program that an alias of the shell stands for, which no path of the caller's shows.
+    fn by_alias(&self, name: &OsStr) -> Option<Found> {
+        let (_, path) = BY_ALIAS.iter().find(|(alias, _)| name == *alias)?;
+        self.program(self.home.join(path).as_os_str(), true)
+    }
+
     fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|place| path.starts_with(place))
     }
@@ -165,6 +183,13 @@ fn below(directory: &Path, file: &Path) -> PathBuf {
         Some(first) => directory.join(first),
         None => file.to_owned(),
     }
+}
+
+/// The script of the same name that npm has put beside a program that starts it.
+fn module(file: &Path) -> Option<PathBuf> {
+    let directory = file.parent()?;
+    let script = look(&directory.join("node_modules/.bin").join(file.file_name()?))?;
+    (script.real != file && script.real.starts_with(directory)).then_some(script.real)
 }
 
 /// The directory that a file needs around it, if it does.
@@ -446,6 +471,18 @@ mod tests {
             home.program(".claude/local/claude", script);
             assert_eq!(home.parts("claude", &path).unwrap(), parts, "{script}");
         }
+        // As its own installer does it, which makes an alias of the shell.
+        let local = Home::new();
+        local.program(".nvm/v20/bin/node", "\x7fELF");
+        local.program(".nvm/v20/lib/x", "");
+        local.program(".claude/local/claude", "#!/bin/bash\n");
+        local.program(
+            ".claude/local/node_modules/c/cli.js",
+            "#!/usr/bin/env node\n",
+        );
+        local.link(".claude/local/node_modules/.bin/claude", "../c/cli.js");
+        let parts = local.parts("claude", &[".nvm/v20/bin"]).unwrap();
+        assert_eq!(parts, [".claude/local", ".nvm/v20"]);
         // Elsewhere it is the user's own.
         home.program("opt/claude", "#!/usr/bin/env deploy\n");
         let parts = home.parts("claude", &["opt", "scripts"]);

@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use self::{
     installation::Search,
-    place::{directory, is_led_from_inside, look},
+    place::{directory, first_missing, is_led_from_inside, look},
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -85,6 +85,9 @@ pub struct Facts {
     pub nsswitch: EtcFile,
     /// What exists of the paths that configuration and tables name.
     pub found: BTreeMap<PathBuf, Found>,
+    /// Where known places of secrets, or what holds them, would be in the directories that are
+    /// shown whole, but do not exist; without links on the way.
+    pub reserved: Vec<PathBuf>,
     /// What was asked for whose end a link decides that the command could have made.
     pub led_from_inside: BTreeSet<PathBuf>,
     /// Of what nobody asked for, but is usually shown: what leads astray, and so is not.
@@ -176,6 +179,7 @@ impl Facts {
             resolv_conf: EtcFile::find("/etc/resolv.conf"),
             hosts: EtcFile::find("/etc/hosts"),
             nsswitch: EtcFile::find("/etc/nsswitch.conf"),
+            reserved: reserved(&home.real, &found),
             found,
             led_from_inside,
             astray,
@@ -216,12 +220,34 @@ fn paths(
     environment: &[(OsString, OsString)],
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
-        .chain(home::SECRETS.iter().copied())
+        .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
+        .chain(credentials::in_bulk())
         .chain(OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
     tables.chain(shown).chain(asked_for)
+}
+
+/// Where the known places of secrets that are missing would be, or what would hold them.
+fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
+    let mut reserved = Vec::new();
+    for (directory, _) in home::SCRATCH {
+        let directory = home.join(directory);
+        let Some(shown) = found.get(&directory) else {
+            continue;
+        };
+        let places = credentials::in_bulk().map(|name| home.join(name));
+        for place in places.filter(|place| !found.contains_key(place)) {
+            let Ok(below) = place.strip_prefix(&directory) else {
+                continue;
+            };
+            reserved.push(first_missing(&shown.real, below));
+        }
+    }
+    reserved.sort();
+    reserved.dedup();
+    reserved
 }
 
 /// What the tables show of the home.
@@ -375,6 +401,7 @@ pub(crate) mod tests {
             hosts: etc_file("/etc/hosts"),
             nsswitch: etc_file("/etc/nsswitch.conf"),
             found: BTreeMap::new(),
+            reserved: Vec::new(),
             led_from_inside: BTreeSet::new(),
             astray: Vec::new(),
             git: Git::default(),

@@ -124,6 +124,24 @@ pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
+/// The first of the names below a directory that leads to nothing, without links on the way to
+/// it.
+pub(super) fn first_missing(directory: &Path, below: &Path) -> PathBuf {
+    let mut real = directory.to_owned();
+    for name in below.components() {
+        let next = real.join(name);
+        match fs::symlink_metadata(&next) {
+            Ok(metadata) if metadata.is_symlink() => match fs::canonicalize(&next) {
+                Ok(target) => real = target,
+                Err(_) => return next,
+            },
+            Ok(_) => real = next,
+            Err(_) => return next,
+        }
+    }
+    real
+}
+
 /// The path without `.` and `..`, by its text alone.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
@@ -186,6 +204,24 @@ mod tests {
             "loop",
         ] {
             assert!(led(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_found_through_links() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir_all(place.join("real/there")).unwrap();
+        std::os::unix::fs::symlink("real", place.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", place.join("real/dangling")).unwrap();
+        for (below, missing) in [
+            ("link/there/a/b", "real/there/a"),
+            ("link/a", "real/a"),
+            ("link/dangling/a", "real/dangling"),
+            ("a", "a"),
+        ] {
+            let found = first_missing(&place, Path::new(below));
+            assert_eq!(found, place.join(missing), "{below}");
         }
     }
 

@@ -6,18 +6,23 @@
 use std::{
     ffi::CStr,
     fs::File,
-    io::{self, Read},
+    io::{self, IoSlice, IoSliceMut, Read},
+    mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::{
     fs::{Access, AtFlags},
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    },
     pipe::{PipeFlags, pipe_with},
     process::{Pid, getpid},
 };
-use stockade_sys::{confine, process, signals};
+use stockade_sys::{confine, notify::Listener, process, signals};
 
-use super::{Task, syscalls};
+use super::{Task, broker, syscalls};
 use crate::{
     config::Hardening,
     control::{Failure, Report, Start},
@@ -52,22 +57,84 @@ impl AsFd for News {
     }
 }
 
+/// The end of a socket at which the listener for the broker arrives.
+pub(super) struct Handover(OwnedFd);
+
+impl Handover {
+    /// Takes the listener. To be called when there is one, or the child is gone.
+    pub(super) fn take(self) -> Option<Listener> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let mut into = [IoSliceMut::new(&mut byte)];
+        recvmsg(&self.0, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC).ok()?;
+        let listener = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        listener.map(Listener::from_descriptor)
+    }
+}
+
+impl AsFd for Handover {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A command that was started.
+pub(super) struct Started {
+    pub(super) pid: Pid,
+    pub(super) news: News,
+    /// If the broker is wanted.
+    pub(super) handover: Option<Handover>,
+}
+
 /// Starts the command, as the leader of a process group of its own.
-pub(super) fn start(task: &Task, start: &Start) -> Result<(Pid, News), Report> {
+pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
     let failed = |error: io::Error| Report::Failed {
         what: Failure::Fork,
         errno: error.raw_os_error().unwrap_or_default(),
     };
     let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let (handover, giver) = match task.settings.nested {
+        false => (None, None),
+        true => {
+            let flags = SocketFlags::CLOEXEC;
+            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+            let (handover, giver) = pair.map_err(|error| failed(error.into()))?;
+            (Some(Handover(handover)), Some(giver))
+        }
+    };
     let pid = process::fork(|| {
-        let Refused(what, error) = become_command(task, start);
+        let Refused(what, error) = become_command(task, start, giver.as_ref());
         tell(&teller, what, &error);
         FAILED
     })
     .map_err(failed)?;
     // The child does the same. Whoever comes first: an order for the group may be next.
     let _ = rustix::process::setpgid(Some(pid), Some(pid));
-    Ok((pid, News(File::from(news))))
+    Ok(Started {
+        pid,
+        news: News(File::from(news)),
+        handover,
+    })
+}
+
+/// Has process 1 asked about every call that takes away a name.
+fn hold_names(giver: &OwnedFd) -> io::Result<()> {
+    let listener = broker::hold()?;
+    let listener = [listener.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&listener));
+    sendmsg(
+        giver,
+        &[IoSlice::new(b"x")],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
 }
 
 /// Opens nothing: that the limit of open files is too low is told, too.
@@ -79,7 +146,7 @@ fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
 }
 
 /// Turns this process, a child of the inner stage, into the command.
-fn become_command(task: &Task, start: &Start) -> Refused {
+fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> Refused {
     let Task { command, settings } = task;
     // Its own group: `kill(0, …)` reaches the processes of the command and no others.
     let _ = rustix::process::setpgid(None, None);
@@ -107,7 +174,14 @@ fn become_command(task: &Task, start: &Start) -> Refused {
     if let Err(error) = confine::command(settings.scopes, writable) {
         return Refused(Failure::Landlock, error);
     }
+    // Process 1 has one, for the broker.
+    if let Err(error) = confine::drop_capabilities() {
+        return Refused(Failure::Capabilities, error);
+    }
     if let Err(error) = syscalls::install(settings) {
+        return Refused(Failure::Filter, error);
+    }
+    if let Some(Err(error)) = giver.map(hold_names) {
         return Refused(Failure::Filter, error);
     }
     signals::reset_dispositions(start.ignored);

@@ -1,7 +1,7 @@
 //! The inner stage: process 1 of the sandbox.
 //!
 //! It is this same program, run by bubblewrap as the last step of building the sandbox.
-//! It has no capability and no descriptor but the caller's standard three and the control
+//! It has no capability (but one, see `broker`) and no descriptor but the caller's standard three and the control
 //! socket. It starts one command, reports what becomes of it, obeys the warden's orders,
 //! and collects the processes that lose their parent. When it exits, the kernel kills
 //! everything that is left inside. It exits when the warden is gone, whatever else there
@@ -11,6 +11,7 @@
 //! their namespace and has no handlers), nor look into it (it is not dumpable), nor write
 //! to its file (which is shown read-only).
 
+mod broker;
 mod command;
 mod settings;
 mod stage;

@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     /// Signals and abstract sockets do not reach out of the sandbox.
     pub(crate) scopes: bool,
     pub(crate) hardening: Hardening,
+    /// Programs inside can have mount namespaces.
+    pub(crate) nested: bool,
     /// The command's user is root.
     pub(crate) is_root: bool,
     /// Where the command can write: the only places, if hardening is strict.
@@ -35,6 +37,7 @@ impl Settings {
         Self {
             scopes: plan.scopes,
             hardening: plan.hardening,
+            nested: plan.nested,
             is_root: plan.is_root,
             writable: plan.writable().map(ToOwned::to_owned).collect(),
             environment: plan
@@ -45,7 +48,7 @@ impl Settings {
         }
     }
 
-    /// Fields that end in NUL: three flags, the paths, an empty field, the environment.
+    /// Fields that end in NUL: four flags, the paths, an empty field, the environment.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let flag = |value: bool| if value { b"1" } else { b"0" };
         let mut bytes = Vec::new();
@@ -55,6 +58,7 @@ impl Settings {
         };
         field(flag(self.scopes));
         field(flag(self.hardening == Hardening::Strict));
+        field(flag(self.nested));
         field(flag(self.is_root));
         for path in &self.writable {
             field(path.as_os_str().as_bytes());
@@ -80,6 +84,7 @@ impl Settings {
         } else {
             Hardening::Default
         };
+        let nested = flag()?;
         let is_root = flag()?;
         let mut writable = Vec::new();
         loop {
@@ -91,6 +96,7 @@ impl Settings {
         Some(Self {
             scopes,
             hardening,
+            nested,
             is_root,
             writable,
             environment: fields
@@ -116,6 +122,7 @@ mod tests {
         let settings = Settings {
             scopes: true,
             hardening: Hardening::Strict,
+            nested: false,
             is_root: false,
             writable: vec!["/tmp".into(), "/a\nb".into()],
             environment: vec![c"A=".into(), c"B=x\ny=z".into()],
@@ -124,6 +131,7 @@ mod tests {
         let bare = Settings {
             scopes: false,
             hardening: Hardening::Default,
+            nested: true,
             is_root: true,
             writable: Vec::new(),
             environment: vec![c"A=1".into()],

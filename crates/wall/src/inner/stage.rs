@@ -1,6 +1,9 @@
 //! The inner stage's work: a loop over orders, news of the start, and deaths.
 
-use std::{io, os::fd::AsFd};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -10,8 +13,8 @@ use rustix::{
 use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
 
 use super::{
-    Task,
-    command::{self, News},
+    Task, broker,
+    command::{self, Handover, News, Started},
 };
 use crate::{
     control::{Control, Heard, Order, Report, Target},
@@ -32,7 +35,20 @@ enum Command {
         pid: Pid,
         /// Until it is known whether it has become the command.
         news: Option<News>,
+        /// Until the broker has what it listens at.
+        handover: Option<Handover>,
     },
+}
+
+/// What there is to see to.
+struct Happened {
+    control: PollFlags,
+    /// The child says whether it has become the command.
+    told: bool,
+    /// A child has ended or stopped.
+    bereaved: bool,
+    /// There is something for the broker to listen at.
+    handed_over: bool,
 }
 
 /// Whether there is more to do.
@@ -51,10 +67,18 @@ impl Stage {
 
     /// Waits for something to do and does it.
     pub(super) fn turn(&mut self) -> io::Result<GoOn> {
-        let (control, told, bereaved) = self.wait()?;
+        let Happened {
+            control,
+            told,
+            bereaved,
+            handed_over,
+        } = self.wait()?;
         // Before anything that may still wait to be read: without a warden nothing runs.
         if control.contains(PollFlags::HUP) {
             return Ok(false);
+        }
+        if handed_over {
+            self.take_over()?;
         }
         if told && !self.told()? {
             return Ok(false);
@@ -73,27 +97,39 @@ impl Stage {
     }
 
     /// What there is: at the control socket, of the command's start, among the children.
-    fn wait(&self) -> io::Result<(PollFlags, bool, bool)> {
-        let mut fds = vec![
-            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN),
-        ];
-        if let Command::Running {
-            news: Some(news), ..
-        } = &self.command
-        {
-            fds.push(PollFd::from_borrowed_fd(news.as_fd(), PollFlags::IN));
-        }
+    fn wait(&self) -> io::Result<Happened> {
+        let (news, handover) = match &self.command {
+            Command::Waiting(_) => (None, None),
+            Command::Running { news, handover, .. } => (
+                news.as_ref().map(AsFd::as_fd),
+                handover.as_ref().map(AsFd::as_fd),
+            ),
+        };
+        let own = [Some(self.control.as_fd()), Some(self.children.as_fd())];
+        let all = [own, [news, handover]].concat();
+        let polled = all.iter().flatten();
+        let mut fds: Vec<_> = polled
+            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+            .collect();
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let happened = |at: usize| fds.get(at).map_or(PollFlags::empty(), PollFd::revents);
-        Ok((
-            happened(0),
-            !happened(2).is_empty(),
-            !happened(1).is_empty(),
-        ))
+        let mut events = fds.iter().map(PollFd::revents);
+        // In the order of `all`.
+        let mut next = |fd: Option<BorrowedFd<'_>>| {
+            let happened = fd.and_then(|_| events.next());
+            happened.unwrap_or(PollFlags::empty())
+        };
+        let control = next(Some(self.control.as_fd()));
+        let [bereaved, told, handed_over] =
+            [Some(self.children.as_fd()), news, handover].map(|fd| !next(fd).is_empty());
+        Ok(Happened {
+            control,
+            told,
+            bereaved,
+            handed_over,
+        })
     }
 
     fn obey(&mut self, order: Order) -> io::Result<GoOn> {
@@ -101,9 +137,16 @@ impl Stage {
             (Command::Waiting(task), Order::Start(start)) => {
                 self.control.report(Report::Ready)?;
                 match command::start(task, &start) {
-                    Ok((pid, news)) => {
-                        let news = Some(news);
-                        self.command = Command::Running { pid, news };
+                    Ok(Started {
+                        pid,
+                        news,
+                        handover,
+                    }) => {
+                        self.command = Command::Running {
+                            pid,
+                            news: Some(news),
+                            handover,
+                        };
                     }
                     Err(report) => {
                         self.control.report(report)?;
@@ -131,6 +174,18 @@ impl Stage {
             }
         }
         Ok(true)
+    }
+
+    /// Starts the broker with what the child hands over. One that hands over nothing has failed, and
+    /// says so elsewhere.
+    fn take_over(&mut self) -> io::Result<()> {
+        let Command::Running { handover, .. } = &mut self.command else {
+            return Ok(());
+        };
+        match handover.take().and_then(Handover::take) {
+            Some(listener) => broker::serve(listener),
+            None => Ok(()),
+        }
     }
 
     /// Hears from the child whether it has become the command.

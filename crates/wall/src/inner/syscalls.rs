@@ -9,8 +9,9 @@
 use std::io;
 
 use stockade_sys::seccomp::{
-    Answer, Argument, BPF, CLONE, CLONE3, Filter, IO_URING_SETUP, IOCTL, KEYS, MODE_GIVING,
-    OPENAT2, OPENING, PERF_EVENT_OPEN, Refusal, SOCKET, UNSHARE, USERFAULTFD,
+    Answer, Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
+    LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
+    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
 };
 
 use super::Settings;
@@ -23,14 +24,27 @@ const TIOCSTI: u32 = 0x5412;
 /// On a Linux console, pastes the selection, which is the same thing.
 const TIOCLINUX: u32 = 0x541c;
 
-/// The family of sockets for whole packets.
-const AF_PACKET: u32 = 17;
-
-/// The family of sockets between virtual machines and their host, which is not part of
-/// any network namespace.
-const AF_VSOCK: u32 = 40;
+/// The families of sockets that programs need. A list of those that are dangerous would never be
+/// complete: some reach devices, coprocessors or the host of a virtual machine, which no network
+/// namespace contains (AF_VSOCK, AF_BLUETOOTH, AF_NFC, AF_QIPCRTR); some serve to attack the kernel
+/// (AF_PACKET, AF_ALG, AF_TIPC). Programs that can use one of these do without where it is not there.
+const FAMILIES: [u32; 4] = [
+    // AF_UNIX: programs talk to each other; by path, so that mounts and Landlock contain it.
+    1, // AF_INET and AF_INET6: the session's network.
+    2, 10,
+    // AF_NETLINK: names are looked up and addresses listed with it; of the session's network.
+    16,
+];
 
 const CLONE_NEWUSER: u32 = 0x1000_0000;
+const CLONE_NEWNS: u32 = 0x0002_0000;
+
+/// Removes a subvolume of Btrfs by its name, or by its number.
+const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
+
+/// The bits of a request that say whose it is, and those of bcachefs, one of which does the same.
+const IOCTL_TYPE: u32 = 0xff00;
+const BCACHEFS: u32 = 0xbc00;
 
 /// The bits of a mode by which a program runs with its owner's or its group's rights.
 const SET_ID: [u32; 2] = [0o4000, 0o2000];
@@ -70,17 +84,8 @@ fn always() -> Vec<Refusal> {
             [Argument::is(1, TIOCLINUX)],
             "pastes into the caller's terminal",
         ),
-        refuse(
-            SOCKET,
-            [Argument::is(0, AF_VSOCK)],
-            "reaches the services of a virtual machine's host past the jail",
-        ),
-        refuse(
-            SOCKET,
-            [Argument::is(0, AF_PACKET)],
-            "makes and sees packets of any form; of use in a nested network namespace only, to \
-             attack the kernel",
-        ),
+        other_families(SOCKETS[0]),
+        other_families(SOCKETS[1]),
         refuse(
             IO_URING_SETUP,
             None,
@@ -104,6 +109,53 @@ fn always() -> Vec<Refusal> {
             None,
             "holds the kernel up at a moment of one's choice, the usual step of an exploit",
         ),
+        refuse(IOCTL, [Argument::is(1, BTRFS_SNAP_DESTROY[0])], SUBVOLUMES),
+        refuse(IOCTL, [Argument::is(1, BTRFS_SNAP_DESTROY[1])], SUBVOLUMES),
+        refuse(
+            IOCTL,
+            [Argument::masked(1, IOCTL_TYPE, BCACHEFS)],
+            SUBVOLUMES,
+        ),
+    ]
+}
+
+const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
+
+fn other_families(call: i64) -> Refusal {
+    Refusal {
+        answer: Answer::NoSuchFamily,
+        ..refuse(
+            call,
+            FAMILIES.map(|family| Argument::is_not(0, family)),
+            "makes a socket of a family that the network namespace may not contain",
+        )
+    }
+}
+
+/// In addition, unless sandboxes are to work inside the sandbox: no mount namespace of one's own.
+///
+/// What is hidden or read-only in a writable place is a mount point, which the kernel lets nobody
+/// rename or remove; but only in the mount namespace of who tries. Who has another one, and has
+/// unmounted everything there, renames it by a descriptor of its directory.
+fn mount_namespaces() -> Vec<Refusal> {
+    const REASON: &str = "makes a mount namespace, from which covers can be lifted";
+    let made = Argument::has(0, CLONE_NEWNS);
+    let joined = "joins a mount namespace";
+    vec![
+        refuse(UNSHARE, [made], REASON),
+        refuse(CLONE, [made], REASON),
+        not_there(
+            CLONE3,
+            "makes a mount or user namespace, by flags that a filter cannot see; programs use \
+             clone(2) where there is no clone3(2)",
+        ),
+        refuse(SETNS, [Argument::has(1, CLONE_NEWNS)], joined),
+        // Of whatever kind the descriptor is.
+        refuse(SETNS, [Argument::is(1, 0)], joined),
+        // By flags of Linux 7.0. Nothing else can be done with them without such a namespace.
+        refuse(OPEN_TREE, None, REASON),
+        refuse(OPEN_TREE_ATTR, None, REASON),
+        refuse(FSMOUNT, None, REASON),
     ]
 }
 
@@ -118,11 +170,6 @@ fn user_namespaces() -> Vec<Refusal> {
     vec![
         refuse(UNSHARE, [made], "makes a user namespace"),
         refuse(CLONE, [made], "makes a user namespace"),
-        not_there(
-            CLONE3,
-            "makes a user namespace, by flags that a filter cannot see; programs use clone(2) \
-             where there is no clone3(2)",
-        ),
     ]
 }
 
@@ -150,8 +197,30 @@ fn programs_of_roots() -> Vec<Refusal> {
     refusals
 }
 
-fn table(hardening: Hardening, is_root: bool) -> Vec<Refusal> {
+/// In addition, if sandboxes work inside the sandbox: what the broker cannot answer for.
+fn around_the_broker() -> Vec<Refusal> {
+    const REASON: &str = "copies mounts to no namespace, where the kernel knows no mount point, and \
+        an overlay can be laid over them";
+    vec![
+        not_there(OPEN_TREE, REASON),
+        not_there(OPEN_TREE_ATTR, REASON),
+        Refusal {
+            answer: Answer::TurnedOff,
+            ..refuse(
+                LANDLOCK_CREATE_RULESET,
+                None,
+                "makes rules for files that do not bind the broker, which renames and removes",
+            )
+        },
+    ]
+}
+
+fn table(hardening: Hardening, is_root: bool, nested: bool) -> Vec<Refusal> {
     let mut table = always();
+    table.extend(match nested {
+        false => mount_namespaces(),
+        true => around_the_broker(),
+    });
     if hardening == Hardening::Strict || is_root {
         table.extend(user_namespaces());
     }
@@ -166,7 +235,7 @@ pub(super) fn install(settings: &Settings) -> io::Result<()> {
     if sabotage::removes_filter(&settings.environment) {
         return Ok(());
     }
-    let rules: Vec<Refusal> = table(settings.hardening, settings.is_root)
+    let rules: Vec<Refusal> = table(settings.hardening, settings.is_root, settings.nested)
         .into_iter()
         .enumerate()
         .filter(|(number, _)| !sabotage::lets_rule_pass(&settings.environment, *number))
@@ -187,8 +256,9 @@ mod tests {
     const PROBES: &[&str] = &[
         "syscall(16, 0, 0x5412, my $x = 'x')",
         "syscall(16, 0, 0x541c, my $x = 'x')",
-        "socket(my $s, 40, 1, 0)",
-        "socket(my $s, 17, 2, 0)",
+        "socket(my $s, 17, 3, 0)",
+        // The kernel has no pairs of these.
+        "socketpair(my $s, my $t, 17, 3, 0)",
         "syscall(425, 1, 0)",
         "syscall(250, 0, -4, 0, 0, 0)",
         "syscall(248, 0, 0, 0, 0, 0)",
@@ -196,10 +266,20 @@ mod tests {
         "syscall(321, 0, 0, 0)",
         "syscall(298, 0, 0, -1, -1, 0)",
         "syscall(323, 1)",
-        "syscall(272, 0x10000000)",
+        "syscall(16, -1, 0x5000940f, 0)",
+        "syscall(16, -1, 0x5000943f, 0)",
+        "syscall(16, -1, 0x4020bc11, 0)",
+        "syscall(272, 0x20000)",
         // With a flag that the kernel does not take together with it.
-        "syscall(56, 0x10000000 | 0x200, 0, 0, 0, 0)",
+        "syscall(56, 0x20000 | 0x200, 0, 0, 0, 0)",
         "syscall(435, 0, 0)",
+        "syscall(308, -1, 0x20000)",
+        "syscall(308, -1, 0)",
+        "syscall(428, -1, my $x = '', 0)",
+        "syscall(467, -1, my $x = '', 0, 0, 0)",
+        "syscall(432, -1, 0, 0)",
+        "syscall(272, 0x10000000)",
+        "syscall(56, 0x10000000 | 0x200, 0, 0, 0, 0)",
         // For each of the two bits, on no file at all.
         "syscall(91, -1, 04755)",
         "syscall(268, -1, my $x = '', 04755)",
@@ -241,38 +321,65 @@ mod tests {
         .expect("no panic")
     }
 
-    #[test]
-    fn every_rule_refuses_and_none_is_redundant() {
-        let all = table(Hardening::Default, true);
-        assert_eq!(all.len(), PROBES.len(), "a rule without a probe");
-        for (index, (rule, probe)) in all.iter().zip(PROBES).enumerate() {
-            let refused = match rule.answer {
-                Answer::NotPermitted => "1",
-                Answer::NoSuchCall => "38",
-            };
-            assert_eq!(answer(&all, probe), refused, "{}", rule.reason);
-            let mut others = all.clone();
+    fn each_refuses_and_none_is_redundant(all: &[Refusal], probes: &[&str]) {
+        assert_eq!(all.len(), probes.len(), "a rule without a probe");
+        for (index, (rule, probe)) in all.iter().zip(probes).enumerate() {
+            let refused = &rule.answer.errno().to_string();
+            assert_eq!(answer(all, probe), *refused, "{}", rule.reason);
+            let mut others = all.to_vec();
             others.remove(index);
             let without = answer(&others, probe);
-            if without == refused && !rustix::process::geteuid().is_root() {
+            if without == *refused && !rustix::process::geteuid().is_root() {
                 eprintln!(
                     "skipped: this kernel refuses it to users anyway: {}",
                     rule.reason
                 );
                 continue;
             }
-            assert_ne!(without, refused, "redundant: {}", rule.reason);
+            assert_ne!(without, *refused, "redundant: {}", rule.reason);
         }
     }
 
     #[test]
+    fn every_rule_refuses_and_none_is_redundant() {
+        each_refuses_and_none_is_redundant(&table(Hardening::Default, true, false), PROBES);
+    }
+
+    #[test]
+    fn so_do_those_that_stand_in_for_some_where_sandboxes_work_inside() {
+        const NESTED: [&str; 3] = [
+            "syscall(428, -1, my $x = '', 0)",
+            "syscall(467, -1, my $x = '', 0, 0, 0)",
+            "syscall(444, 0, 0, 1)",
+        ];
+        let table = table(Hardening::Default, false, true);
+        let common = always().len();
+        let probes = [&PROBES[..common], &NESTED].concat();
+        // Kernels before 6.15 have no open_tree_attr(2).
+        let known = answer(&[], "syscall(467, -1, my $x = '', 0, 0, 0)") != "38";
+        let mut both: Vec<_> = table.into_iter().zip(probes).collect();
+        both.retain(|(rule, _)| known || rule.call != OPEN_TREE_ATTR);
+        let (rules, probes): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+        each_refuses_and_none_is_redundant(&rules, &probes);
+        // Mount namespaces are there.
+        assert_eq!(answer(&rules, "syscall(272, 0x20000)"), "0");
+    }
+
+    #[test]
     fn what_is_not_in_the_table_passes() {
-        let all = table(Hardening::Default, true);
+        let all = table(Hardening::Default, true, false);
         for probe in [
             "syscall(16, 0, 0x5413, my $x = ' ' x 8)",
             "socket(my $s, 2, 1, 0)",
             // unshare(CLONE_FS), which needs no privilege.
             "syscall(272, 0x200)",
+            "socket(my $s, 1, 1, 0)",
+            "socket(my $s, 10, 1, 0)",
+            "socket(my $s, 16, 3, 0)",
+            "socketpair(my $s, my $t, 1, 1, 0)",
+            "syscall(272, 0x04000000)",
+            "syscall(308, -1, 0x40000000)",
+            "syscall(16, -1, 0x50009401, 0)",
             "fork() // die",
             "syscall(91, -1, 01777)",
             // Without a file to be made, the mode is whatever is in the register.

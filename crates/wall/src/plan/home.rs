@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Operation, Reason, layout::Layout};
+use super::{Fallback, Operation, Reason, layout::Layout};
 use crate::{
     config::{Config, Root},
+    credentials,
     error::Error,
     facts::{Facts, Found, Kind},
-    home::{
-        EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON, SECRETS,
-    },
+    home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
 };
 
 /// The empty home.
@@ -53,7 +52,9 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            places.push((scratch(found), (*reason).into()));
+            let reserved = reserved(found, facts);
+            let operation = scratch(found, reserved, Fallback::Empty);
+            places.push((operation, (*reason).into()));
         }
     }
     for (name, reason) in READABLE {
@@ -70,7 +71,8 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
     for (name, _) in forges.iter().filter(|(_, is_on)| *is_on) {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
             // Changes stay inside: its settings name programs that run outside.
-            places.push((scratch(found), "the login of a forge that is on".into()));
+            let operation = scratch(found, Vec::new(), Fallback::ReadOnly);
+            places.push((operation, "the login of a forge that is on".into()));
         }
     }
     places
@@ -86,7 +88,7 @@ pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
             layout.mask(&found.real, &(*reason).into(), empty);
         }
     }
-    for name in SECRETS {
+    for name in credentials::in_bulk() {
         if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
             let hide = |at| hidden(at, found.kind);
             layout.mask(&found.real, &SECRET_REASON.into(), hide);
@@ -101,11 +103,19 @@ pub(super) fn read_only(found: &Found) -> Operation {
     }
 }
 
-fn scratch(found: &Found) -> Operation {
+fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
     Operation::Scratch {
         source: found.real.clone(),
         at: found.at.clone(),
+        reserved,
+        fallback,
     }
+}
+
+/// The known places of secrets in a directory that do not exist, relative to it.
+fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
+    let below = |place: &PathBuf| place.strip_prefix(&directory.real).ok().map(Path::to_owned);
+    facts.reserved.iter().filter_map(below).collect()
 }
 
 pub(super) fn hidden(at: PathBuf, kind: Kind) -> Operation {

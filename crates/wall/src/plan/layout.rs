@@ -36,6 +36,10 @@ impl Layout {
                 (!is_there && !is_link).then_some(operation)
             }
             Some(Operation::Scratch { .. }) if matches!(operation, Operation::Link { .. }) => None,
+            // A cover could be lifted by who has mounts of their own; a white-out cannot.
+            Some(Operation::Scratch { .. }) if operation.hides() => Some(Operation::Absent {
+                at: operation.at().to_owned(),
+            }),
             // What is not shown need not be hidden.
             Some(Operation::Empty { .. }) | None if operation.hides() => None,
             _ => Some(operation),
@@ -67,8 +71,9 @@ impl Layout {
     pub(super) fn hide(&mut self, found: &Found, reason: &Reason) {
         let real = &found.real;
         let is_part = |step: &&Step| {
+            let is_scratch = matches!(step.operation, Operation::Scratch { .. });
             let source = step.operation.source();
-            source.is_some_and(|source| source.starts_with(real) && source != real)
+            source.is_some_and(|source| source.starts_with(real) && (source != real || is_scratch))
         };
         let parts = self.steps.iter().filter(is_part);
         let parts: Vec<_> = parts.map(|step| step.operation.at().to_owned()).collect();
@@ -97,11 +102,17 @@ impl Layout {
                 continue;
             }
             let first = self.steps.iter().position(within);
-            let is_writable = matches!(self.enclosing(&view), Some(Operation::Writable { .. }));
+            let enclosing = self.enclosing(&view);
+            let is_writable = matches!(enclosing, Some(Operation::Writable { .. }));
+            let is_scratch = matches!(enclosing, Some(Operation::Scratch { .. }));
             match first {
                 Some(index) if !is_writable => {
+                    let hides = operation(view.clone()).hides();
                     let (at, mode) = (view, 0o700);
-                    let operation = Operation::Empty { at, mode };
+                    let operation = match is_scratch && hides {
+                        true => Operation::Absent { at },
+                        false => Operation::Empty { at, mode },
+                    };
                     let reason = reason.clone();
                     self.steps.insert(index, Step { operation, reason });
                 }
@@ -130,7 +141,7 @@ impl Layout {
         around.is_some_and(|operation| match operation {
             Operation::ReadOnly { source, at }
             | Operation::Writable { source, at }
-            | Operation::Scratch { source, at } => source == at,
+            | Operation::Scratch { source, at, .. } => source == at,
             _ => false,
         })
     }
@@ -172,7 +183,7 @@ fn join(path: &Path, below: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Kind;
+    use crate::{facts::Kind, plan::Fallback};
 
     fn read_only(path: &str) -> Operation {
         Operation::ReadOnly {
@@ -254,6 +265,11 @@ mod tests {
         let share = Operation::Scratch {
             source: "/disk/share".into(),
             at: "/h/share".into(),
+            reserved: Vec::new(),
+            fallback: Fallback::Empty,
+        };
+        let absent = Operation::Absent {
+            at: "/h/share/keys".into(),
         };
         let link = at("/disk", "/h/l");
         assert_eq!(
@@ -261,7 +277,7 @@ mod tests {
             [
                 share.clone(),
                 link,
-                hidden("/h/share/keys"),
+                absent.clone(),
                 hidden("/h/l/share/keys")
             ]
         );
@@ -269,11 +285,17 @@ mod tests {
         let both = [share.clone(), asked];
         assert_eq!(masked(both.clone(), "/disk/share/keys"), both);
         let part = at("/disk/share/keys/one", "/h/share/keys/one");
-        let (place, mode) = ("/h/share/keys".into(), 0o700);
-        let empty = Operation::Empty { at: place, mode };
         assert_eq!(
             masked([share.clone(), part.clone()], "/disk/share/keys"),
-            [share, empty, part]
+            [share, absent, part]
+        );
+        let part = read_only("/usr/keys/one");
+        let link = at("/elsewhere", "/usr/keys/one");
+        let (place, mode) = ("/usr/keys".into(), 0o700);
+        let empty = Operation::Empty { at: place, mode };
+        assert_eq!(
+            masked([read_only("/usr"), part, link.clone()], "/usr/keys"),
+            [read_only("/usr"), empty, link]
         );
         assert_eq!(
             masked([writable("/data"), read_only("/data/x/y")], "/data/x"),
@@ -320,6 +342,16 @@ mod tests {
             hide(&[read_only("/a")], "/a"),
             [read_only("/a"), hidden("/a")]
         );
+        // What is shown in bulk is then not shown at all.
+        let bulk = Operation::Scratch {
+            source: "/a".into(),
+            at: "/a".into(),
+            reserved: Vec::new(),
+            fallback: Fallback::Empty,
+        };
+        assert_eq!(hide(std::slice::from_ref(&bulk), "/a"), []);
+        let absent = Operation::Absent { at: "/a/b".into() };
+        assert_eq!(hide(std::slice::from_ref(&bulk), "/a/b"), [bulk, absent]);
     }
 
     #[test]

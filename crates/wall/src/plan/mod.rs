@@ -53,7 +53,13 @@ pub enum Operation {
     /// Show a file or directory of the host, as writable as the user finds it outside.
     Writable { source: PathBuf, at: PathBuf },
     /// Show a directory of the host; changes are seen inside only, and gone at the end.
-    Scratch { source: PathBuf, at: PathBuf },
+    Scratch {
+        source: PathBuf,
+        at: PathBuf,
+        /// Paths below it that do not exist now, and do not show if they appear outside.
+        reserved: Vec<PathBuf>,
+        fallback: Fallback,
+    },
     /// Show a device, or a directory of devices, of the host.
     Device { source: PathBuf, at: PathBuf },
     /// Protect something in a directory that is writable.
@@ -68,12 +74,23 @@ pub enum Operation {
     HiddenFile { at: PathBuf },
     /// Nothing can be read here: an empty directory.
     HiddenDirectory { at: PathBuf },
+    /// What the host has here does not exist inside. Only below a [`Self::Scratch`].
+    Absent { at: PathBuf },
     /// The few devices that programs need, and terminals of the sandbox's own.
     Devices { at: PathBuf },
     /// A view of the sandbox's own processes.
     Processes { at: PathBuf },
     /// Make what is mounted here, but nothing below, unchangeable.
     Freeze { at: PathBuf },
+}
+
+/// What is in the place of a [`Operation::Scratch`] where the kernel cannot overlay it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// An empty directory: nobody knows which secrets and sockets the host's holds.
+    Empty,
+    /// The host's, read-only: it was asked for by name.
+    ReadOnly,
 }
 
 /// How something in a writable directory is protected.
@@ -100,6 +117,7 @@ impl Operation {
             | Self::Text { at, .. }
             | Self::HiddenFile { at }
             | Self::HiddenDirectory { at }
+            | Self::Absent { at }
             | Self::Devices { at }
             | Self::Processes { at }
             | Self::Freeze { at } => at,
@@ -124,6 +142,7 @@ impl Operation {
             self,
             Self::HiddenFile { .. }
                 | Self::HiddenDirectory { .. }
+                | Self::Absent { .. }
                 | Self::Guard {
                     guard: Guard::Hidden,
                     ..
@@ -164,6 +183,9 @@ pub struct Plan {
     /// The most bytes that all places in memory take together.
     pub memory: Option<Asked<u64>>,
     pub hardening: Hardening,
+    /// Programs inside can have mount namespaces; what they rename and remove is renamed and
+    /// removed by process 1.
+    pub nested: bool,
     /// The command's user is root, and is refused more for it.
     pub(crate) is_root: bool,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
@@ -209,6 +231,7 @@ impl Plan {
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),
             hardening: config.hardening,
+            nested: process::nested(config, facts)?,
             is_root: facts.is_root,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
             layers: process::layers(config, facts),

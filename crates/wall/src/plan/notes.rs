@@ -1,7 +1,8 @@
 //! What the user should know about a plan.
 
+use super::process::no_nested;
 use crate::{
-    config::{Config, PathRequest},
+    config::{Config, Nested, PathRequest},
     facts::Facts,
     state::Form,
 };
@@ -18,6 +19,12 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         notes.push(format!(
             "git will not work inside: the repository is {repository:?}, of which only this \
              directory is shown. Where git is needed, start in {repository:?}"
+        ));
+    }
+    if let (Nested::IfPossible(_), Some(why)) = (&config.nested, no_nested(config, facts)) {
+        notes.push(format!(
+            "the agent's own sandbox will not work in this one, because {why}. Turn it off in \
+             the agent's settings if commands fail"
         ));
     }
     for path in &facts.unguarded {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Isolation, Reason};
 use crate::{
-    config::{Asked, Config, Hardening, Network},
+    config::{Asked, Config, Hardening, Nested, Network},
     error::Error,
     facts::{Facts, Procfs},
     layers::{LANDLOCK_SCOPES, Layer, Protection, State},
@@ -101,6 +101,13 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
             ),
         ),
         layer(
+            Protection::NoMountNamespaces,
+            needs(
+                !matches!(nested(config, facts), Ok(true)),
+                State::Off("agent.nested is on; process 1 renames and removes for the others"),
+            ),
+        ),
+        layer(
             Protection::Files,
             match (strict, facts.landlock) {
                 (false, _) => State::Off("hardening is \"default\""),
@@ -123,6 +130,31 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
             ),
         ),
     ]
+}
+
+/// Why there can be no sandboxes inside the sandbox.
+pub(super) fn no_nested(config: &Config, facts: &Facts) -> Option<&'static str> {
+    if config.hardening == Hardening::Strict {
+        return Some("hardening is \"strict\", with which there are no user namespaces inside");
+    }
+    if facts.is_root {
+        return Some("root can make no user namespaces inside; start it as an ordinary user");
+    }
+    if facts.procfs != Procfs::Fresh {
+        return Some("a part of /proc is masked here, so that processes inside cannot be told");
+    }
+    None
+}
+
+pub(super) fn nested(config: &Config, facts: &Facts) -> Result<bool, Error> {
+    match (&config.nested, no_nested(config, facts)) {
+        (Nested::No, _) | (Nested::IfPossible(_), Some(_)) => Ok(false),
+        (Nested::IfPossible(_) | Nested::Required(_), None) => Ok(true),
+        (Nested::Required(by), Some(why)) => Err(Error::Nested {
+            by: by.clone(),
+            why,
+        }),
+    }
 }
 
 /// The file of a known agent: where it was found outside of the workspace.

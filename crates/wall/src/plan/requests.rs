@@ -20,6 +20,7 @@ use crate::{
     env::CERTIFICATES,
     error::Error,
     facts::{Facts, Found, Kind},
+    home::PROGRAMS_IN_STATE,
     workspace::{self, Refusal},
 };
 
@@ -63,6 +64,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
     guards(facts, &lifted, layout);
+    programs_in_state(facts, &lifted, layout);
     own(config, facts, layout);
     for request in &config.hide {
         if let Some(found) = find(request) {
@@ -203,6 +205,25 @@ fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
             let at = guarded.path.clone();
             let guard = Guard::ReadOnly;
             layout.place(Operation::Guard { at, guard }, guarded.reason);
+        }
+    }
+}
+
+/// Programs of agents in what can be written, unless configuration names them, by whatever
+/// name, alias or script they are started.
+fn programs_in_state(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
+    for (name, reason) in PROGRAMS_IN_STATE {
+        let Some(found) = facts.found.get(&facts.home.real.join(name)) else {
+            continue;
+        };
+        if lifted.iter().any(|path| path.starts_with(&found.real)) {
+            continue;
+        }
+        for at in layout.views(&found.real) {
+            if matches!(layout.enclosing(&at), Some(Operation::Writable { .. })) {
+                let guard = Guard::ReadOnly;
+                layout.place(Operation::Guard { at, guard }, *reason);
+            }
         }
     }
 }

@@ -83,11 +83,20 @@ impl fmt::Display for Operation {
             Self::Writable { source, at } => {
                 write!(f, "writable    {} = {}", Shown(at), Shown(source))
             }
-            Self::Scratch { source, at } if source == at => {
-                write!(f, "scratch     {}", Shown(at))
-            }
-            Self::Scratch { source, at } => {
-                write!(f, "scratch     {} = {}", Shown(at), Shown(source))
+            Self::Scratch {
+                source,
+                at,
+                reserved,
+                ..
+            } => {
+                write!(f, "scratch     {}", Shown(at))?;
+                if source != at {
+                    write!(f, " = {}", Shown(source))?;
+                }
+                match reserved.len() {
+                    0 => Ok(()),
+                    count => write!(f, " ({count} places of secrets reserved)"),
+                }
             }
             Self::Device { at, .. } => write!(f, "device      {}", Shown(at)),
             Self::Guard { at, guard } => match guard {
@@ -97,7 +106,7 @@ impl fmt::Display for Operation {
             Self::Link { text, at } => write!(f, "link        {} -> {}", Shown(at), Shown(text)),
             Self::Empty { at, mode } => write!(f, "empty       {} ({mode:04o})", Shown(at)),
             Self::Text { at, text } => write!(f, "text        {} {text:?}", Shown(at)),
-            Self::HiddenFile { at } | Self::HiddenDirectory { at } => {
+            Self::HiddenFile { at } | Self::HiddenDirectory { at } | Self::Absent { at } => {
                 write!(f, "hidden      {}", Shown(at))
             }
             Self::Devices { at } => write!(f, "devices     {}", Shown(at)),

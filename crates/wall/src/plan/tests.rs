@@ -214,21 +214,27 @@ fn the_home_comes_back_by_class() {
     ];
     let mut all = directories.map(|path| (path, Kind::Directory)).to_vec();
     all.push(("/home/ada/.local/bin/uv", Kind::File));
-    let facts = with(facts(), &all);
+    let mut facts = with(facts(), &all);
+    facts.reserved.push("/home/ada/.cache/rbw".into());
     let steps = plan(&facts);
-    let scratch = |path: &str| Operation::Scratch {
+    let scratch = |path: &str, reserved: &[&str], fallback| Operation::Scratch {
         source: path.into(),
         at: path.into(),
+        reserved: reserved.iter().map(PathBuf::from).collect(),
+        fallback,
     };
-    let share = position(&steps, |step| *step == scratch("/home/ada/.local/share"));
-    position(&steps, |step| *step == scratch("/home/ada/.cache"));
+    let expected = scratch("/home/ada/.local/share", &[], Fallback::Empty);
+    let share = position(&steps, |step| *step == expected);
+    // What would hold secrets and does not exist.
+    let expected = scratch("/home/ada/.cache", &["rbw"], Fallback::Empty);
+    position(&steps, |step| *step == expected);
     let applications = position(
         &steps,
         |step| matches!(step, Operation::Empty { at, .. } if at.ends_with("applications")),
     );
     let keyrings = position(
         &steps,
-        |step| matches!(step, Operation::HiddenDirectory { at } if at.ends_with("keyrings")),
+        |step| matches!(step, Operation::Absent { at } if at.ends_with("keyrings")),
     );
     assert!(share < applications && share < keyrings);
     assert!(matches!(
@@ -244,7 +250,7 @@ fn the_home_comes_back_by_class() {
     let steps = planned(&config, &facts);
     assert_eq!(
         at(&steps, "/home/ada/.config/gh"),
-        [&scratch("/home/ada/.config/gh")]
+        [&scratch("/home/ada/.config/gh", &[], Fallback::ReadOnly)]
     );
 }
 

@@ -53,7 +53,10 @@ fn nested_namespaces_do_not_uncover_what_is_protected() {
         mount -t overlay overlay -o lowerdir=/tmp,upperdir=.git/hooks,workdir=.git/w /tmp/m && echo laid
         mount --move .git/hooks /tmp && echo moved; mv .git x && echo renamed
         echo evil > .git/hooks/pre-commit && echo wrote; true'";
-    assert_eq!(run(caller.script(attack)).1, "nested\n");
+    assert_eq!(run(caller.with(&["--nested"], attack)).1, "nested\n");
+    assert_eq!(protected(&caller), before);
+    // By default there is no such namespace.
+    assert_eq!(run(caller.script(attack)).1, "");
     assert_eq!(protected(&caller), before);
 }
 

@@ -16,10 +16,15 @@ const NESTED: &str = "bwrap --unshare-all --ro-bind / / --tmpfs /tmp --proc /pro
     sh -c 'touch /tmp/x && echo nested'";
 
 #[test]
-fn nested_bubblewrap_works_by_default_and_not_under_strict() {
+fn nested_bubblewrap_works_where_it_is_asked_for_and_user_namespaces_not_under_strict() {
     let caller = Caller::ordinary();
-    assert_eq!(output(caller.script(NESTED)), "nested\n");
-    assert_eq!(run(caller.with(&["--strict"], NESTED)).1, "");
+    assert_eq!(output(caller.with(&["--nested"], NESTED)), "nested\n");
+    for options in [&[][..], &["--strict"]] {
+        assert_eq!(run(caller.with(options, NESTED)).1, "", "{options:?}");
+    }
+    let (code, _, messages) = run(caller.with(&["--nested", "--strict"], NESTED));
+    assert_eq!(code, 125);
+    assert!(messages.contains("hardening is \"strict\""), "{messages}");
     for attempt in [
         "unshare -U true && echo made",
         "unshare -Ur true && echo made",
@@ -175,7 +180,7 @@ fn the_callers_control_group_can_neither_be_killed_nor_frozen() {
         .output()
         .unwrap();
     assert_eq!(bare.stdout, b"");
-    let walled = "\"$0\" -- bash -c \"$ATTACK\"; echo alive $?";
+    let walled = "\"$0\" --nested -- bash -c \"$ATTACK\"; echo alive $?";
     let mut command = session.script(&caller, walled);
     command.env("ATTACK", attack);
     // Killed, it takes no more than the sandbox with it.

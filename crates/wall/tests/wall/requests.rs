@@ -5,7 +5,7 @@ use std::{
     os::unix::{fs::symlink, net::UnixListener},
 };
 
-use crate::support::{Caller, WALLED, output, run};
+use crate::support::{Caller, WALLED, is_root, output, run};
 
 #[test]
 fn what_is_asked_for_can_be_read_or_written_as_asked() {
@@ -113,6 +113,10 @@ fn hidden_files_and_directories_are_hidden_in_the_workspace_too() {
     );
     let (_, seen, _) = run(caller.with(&options, attack));
     assert_eq!(seen, "fine");
+    if !is_root() {
+        let (_, seen, _) = run(caller.with(&[&options[..], &["--nested"]].concat(), attack));
+        assert_eq!(seen, "fine");
+    }
     assert_eq!(fs::read_to_string(file).unwrap(), "TOKEN=decoy");
     assert!(directory.join("key").exists());
 }

@@ -6,7 +6,7 @@ use stockade_wall::Operation;
 
 use super::{Case, guarded, shown};
 use crate::verify::{
-    CREDENTIALS,
+    credentials as known,
     outside::{PRIVATE, Place},
     report::{Check, Finding},
     words::Tried,
@@ -83,8 +83,7 @@ fn credentials(case: &Case<'_>) -> Finding {
         "files.credentials",
         "no credential of the user is to be seen",
     );
-    let exist: Vec<PathBuf> = CREDENTIALS
-        .iter()
+    let exist: Vec<PathBuf> = known()
         .map(|name| case.home.join(name))
         .filter(|path| case.seen.reads.contains_key(path))
         .collect();

@@ -1,0 +1,153 @@
+//! Covers cannot be lifted (P12): what is hidden or read-only in a writable place is a mount point,
+//! and the kernel protects a mount point only in the mount namespace of the caller.
+
+use std::fs;
+
+use stockade_world::{Command, Laptop, test};
+
+use super::f_files::said;
+use super::probe::Place;
+use crate::support::standard;
+
+const COVERS: &str = include_str!("covers.py");
+
+/// Each way to a mount namespace of one's own.
+const WAYS: [&str; 6] = ["own", "together", "apart", "clone", "clone3", "setns"];
+const ACTIONS: [&str; 6] = ["read", "rename", "unlink", "rmdir", "exchange", "over"];
+
+/// A hidden file and directory, guards of all kinds, and directories on the way to one.
+const COVERED: [&str; 7] = [
+    ".env",
+    "private",
+    ".envrc",
+    ".vscode",
+    ".git/hooks",
+    ".git",
+    "deep/down/key",
+];
+
+const PREPARE: &str = "mkdir -p aside private .vscode .git/hooks deep/down; git init -q .
+    for file in .env private/key .envrc .vscode/tasks.json deep/down/key; do
+        echo covered > $file; done; echo plain > plain; echo plain > aside/plain";
+
+/// All that the attack could change.
+const STATE: &str = "find . -path ./.git/objects -prune -o -printf '%p %i\\n' | sort
+    cat .env private/key .envrc .vscode/tasks.json deep/down/key plain";
+
+const HIDE: [&str; 6] = [
+    "--hide",
+    ".env",
+    "--hide",
+    "private",
+    "--hide",
+    "deep/down/key",
+];
+
+fn inside(laptop: &Laptop, options: &[&str]) -> Command {
+    let command = laptop.stockade(["run", "--quiet"]).args(HIDE);
+    command.args(options).args(["--", "/usr/bin/python3"])
+}
+
+/// What the script tells of each path.
+fn lifted(command: Command, way: &str, action: &str, paths: &[&str]) -> Vec<(String, String)> {
+    let command = command.args(["-IS", "-c", COVERS, way, action]).args(paths);
+    let output = command.run().expect("the end").expect_success();
+    let results = output.stdout();
+    let results = results.lines().filter_map(|line| line.split_once('\t'));
+    let results: Vec<_> = results
+        .map(|(path, outcome)| (path.to_owned(), outcome.to_owned()))
+        .collect();
+    assert_eq!(results.len(), paths.len(), "{output:?}");
+    results
+}
+
+/// Plain bubblewrap, with a cover of each kind, as sandboxes use it.
+fn plain_bubblewrap(laptop: &Laptop) -> Command {
+    let workspace = laptop.workspace().display().to_string();
+    let command = laptop.command("bwrap").args(["--dev-bind", "/", "/"]);
+    command
+        .args(["--ro-bind", "/dev/null", &format!("{workspace}/.env")])
+        .args(["--ro-bind", &format!("{workspace}/.envrc")])
+        .arg(format!("{workspace}/.envrc"))
+        .args(["--tmpfs", "/tmp", "--chdir", &workspace])
+        .arg("/usr/bin/python3")
+}
+
+/// Whether the kernel protects a mount point of the caller's own mount namespace with this error.
+fn is_protected(outcome: &str) -> bool {
+    matches!(outcome, "EBUSY" | "EROFS" | "ENOTDIR" | "EISDIR" | "EXDEV")
+}
+
+/// Tries every way and action on everything that is covered.
+fn try_all(laptop: &Laptop, options: &[&str], is_refused: impl Fn(&str, &str) -> bool) {
+    said(laptop, Place::Outside, PREPARE);
+    let before = said(laptop, Place::Outside, STATE);
+    for way in WAYS {
+        for action in ACTIONS {
+            for (path, outcome) in lifted(inside(laptop, options), way, action, &COVERED) {
+                let refused = match way {
+                    "own" => is_protected(&outcome),
+                    _ => is_refused(way, &outcome),
+                };
+                assert!(refused, "{way} {action} {path}: {outcome}");
+            }
+        }
+    }
+    let clean = "rm -f other .git/other deep/down/other";
+    said(laptop, Place::Outside, clean);
+    assert_eq!(said(laptop, Place::Outside, STATE), before);
+}
+
+/// Where sandboxes work inside the sandbox, the broker keeps the covers.
+#[test]
+fn p12_no_cover_can_be_lifted_where_sandboxes_work_inside() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let refused = |way: &str, outcome: &str| match way {
+            "setns" => outcome == "no namespace: EPERM",
+            _ => is_protected(outcome),
+        };
+        try_all(laptop, &["--nested"], refused);
+        // What is not covered can be read, renamed and removed in such a namespace.
+        for action in ["read", "exchange", "over", "rename", "rmdir"] {
+            let result = lifted(
+                inside(laptop, &["--nested"]),
+                "together",
+                action,
+                &["plain"],
+            );
+            let expected = if action == "read" { "plain" } else { "ok" };
+            assert_eq!(result[0].1, expected, "{action}");
+        }
+    });
+}
+
+#[test]
+fn p12_no_cover_can_be_lifted_in_a_mount_namespace_of_ones_own() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let refused = |way: &str, outcome: &str| {
+            let clone3 = way == "clone3" && outcome == "no namespace: ENOSYS";
+            outcome == "no namespace: EPERM" || clone3
+        };
+        try_all(laptop, &[], refused);
+
+        // What is not covered can be read, renamed and removed by the same script.
+        for action in ["read", "exchange", "over", "rename", "rmdir"] {
+            let result = lifted(inside(laptop, &[]), "own", action, &["plain"]);
+            let expected = if action == "read" { "plain" } else { "ok" };
+            assert_eq!(result[0].1, expected, "{action}");
+        }
+        // Covers of bubblewrap alone are lifted by every way but that into its own namespace.
+        for way in ["together", "apart", "clone", "clone3"] {
+            let read = lifted(plain_bubblewrap(laptop), way, "read", &[".env"]);
+            assert_eq!(read[0].1, "covered", "{way}");
+        }
+        let own = lifted(plain_bubblewrap(laptop), "own", "read", &[".env"]);
+        assert_eq!(own[0].1, "EBUSY");
+        let rename = lifted(plain_bubblewrap(laptop), "together", "rename", &[".envrc"]);
+        assert_eq!(rename[0].1, "ok");
+        let moved = fs::read_to_string(laptop.workspace().join("lifted"));
+        assert_eq!(moved.expect("the guarded file"), "covered\n");
+    });
+}
