@@ -15,6 +15,7 @@ mod hidden;
 mod hosts_file;
 mod localhost;
 mod named;
+mod nested;
 mod place;
 mod receipt;
 mod refusals;
