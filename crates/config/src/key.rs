@@ -99,7 +99,7 @@ pub const SECTIONS: [(&str, &str); 7] = [
 ];
 
 impl Key {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Mode,
         Self::Internet,
         Self::Allow,
