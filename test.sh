@@ -24,10 +24,6 @@ fi
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
-if ! command -v cargo-deny >/dev/null; then
-    echo "Installing cargo-deny (once; takes some minutes) ..."
-    cargo install --locked --quiet cargo-deny
-fi
 
 # Started in the background of a script, this script would ignore Ctrl-C, and so would all that
 # it starts; the tests of signals need the usual state.
@@ -37,7 +33,7 @@ step() {
 }
 step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
-step cargo deny --log-level error check bans licenses sources
+step cargo xtask deny
 step scripts/check-docs.sh
 step cargo test --locked --workspace --exclude stockade --tests --quiet
 # The tests of the built program come last, so that their closing line is the last.

@@ -4,7 +4,7 @@ use stockade_world::{Running, Site, World, test};
 
 use crate::support::standard;
 
-const CURL: [&str; 4] = ["curl", "-sS", "--max-time", "5"];
+const CURL: [&str; 4] = ["curl", "-sS", "--max-time", "20"];
 
 /// What curl says inside a session with these options.
 fn inside(world: &World, options: &[&str], url: &str) -> (i32, String) {

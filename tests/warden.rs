@@ -50,7 +50,9 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
         let names: BTreeSet<_> = threads.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
-            BTreeSet::from(["carrier", "control", "gate", "jail", "journal", "stockade"])
+            BTreeSet::from([
+                "carrier", "control", "gate", "jail", "journal", "stockade", "watch"
+            ])
         );
         for (thread, status) in &threads {
             let (kept, filter) = match thread.as_str() {

@@ -14,7 +14,7 @@ def query(name):
 
 count, suffix = int(sys.argv[1]), sys.argv[2]
 resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-resolver.settimeout(5)
+resolver.settimeout(20)
 resolver.connect(SERVER)
 addresses = set()
 for number in range(count):

@@ -15,7 +15,7 @@ import sys
 
 TARGET, HARMLESS = ((address, 7) for address in sys.argv[1:])
 QUESTION = b"are you there?"
-PATIENCE = 2.0
+PATIENCE = 6.0
 STREAM, DATAGRAM = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 MSG_FASTOPEN = 0x20000000
@@ -178,7 +178,7 @@ def bound_to_each_device():
     for _, device in socket.if_nameindex():
         try:
             with inet(STREAM) as stream:
-                stream.settimeout(0.3)
+                stream.settimeout(2)
                 stream.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
                 stream.connect(TARGET)
                 return converse(stream)

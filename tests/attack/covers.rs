@@ -151,3 +151,58 @@ fn p12_no_cover_can_be_lifted_in_a_mount_namespace_of_ones_own() {
         assert_eq!(moved.expect("the guarded file"), "covered\n");
     });
 }
+
+const OVERLAY: &str = include_str!("overlay.py");
+
+/// An overlay that is mounted inside clears its working directory by itself.
+#[test]
+fn p12_an_overlay_inside_removes_nothing_that_is_covered() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let hidden = laptop.workspace().join("o/w/work/.env");
+        let prepare = "mkdir -p o/w/work; echo covered > o/w/work/.env";
+        let attack = ["-IS", "-c", OVERLAY, "o"];
+        said(laptop, Place::Outside, prepare);
+        let session = laptop.stockade(["run", "--quiet", "--nested", "--hide", "o/w/work/.env"]);
+        let session = session.args(["--", "/usr/bin/python3"]).args(attack);
+        let tried = session.run().expect("the end").expect_success().stdout();
+        assert_eq!(tried, "open_tree ENOSYS\nmount EINVAL\n");
+        assert_eq!(fs::read_to_string(&hidden).expect("a file"), "covered\n");
+
+        // Without a sandbox around it, and with plain bubblewrap, it is gone, where the kernel takes
+        // such copies of mounts for an overlay (Linux 6.15).
+        let path = hidden.display().to_string();
+        let command = laptop.command("bwrap").args(["--dev-bind", "/", "/"]);
+        let command = command.args(["--ro-bind", "/dev/null", &path]);
+        let command = command.arg("/usr/bin/python3").args(attack);
+        let tried = command.run().expect("the end").stdout();
+        let is_gone = !hidden.exists();
+        assert_eq!(is_gone, tried == "mounted\n", "{tried}");
+        if !is_gone {
+            eprintln!("this kernel lets nobody do so: {tried}");
+        }
+    });
+}
+
+/// The mount points that a sandbox inside makes hold as well, although process 1 does not know them.
+#[test]
+fn p12_covers_of_a_sandbox_inside_hold() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PREPARE);
+        let attack = "for path in .envrc private aside; do mv $path moved; rm -rf $path
+            mv -T plain $path; done 2>/dev/null; echo new > fresh; mv fresh renamed; ls -A private";
+        let inner = "exec bwrap --dev-bind / / --ro-bind .envrc $PWD/.envrc --tmpfs $PWD/private \
+            --ro-bind aside $PWD/aside bash -c \"$0\"";
+        let before = said(laptop, Place::Outside, "cat .envrc private/key aside/plain");
+        let nested = Place::Nested
+            .command(laptop, "bash")
+            .args(["-c", inner, attack]);
+        let output = nested.run().expect("the end");
+        assert_eq!(output.stdout(), "", "{output:?}");
+        let after = said(laptop, Place::Outside, "cat .envrc private/key aside/plain");
+        assert_eq!(after, before);
+        // What it does not cover can be renamed in it.
+        assert_eq!(said(laptop, Place::Outside, "cat renamed"), "new\n");
+    });
+}

@@ -7,6 +7,9 @@ use stockade_world::{Host, Running, Standard, World, lan, test};
 use super::probe::{INSIDE, Place};
 use crate::support::standard;
 
+/// Where a flow has the port outside that its client has inside.
+const NEAR: Place<'_> = Place::Inside(&["10.20.0.5"]);
+
 /// Sends a datagram from the source port that is its first argument to the echo server that is
 /// the second, says "open" when the echo is back, and then prints whatever else comes.
 const OPEN_FLOW: &str = r#"
@@ -41,25 +44,88 @@ fn n02_a_udp_flow_lets_nobody_in_but_its_own_destination() {
         let heard = |place: Place<'_>| {
             let mut flow = place
                 .python(laptop, OPEN_FLOW)
-                .args(["45000", "93.184.216.34"])
+                .args(["45000", "10.20.0.5"])
                 .spawn()
                 .expect("start");
             flow.expect("open").expect("the echo");
             // A neighbour, another host of the internet, and another port of the peer.
-            for host in ["device", "mirror", "web"] {
+            for host in ["device", "mirror", "intranet"] {
                 disturb(world.host(host));
             }
             flow.write("listen\n").expect("ask");
             flow.expect("heard ").expect("an end");
             flow.wait().expect("end").expect_success().stdout()
         };
-        assert_eq!(heard(INSIDE), "open\nheard nothing\n");
+        assert_eq!(heard(NEAR), "open\nheard nothing\n");
         assert!(heard(Place::Outside).contains("intruder"));
     });
 }
 
+/// Sends from a port to each echo server, and prints what comes back.
+const FROM_PORT: &str = r#"
+import socket, sys
+flow = socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
+flow.bind(("", int(sys.argv[1])))
+flow.settimeout(5)
+for address in sys.argv[2:]:
+    flow.sendto(b"hello", (address, 7))
+    print(flow.recvfrom(512)[0], flush=True)
+sys.stdin.readline()
+"#;
+
+#[test]
+fn p11_a_flow_to_the_internet_takes_no_port_of_the_hosts_that_a_program_chose() {
+    const VPN: u16 = 51_820;
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        let device = world.host("device").v4().to_string();
+        let rules = [&*device, "93.184.216.34"];
+        let mut from = |place: Place<'_>, addresses: &[&str], port: u16| {
+            let python = place.python(laptop, FROM_PORT).arg(port.to_string());
+            let mut flow = python.args(addresses).spawn().expect("start");
+            for _ in addresses {
+                flow.expect("hello").expect("an answer");
+            }
+            // While the flow stands, a program of the host can have the port.
+            let free = laptop.enter(|| UdpSocket::bind(("::", VPN)).is_ok());
+            flow.write("end\n").expect("end");
+            flow.wait().expect("end").expect_success();
+            let seen = |server: &stockade_world::UdpServer| {
+                let ports = server.datagrams().all();
+                server.datagrams().clear();
+                ports
+                    .iter()
+                    .map(|datagram| datagram.peer.port())
+                    .collect::<Vec<_>>()
+            };
+            (seen(&net.web_udp_echo), seen(&net.device_udp_echo), free)
+        };
+        let [web, web6, mirror] = ["93.184.216.34", "2606:2800:220:1::34", "151.101.1.69"];
+        let _mirror = world.host("mirror").udp_echo(7).expect("listen");
+        // By the open internet, by a name, and by a rule for an address that is not near.
+        for place in [INSIDE, Place::Inside(&rules), Place::Closed(&rules)] {
+            let (ports, _, free) = from(place, &[web], VPN);
+            assert!(
+                ports != [VPN] && ports.len() == 1 && free,
+                "{place:?}: {ports:?}"
+            );
+        }
+        let (ports, _, free) = from(INSIDE, &[web6], VPN);
+        assert!(ports != [VPN] && free, "{ports:?}");
+        // Two servers see the same client, as outside, and a near one the port that it chose.
+        let (ports, near, free) = from(Place::Inside(&rules), &[web, mirror, &device], VPN);
+        assert!(
+            ports != [VPN] && near == [VPN] && !free,
+            "{ports:?} {near:?}"
+        );
+        // Outside the port is the one that the program chose.
+        assert_eq!(from(Place::Outside, &[web], VPN).0, [VPN]);
+    });
+}
+
 /// A program of the host that shares its port, as multicast and VPN programs do, and talks to
-/// a server on the internet whenever it is told to.
+/// a server whenever it is told to.
 const HOST_PROGRAM: &str = r#"
 import socket, sys
 program = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -72,7 +138,7 @@ except OSError:
 program.settimeout(2)
 print("ready", flush=True)
 while line := sys.stdin.readline():
-    program.sendto(b"secret of the host", ("93.184.216.34", 7))
+    program.sendto(b"secret of the host", ("10.20.0.5", 7))
     print("got", program.recv(512), flush=True)
 "#;
 
@@ -84,11 +150,8 @@ fn host_program(world: &World) -> Running {
 }
 
 fn thief(world: &World) -> Running {
-    let python = INSIDE.python(world.laptop(), OPEN_FLOW);
-    let thief = python
-        .args(["45000", "93.184.216.34"])
-        .spawn()
-        .expect("start");
+    let python = NEAR.python(world.laptop(), OPEN_FLOW);
+    let thief = python.args(["45000", "10.20.0.5"]).spawn().expect("start");
     thief.expect("open").expect("the echo");
     thief
 }
@@ -120,7 +183,10 @@ fn n02_a_flow_inside_does_not_hear_what_is_for_a_program_that_starts_later() {
         let mut program = host_program(world);
         // Without the port it has nothing to lose, and has ended.
         if program.write("send\n").is_ok() && !program.stdout_so_far().contains("taken") {
-            net.web_udp_echo.datagrams().wait_for(2).expect("it sent");
+            net.intranet_udp_echo
+                .datagrams()
+                .wait_for(2)
+                .expect("it sent");
         }
         assert_eq!(heard(thief), "open\nheard nothing\n");
     });

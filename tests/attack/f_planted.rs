@@ -185,7 +185,10 @@ fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
         let laptop = world.laptop();
         for (number, plant) in plants.into_iter().enumerate() {
             said(laptop, Place::Outside, REPOSITORY);
-            let plant = format!("{EVIL}; {plant}");
+            let plant = match number {
+                0 => plant.to_owned(),
+                _ => format!("{EVIL}; {plant}"),
+            };
             let words = ["run", "--", "bash", "-c", &plant];
             let output = laptop.stockade(words).run().expect("an end");
             assert_eq!(
@@ -193,11 +196,11 @@ fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
                 number == 0,
                 "{plant}: {output:?}"
             );
-            // It does work.
+            // It does not work any more; `p_git` has the positive controls.
             let status = "git status; git fetch ssh://a/b; cd ../tree; git status";
             said(laptop, Place::Outside, status);
             let ran = said(laptop, Place::Outside, "ls ~/ran && rm ~/ran");
-            assert_eq!(ran.is_empty(), number == 0, "{plant}");
+            assert_eq!(ran, "", "{plant}");
         }
     });
 }

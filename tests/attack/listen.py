@@ -13,7 +13,7 @@ def serve_stream(listener):
     while True:
         connection, _ = listener.accept()
         with connection:
-            connection.settimeout(5)
+            connection.settimeout(20)
             connection.sendall(connection.recv(512))
 
 

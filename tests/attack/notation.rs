@@ -131,7 +131,7 @@ fn n09_odd_targets_lead_neither_to_the_host_nor_to_the_intranet() {
         let fetch = |place: Place<'_>, targets: &[&str]| {
             let told = "%{url} %{exitcode} %{remote_ip}\n";
             let curl = place.command(laptop, "curl");
-            let curl = curl.args(["-s", "--max-time", "15", "--noproxy", "*", "-w", told]);
+            let curl = curl.args(["-s", "--max-time", "20", "--noproxy", "*", "-w", told]);
             let urls = targets.iter().flat_map(|target| {
                 [
                     "-o".to_owned(),

@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 
-PATIENCE = 2.0
+PATIENCE = 6.0
 # An HTTP server answers it, and an echo server does, too.
 QUESTION = b"HEAD /probe HTTP/1.0\r\n\r\n"
 

@@ -247,6 +247,89 @@ fn n12_a_question_carries_nothing_out_but_itself() {
     });
 }
 
+/// A first packet of QUIC, of the shortest length that servers take.
+fn initial(first: u8, version: u32) -> Vec<u8> {
+    let mut packet = vec![first];
+    packet.extend(version.to_be_bytes());
+    packet.extend([8, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+    packet.resize(1200, 0x5a);
+    packet
+}
+
+#[test]
+fn p10_quic_is_refused_at_every_port_of_a_host_admitted_by_name() {
+    const PORT: u16 = 8443;
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let server = world.host("web").udp_echo(PORT).expect("listen");
+        // Versions 1 and 2, a draft, one to ask for others, one that nobody knows; with the bit
+        // that is always set, and without it.
+        let packets = [
+            initial(0xc3, 1),
+            initial(0xd3, 0x6b33_43cf),
+            initial(0xc3, 0xff00_001d),
+            initial(0xc3, 0x1a2a_3a4a),
+            initial(0xc3, 0x1234_5678),
+            initial(0x83, 1),
+            initial(0x93, 0x6b33_43cf),
+        ];
+        let addresses = ["93.184.216.34", "2606:2800:220:1::34"];
+        let say = |packet: &Vec<u8>| {
+            addresses.map(|address| super::say::Saying::udp(address, PORT, packet.clone()))
+        };
+        let sayings: Vec<_> = packets.iter().flat_map(say).collect();
+        let mut speaker = Speaker::start(CLOSED, world.laptop());
+        for kind in [A, AAAA] {
+            assert!(!speaker.look_up(NAME, kind).addresses.is_empty());
+        }
+        for heard in speaker.say(&sayings) {
+            assert!(heard.is_denial(), "{heard:?}");
+        }
+        assert_eq!(server.datagrams().count(), 0);
+        let receipt = speaker.end();
+        let reason = "hides whether it is for www.example.com";
+        assert!(receipt.contains(reason), "{receipt}");
+
+        // Nor behind something else: the flow stands, and what is no QUIC passes.
+        const BEHIND: &str = r#"
+import socket, sys
+socket.getaddrinfo("www.example.com", 80, socket.AF_INET)
+flow = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+flow.settimeout(5)
+flow.connect(("93.184.216.34", 8443))
+def ask(datagram):
+    try:
+        flow.send(datagram)
+        return flow.recv(2048) == datagram
+    except OSError as error:
+        return error.strerror
+quic = bytes.fromhex(sys.argv[1])
+print([ask(datagram) for datagram in (b"x", quic, b"y", b"\xe3" + bytes(47), quic)])
+"#;
+        let hex: String = packets[0]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let told = |place: Place<'_>| {
+            let python = place.python(world.laptop(), BEHIND).arg(&hex);
+            python.run().expect("it ends").expect_success().stdout()
+        };
+        let denied = "'No route to host'";
+        assert_eq!(
+            told(CLOSED),
+            format!("[True, {denied}, True, True, {denied}]\n")
+        );
+        assert_eq!(server.datagrams().count(), 3);
+        for place in [
+            Place::Outside,
+            Place::Inside(&[]),
+            Place::Closed(&["93.184.216.34", NAME]),
+        ] {
+            assert_eq!(told(place), "[True, True, True, True, True]\n", "{place:?}");
+        }
+    });
+}
+
 /// So many long names are asked for.
 const LONG: usize = 120;
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-PATIENCE = 4.0
+PATIENCE = 8.0
 # So long nothing is heard when somebody has finished.
 QUIET = 0.2
 # Longer than the gate waits for the rest of something.

@@ -48,7 +48,7 @@ def talk(family, kind, options=(), data=QUESTION, port=7, protocol=0, source=Non
     with socket.socket(family, kind, protocol) as speaker:
         for option in options:
             speaker.setsockopt(*option)
-        speaker.settimeout(1)
+        speaker.settimeout(5)
         if source:
             speaker.bind(source)
         speaker.connect((address, port))

@@ -125,7 +125,7 @@ fn the_list_of_hosts_reaches_those_and_tells_of_the_rest() {
         ];
         let example = include_str!("../../docs/examples/host-allowlist.toml");
         expect(world, example, &yes, &no);
-        let fetch = "curl -ks -o /dev/null -w '%{http_code} ' --max-time 5";
+        let fetch = "curl -ks -o /dev/null -w '%{http_code} ' --max-time 20";
         let line =
             format!("{fetch} https://api.anthropic.com/; {fetch} https://corp.example/; true");
         let output = run(world, example, &line);

@@ -18,7 +18,7 @@ fd00:20::5  nas
 
 fn fetch(world: &World, place: Place<'_>, url: &str) -> Output {
     let curl = place.command(world.laptop(), "curl");
-    let curl = curl.args(["-sS", "--max-time", "10", url]);
+    let curl = curl.args(["-sS", "--max-time", "20", url]);
     curl.run().expect("curl ends")
 }
 

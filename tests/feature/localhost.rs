@@ -59,7 +59,7 @@ fn a_database_of_the_host_that_is_looked_for_inside_is_told_of() {
         let database = laptop
             .http("127.0.0.1:5432", Site::text("database\n"))
             .expect("listen");
-        let line = "curl -sS -f --max-time 5 http://127.0.0.1:5432/";
+        let line = "curl -sS -f --max-time 20 http://127.0.0.1:5432/";
         let denied = run(world, &[], line).expect_code(7);
         assert!(denied.stderr().contains(HINT), "{denied:?}");
         assert!(

@@ -11,7 +11,7 @@ fn run(world: &World, options: &[&str], line: &str) -> Output {
 }
 
 /// Says nothing itself, and waits for nobody.
-const CURL: &str = "curl -s -o /dev/null --max-time 5";
+const CURL: &str = "curl -s -o /dev/null --max-time 20";
 
 #[test]
 fn every_denied_destination_is_named_with_its_count_and_the_rule_to_add() {
@@ -52,7 +52,7 @@ fn the_suggested_rule_is_all_that_it_takes() {
             "http://192.168.10.21/",
             "http://169.254.169.254/latest/meta-data/iam/security-credentials/role",
         ] {
-            let line = format!("curl -sS -f --max-time 5 '{url}'");
+            let line = format!("curl -sS -f --max-time 20 '{url}'");
             let denied = run(world, &[], &line).expect_code(7);
             let stderr = denied.stderr();
             let suggestion = stderr.split("to allow it: ").nth(1).expect("a suggestion");
@@ -70,7 +70,7 @@ fn the_suggested_rule_is_all_that_it_takes() {
 fn a_name_that_points_inward_needs_its_address_in_addition() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
-        let line = "curl -sS -f --max-time 5 http://device.lan/";
+        let line = "curl -sS -f --max-time 20 http://device.lan/";
         let mut options = vec!["--internet=false", "--allow", "device.lan"];
         let denied = run(world, &options, line).expect_code(7).stderr();
         let advice = "stockade:   to allow it, in addition to `device.lan`: --allow ";

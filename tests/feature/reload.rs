@@ -23,7 +23,7 @@ def attempt(what):
     except OSError as error:
         return 'fails'
 def ask(s):
-    s.settimeout(5)
+    s.settimeout(20)
     s.sendall(b'y')
     if s.recv(1) != b'y':
         raise OSError('closed')

@@ -1,5 +1,6 @@
 //! Who is asked: the host's resolvers, as `/etc/resolv.conf` names them at the time.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use stockade_world::dns_messages::RCODE;
@@ -90,10 +91,17 @@ fn a_silent_resolver_gives_way_to_the_next() {
 #[test]
 fn a_resolver_that_is_gone_gives_way_to_the_next_at_once() {
     test(&with_second_resolver(), |world| {
+        let web = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
         name_servers(world, &["9.9.9.10", "8.8.8.8"]);
-        let start = Instant::now();
-        assert_eq!(look_up(world, INSIDE, "www.example.com"), ["93.184.216.34"]);
-        assert!(start.elapsed() < Duration::from_secs(1));
+        // A silent one costs 1.2 s each time. A busy machine may take as long once.
+        let took = ["a.example.com", "b.example.com", "c.example.com"].map(|name| {
+            world.dns().record(name, web);
+            let start = Instant::now();
+            assert_eq!(look_up(world, INSIDE, name), ["93.184.216.34"]);
+            start.elapsed()
+        });
+        let quickest = took.iter().min();
+        assert!(quickest < Some(&Duration::from_secs(1)), "{took:?}");
     });
 }
 
@@ -116,7 +124,7 @@ fn a_resolver_that_fails_gives_way_to_the_next() {
 fn a_change_of_resolv_conf_counts_from_the_next_question_on() {
     test(&with_second_resolver(), |world| {
         let second = world.host("dns2").dns(53).expect("resolver");
-        second.record("www.example.com", std::net::Ipv4Addr::new(1, 2, 3, 4));
+        second.record("www.example.com", Ipv4Addr::new(1, 2, 3, 4));
         let line = "getent ahostsv4 www.example.com; read go; getent ahostsv4 www.example.com";
         let mut shell = INSIDE.shell(world.laptop(), line).spawn().expect("shell");
         shell.expect("93.184.216.34").expect("the first resolver");

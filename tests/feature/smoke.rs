@@ -11,7 +11,7 @@ fn the_internet_is_there_and_the_intranet_is_not() {
         let laptop = world.laptop();
         let inside = |target: &str| {
             laptop
-                .stockade(["run", "--", "curl", "-sS", "--max-time", "10", target])
+                .stockade(["run", "--", "curl", "-sS", "--max-time", "20", target])
                 .run()
                 .expect("run")
         };

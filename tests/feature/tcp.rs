@@ -190,7 +190,7 @@ fn a_client_may_choose_its_port_and_send_with_the_first_packet() {
         let script = "
 for port in (40001, 40002):
     with socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET) as t:
-        t.settimeout(5)
+        t.settimeout(20)
         t.setsockopt(socket.IPPROTO_TCP, 30, 1)
         t.bind(('', port))
         t.connect((sys.argv[1], int(sys.argv[2])))

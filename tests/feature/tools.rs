@@ -8,10 +8,13 @@ use super::daemon::Daemon;
 use super::place::Place;
 use crate::support::standard;
 
+/// Far below the patience of [`ping`], and far above what a busy machine needs.
+const SOON: Duration = Duration::from_secs(10);
+
 fn ping(world: &World, rules: &[&str], arguments: &[&str]) -> Output {
     Place::Inside(rules)
         .command(world.laptop(), "ping")
-        .args(["-c", "2", "-i", "0.01", "-W", "5"])
+        .args(["-c", "2", "-i", "0.01", "-W", "20"])
         .args(arguments)
         .run()
         .expect("ping ends")
@@ -43,7 +46,7 @@ fn ping_hears_at_once_that_a_target_is_denied_unless_a_rule_allows_it() {
             let start = Instant::now();
             let output = ping(world, &[], &[target]);
             assert_eq!(output.code(), 1, "{output:?}");
-            assert!(start.elapsed() < Duration::from_secs(2), "{output:?}");
+            assert!(start.elapsed() < SOON, "{output:?}");
             let fix = format!("to allow it: --allow {rule}\n");
             assert!(output.stderr().contains(&fix), "{output:?}");
             ping(world, &[rule], &[target]).expect_success();
@@ -87,7 +90,7 @@ fn refuses_to_ping(world: &World, why: &str) {
     assert_ne!(output.code(), 0, "{output:?}");
     let said = output.stdout() + &output.stderr();
     assert!(said.contains(why), "{output:?}");
-    assert!(start.elapsed() < Duration::from_secs(2), "{output:?}");
+    assert!(start.elapsed() < SOON, "{output:?}");
 }
 
 #[test]

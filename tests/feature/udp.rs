@@ -25,7 +25,7 @@ const PRELUDE: &str = "
 import socket, sys
 def datagrams(address):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(5)
+    s.settimeout(20)
     return s
 ";
 
@@ -62,19 +62,20 @@ print(text, *sender[:2])
 }
 
 #[test]
-fn the_source_port_is_the_clients_own() {
+fn the_source_port_is_the_clients_own_at_a_near_destination() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");
-        for address in both_families(world.host("web")) {
+        for address in both_families(world.host("intranet")) {
             let script = "
 s = datagrams(sys.argv[1])
 s.bind(('', 5064))
 s.sendto(b'hello', (sys.argv[1], 7))
 s.recvfrom(100)
 ";
-            client(world, Place::Inside(&[]), script, &[address]);
+            let rule = address.to_string();
+            client(world, Place::Inside(&[&rule]), script, &[address]);
         }
-        let ports: Vec<_> = net.web_udp_echo.datagrams().all();
+        let ports: Vec<_> = net.intranet_udp_echo.datagrams().all();
         let ports: Vec<_> = ports.iter().map(|datagram| datagram.peer.port()).collect();
         assert_eq!(ports, [5064, 5064]);
     });
@@ -84,7 +85,7 @@ s.recvfrom(100)
 fn a_source_port_that_a_program_of_the_host_has_is_left_to_it() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");
-        let web = world.host("web").v4();
+        let device = world.host("device").v4();
         let hosts_own = socket(world.laptop(), IpAddr::from([0, 0, 0, 0]), 5064);
         let script = "
 s = datagrams(sys.argv[1])
@@ -92,9 +93,10 @@ s.bind(('', 5064))
 s.sendto(b'hello', (sys.argv[1], 7))
 print(s.recvfrom(100)[0])
 ";
-        let said = client(world, Place::Inside(&[]), script, &[web]);
+        let rule = device.to_string();
+        let said = client(world, Place::Inside(&[&rule]), script, &[device]);
         assert_eq!(said, "b'hello'\n");
-        let datagrams = net.web_udp_echo.datagrams().all();
+        let datagrams = net.device_udp_echo.datagrams().all();
         assert_ne!(datagrams[0].peer.port(), 5064);
         hosts_own.set_nonblocking(true).expect("do not wait");
         let stray = hosts_own.recv(&mut [0]).map_err(|error| error.kind());
@@ -248,7 +250,8 @@ print({a.recv(100) for _ in range(50)} == {b'a%d' % round for round in range(50)
 fn two_sandboxes_with_the_same_port_get_their_own_answers() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");
-        let server: SocketAddr = net.web_udp_echo.address();
+        let server: SocketAddr = net.device_udp_echo.address();
+        let rule = server.ip().to_string();
         let script = "
 s = datagrams(sys.argv[1])
 s.bind(('', 5064))
@@ -257,9 +260,9 @@ for line in sys.stdin:
     print('heard', s.recv(100).decode(), end='', flush=True)
 ";
         let start = || {
-            Place::Inside(&[])
+            Place::Inside(&[&rule])
                 .python(world.laptop(), &format!("{PRELUDE}{script}"))
-                .arg(server.ip().to_string())
+                .arg(&rule)
                 .limit(Duration::from_secs(20))
                 .spawn()
                 .expect("client")

@@ -17,7 +17,7 @@ fn run(command: Command) -> Output {
 
 fn curl(world: &World, arguments: &[&str]) -> Output {
     let command = INSIDE.command(world.laptop(), "curl");
-    run(command.args(["-sS", "--max-time", "10"]).args(arguments))
+    run(command.args(["-sS", "--max-time", "20"]).args(arguments))
 }
 
 #[test]

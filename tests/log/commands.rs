@@ -13,7 +13,7 @@ use crate::support::standard;
 
 /// A session that is denied something for each line that it is given, and ends with its input.
 const SCRIPT: &str = "echo ready; while read port; do
-    curl -s --max-time 5 http://10.20.0.5:$port/; echo tried $port; done; exit 3";
+    curl -s --max-time 20 http://10.20.0.5:$port/; echo tried $port; done; exit 3";
 
 fn session(laptop: &Laptop, options: &[&str]) -> Running {
     let command = laptop.stockade(["run", "--quiet"]).args(options);
@@ -68,7 +68,7 @@ fn a_log_that_is_followed_shows_what_comes_and_ends_with_the_session() {
 fn the_latest_session_is_none_of_those_that_verify_makes() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        let line = "curl -s --max-time 5 'http://10.20.0.5/?q=\"a\"'; true";
+        let line = "curl -s --max-time 20 'http://10.20.0.5/?q=\"a\"'; true";
         run(laptop, &["run", "--quiet", "--", "sh", "-c", line]);
         // What it finds does not matter here.
         let verify = laptop.stockade(["verify"]).run().expect("verify ends");

@@ -17,7 +17,7 @@ use crate::support::standard;
 /// Waits for a line of input, then is denied thirty times, and says so.
 const ROUND: &str = "round() {
     read go
-    for port in $(seq $1 $(($1 + 29))); do curl -s --max-time 5 http://10.20.0.5:$port/; done
+    for port in $(seq $1 $(($1 + 29))); do curl -s --max-time 20 http://10.20.0.5:$port/; done
     echo done $1
 }
 ";

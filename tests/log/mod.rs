@@ -29,7 +29,7 @@ fn logs(laptop: &Laptop) -> PathBuf {
 }
 
 /// The lines of the latest session's log.
-fn lines(laptop: &Laptop) -> Vec<Value> {
+pub(crate) fn lines(laptop: &Laptop) -> Vec<Value> {
     lines_in(&logs(laptop))
 }
 
@@ -48,7 +48,7 @@ fn lines_in(directory: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
+pub(crate) fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
@@ -60,9 +60,9 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         // for a while.
         let script = "echo a line that comes back |
                 curl -s -o /dev/null telnet://www.example.com:7 --max-time 2
-            curl -s --max-time 5 http://10.20.0.5/
-            curl -s --max-time 5 http://10.20.0.5/
-            curl -s --max-time 5 http://nope.example/
+            curl -s --max-time 20 http://10.20.0.5/
+            curl -s --max-time 20 http://10.20.0.5/
+            curl -s --max-time 20 http://nope.example/
             exit 3";
         let options = ["run", "--internet=false", "--allow", "www.example.com"];
         world
@@ -145,7 +145,7 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
 #[test]
 fn the_log_is_there_after_a_violent_death_and_nowhere_inside() {
     test(&standard(), |world| {
-        let script = "ls -A ~/.local/state; curl -s --max-time 5 http://10.20.0.5/; echo tried
+        let script = "ls -A ~/.local/state; curl -s --max-time 20 http://10.20.0.5/; echo tried
             exec sleep 60";
         let session = world
             .laptop()
@@ -175,7 +175,7 @@ fn denials_can_be_left_out_and_only_they() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
         let script = "curl -s -o /dev/null http://www.example.com/
-            curl -s --max-time 5 http://10.20.0.5/; true";
+            curl -s --max-time 20 http://10.20.0.5/; true";
         let output = world
             .laptop()
             .stockade(["run", "--log-denials=false", "--", "sh", "-c", script])

@@ -14,7 +14,8 @@ fn denials_that_were_folded_stand_on_their_side_of_a_reload() {
         let laptop = world.laptop();
         let config = laptop.home().join(".config/stockade/config.toml");
         let before = fs::read_to_string(&config).unwrap_or_default();
-        let script = "try() { for i in 1 2 3; do curl -s --max-time 5 http://10.20.0.5:$1/; done; }
+        let script =
+            "try() { for i in 1 2 3; do curl -s --max-time 20 http://10.20.0.5:$1/; done; }
             try 80; echo before; read go; try 81; try 80; exit 0";
         let mut session = laptop
             .stockade(["run", "--quiet", "--", "sh", "-c", script])

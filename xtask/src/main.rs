@@ -2,6 +2,7 @@
 
 mod bench;
 mod denials;
+mod deny;
 mod exposed;
 mod sections;
 mod world;
@@ -24,6 +25,7 @@ struct Arguments {
 enum Task {
     Bench(bench::Arguments),
     Denials(denials::Arguments),
+    Deny(deny::Arguments),
     Exposed(exposed::Arguments),
     World(world::Arguments),
     /// Half of `bench` that runs in a world
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Task::BenchStartDriver(arguments) => bench::start::driver::run(&arguments),
         Task::BenchClient(arguments) => bench::client::run(&arguments),
         Task::Denials(arguments) => denials::run(&arguments),
+        Task::Deny(arguments) => deny::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }

@@ -48,6 +48,7 @@ pub(crate) enum Command {
     Ps(Ps),
     Reload(Reload),
     Trust(Trust),
+    Accept(Accept),
     Verify(Box<Verify>),
     /// The command of the sessions that `verify` looks at
     #[command(name = "verify-probe", hide = true)]
@@ -311,6 +312,30 @@ pub(crate) struct Trust {
 const TRUST_CODES: &str = "\
 Exit code: 0 if it is trusted, or was revoked; 1 if it is not, after --show or the answer no;
 125 if there is no such file, or no terminal to ask at.";
+
+/// Apply settings and hooks of git that a session left behind and that were put back.
+///
+/// At the end of a session, whatever it changed in the configuration of git that could run programs
+/// is put back, and kept beside the log. This shows what was kept, asks, and applies it.
+#[derive(Debug, Args)]
+#[command(after_help = ACCEPT_CODES)]
+pub(crate) struct Accept {
+    /// The session: its name as in `stockade log --list`, or the beginning of it [default: the latest
+    /// one that left something]
+    pub(crate) session: Option<String>,
+
+    /// Only show what it would apply
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) show: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+const ACCEPT_CODES: &str = "\
+Exit code: 0 if all of it was applied, or there is nothing; 1 if not, after --show, the answer no, or if a
+file has changed since; 125 if there is no such session, or no terminal to ask at.";
 
 /// Write a commented configuration for this project, to start from.
 ///

@@ -2,6 +2,7 @@
 
 #![deny(clippy::print_stdout, reason = "screen::print does not panic")]
 
+mod accept;
 mod advice;
 mod args;
 mod completions;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Accept(arguments) => accept::accept(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

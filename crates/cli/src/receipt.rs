@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Display};
 use stockade_config::{Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::Finding;
+use stockade_wall::{Change, Finding, folded};
 
 use crate::{advice, journal::Process, screen};
 
@@ -151,13 +151,18 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
     }
 }
 
-/// What the session left behind that will run outside.
-pub(crate) fn tell_findings(findings: &[Finding]) {
+/// What the session left behind that will run outside, or would have.
+pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     const LINES: usize = 24;
-    for finding in findings.iter().take(LINES) {
+    let shown = folded(findings);
+    for finding in shown.iter().take(LINES) {
         eprintln!("stockade: {finding}");
     }
-    if let Some(more) = findings.len().checked_sub(LINES).filter(|more| *more > 0) {
-        eprintln!("stockade: and {more} more of these");
+    if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
+        eprintln!("stockade: and {more} more of these: `stockade log`");
+    }
+    let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
+    if findings.iter().any(is_undone) {
+        eprintln!("stockade: to apply what was put back: stockade accept {session}");
     }
 }

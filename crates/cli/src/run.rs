@@ -1,6 +1,7 @@
 //! `stockade run`: one session, from the configuration to the exit code.
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     ffi::OsString,
     io,
@@ -11,17 +12,18 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Loader, Mode, Network, Slip, shown};
+use stockade_config::{Effective, GitSettings, Loader, Mode, Network, Slip, shown};
 use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
+use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{
-    Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Outcome, Plan,
+    Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Live, Outcome, Plan,
     Protection, Running, Signals, State, Watch,
 };
 
 use crate::{
-    args,
+    accept, args,
     control::{self, Request},
     exit::Refused,
     here, hooks,
@@ -47,7 +49,10 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
-    let watch = Watch::begin(&config, &facts);
+    let id = session::identifier();
+    let keeping = accept::keeping(&loader.places, &id);
+    let watch = Arc::new(Watch::begin(&config, &facts, Some(keeping)));
+    receipt::tell_findings(watch.begun(), &id);
     let plan = hooks::plan(plan);
     for given in plan.given.iter().filter(|_| !arguments.quiet) {
         eprintln!("stockade: WARNING: {given}");
@@ -57,7 +62,6 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     }
     let launch = plan.prepare(command, bubblewrap, signals)?;
 
-    let id = session::identifier();
     let session = Session {
         loader: &loader,
         start: Start {
@@ -86,7 +90,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     if !arguments.quiet {
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
-        receipt::tell_findings(&findings);
+        receipt::tell_findings(&findings, &id);
     }
     Ok(outcome.exit_code().into())
 }
@@ -95,7 +99,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
 struct Session<'a> {
     loader: &'a Loader,
     start: Start<'a>,
-    watch: &'a Watch,
+    watch: &'a Arc<Watch>,
     quiet: bool,
 }
 
@@ -150,12 +154,13 @@ impl Session<'_> {
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
         self.tell_missing(&running);
         let journal = self.begin_log(log, &running, happenings, None, in_force);
+        let live = self.begin_live();
         let outcome = running.supervise();
         // So that the log does not wait for more.
         drop(nothing);
         match outcome {
-            Ok(outcome) => Ok(self.ended(journal, outcome, Denials::default())),
-            Err(error) => Err(self.failed(journal, error.into())),
+            Ok(outcome) => Ok(self.ended(journal, live, outcome, Denials::default())),
+            Err(error) => Err(self.failed(journal, live, error.into())),
         }
     }
 
@@ -200,20 +205,21 @@ impl Session<'_> {
         });
         let known = Arc::clone(&in_force);
         let journal = self.begin_log(log, &running, happenings, witness, known);
+        let live = self.begin_live();
         // All of it stands: the command starts.
         let outcome = running.supervise();
         jail.end();
         let denials = gate.finish();
         let (outcome, denials) = match (outcome, denials) {
             (Ok(outcome), Ok(denials)) => (outcome, denials),
-            (Err(error), _) => return Err(self.failed(journal, error.into())),
-            (_, Err(error)) => return Err(self.failed(journal, error.into())),
+            (Err(error), _) => return Err(self.failed(journal, live, error.into())),
+            (_, Err(error)) => return Err(self.failed(journal, live, error.into())),
         };
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let told = in_force.network.log_denials.value;
         let denials = if told { denials } else { Denials::default() };
         drop(in_force);
-        Ok(self.ended(journal, outcome, denials))
+        Ok(self.ended(journal, live, outcome, denials))
     }
 
     /// Says what the configuration asks for and this machine does not have.
@@ -266,11 +272,48 @@ impl Session<'_> {
             .ok()
     }
 
+    /// Has the traces of the session looked at while it runs. Its end looks in any case.
+    fn begin_live(&self) -> Option<Live> {
+        if self.start.effective.git.settings.value == GitSettings::Tell {
+            return None;
+        }
+        Live::begin(Arc::clone(self.watch))
+            .inspect_err(|error| {
+                eprintln!(
+                    "stockade: settings of git are looked at only when this session ends: {error}"
+                );
+            })
+            .ok()
+    }
+
+    /// What the session leaves behind. A signal that comes now ends the search for it.
+    fn left_behind(&self, live: Option<Live>) -> Vec<Finding> {
+        let signals = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+        let reader = SignalReader::new(signals.into_iter().collect()).ok();
+        let came = || {
+            reader
+                .as_ref()
+                .is_some_and(|reader| matches!(reader.read(), Ok(Some(_))))
+        };
+        // Those that were meant for the command have done their work.
+        while came() {}
+        let is_interrupted = Cell::new(false);
+        self.watch.end(live, &|| {
+            is_interrupted.set(is_interrupted.get() || came());
+            is_interrupted.get()
+        })
+    }
+
     /// The session was lost. What it left behind is told all the same.
-    fn failed(&self, journal: Option<Journal>, error: anyhow::Error) -> anyhow::Error {
-        let findings = self.watch.findings();
+    fn failed(
+        &self,
+        journal: Option<Journal>,
+        live: Option<Live>,
+        error: anyhow::Error,
+    ) -> anyhow::Error {
+        let findings = self.left_behind(live);
         if !self.quiet {
-            receipt::tell_findings(&findings);
+            receipt::tell_findings(&findings, self.start.id);
         }
         if let Some(journal) = journal {
             let code = FAILED;
@@ -280,8 +323,14 @@ impl Session<'_> {
     }
 
     /// Ends the log, and gathers what there is to tell.
-    fn ended(&self, journal: Option<Journal>, outcome: Outcome, denials: Denials) -> Told {
-        let findings = self.watch.findings();
+    fn ended(
+        &self,
+        journal: Option<Journal>,
+        live: Option<Live>,
+        outcome: Outcome,
+        denials: Denials,
+    ) -> Told {
+        let findings = self.left_behind(live);
         let end = End {
             code: outcome.exit_code(),
             findings: findings.clone(),

@@ -88,6 +88,10 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "LEVEL", help_heading = PROCESS)]
     hardening: Option<String>,
 
+    /// What to do with settings and hooks of git that the session leaves behind: defuse, or tell
+    #[arg(long, value_name = "WHAT", help_heading = FILES)]
+    git_settings: Option<String>,
+
     /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code
     #[arg(long, value_name = "BOOL", help_heading = PROCESS,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -117,6 +121,7 @@ impl Settings {
             (Key::Github, &self.github),
             (Key::Gitlab, &self.gitlab),
             (Key::Hardening, &self.hardening),
+            (Key::GitSettings, &self.git_settings),
             (Key::Nested, &self.nested),
         ] {
             if let Some(value) = value {
@@ -196,6 +201,7 @@ mod tests {
             (Key::Mode, _) => "none",
             (Key::Root, _) => "all",
             (Key::Hardening, _) => "strict",
+            (Key::GitSettings, _) => "tell",
             (Key::Internet | Key::LogDenials, _) => "=false",
             (Key::Github | Key::Gitlab | Key::Nested, _) => "",
             (Key::Allow, _) => "10.0.0.1",

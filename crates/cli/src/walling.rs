@@ -8,8 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, Hardening, INNER_STAGE, Limits, Names, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Names, Nested,
+    Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -20,6 +20,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         env,
         forge,
         agent,
+        git,
         limits,
         profile,
     } = effective;
@@ -87,6 +88,10 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         hardening: match agent.hardening.value {
             config::Hardening::Default => Hardening::Default,
             config::Hardening::Strict => Hardening::Strict,
+        },
+        git: match git.settings.value {
+            config::GitSettings::Defuse => GitSettings::Defuse,
+            config::GitSettings::Tell => GitSettings::Tell,
         },
         nested: {
             let by = agent.nested.origin.to_string();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     effective::{Effective, Shown},
     key::{Key, Kind},
-    value::{Hardening, Mode, Root},
+    value::{GitSettings, Hardening, Mode, Root},
 };
 
 /// One difference between two configurations.
@@ -118,6 +118,10 @@ fn is_wider(key: Key, this: &Effective, other: &Effective) -> bool {
                 && this.agent.hardening.value == Hardening::Strict
         }
         Key::Nested => other.agent.nested.value && !this.agent.nested.value,
+        Key::GitSettings => {
+            other.git.settings.value == GitSettings::Tell
+                && this.git.settings.value == GitSettings::Defuse
+        }
         Key::Processes => other.limits.processes.value > this.limits.processes.value,
         Key::Memory => limit(&this.limits.memory, &other.limits.memory),
         Key::OpenFiles => limit(&this.limits.open_files, &other.limits.open_files),

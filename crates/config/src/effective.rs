@@ -14,7 +14,9 @@ use crate::{
     key::Key,
     source::{Origin, Sourced},
     text::quoted,
-    value::{Change, Hardening, Mode, Port, Published, Root, Seconds, Size, VariableName},
+    value::{
+        Change, GitSettings, Hardening, Mode, Port, Published, Root, Seconds, Size, VariableName,
+    },
 };
 
 /// The configuration that a session is made from.
@@ -25,6 +27,7 @@ pub struct Effective {
     pub env: Env,
     pub forge: Forge,
     pub agent: Agent,
+    pub git: GitConfig,
     pub limits: Limits,
     /// The profile that was applied.
     pub profile: Option<String>,
@@ -68,6 +71,11 @@ pub struct Agent {
     pub nested: Sourced<bool>,
 }
 
+#[derive(Debug, Clone)]
+pub struct GitConfig {
+    pub settings: Sourced<GitSettings>,
+}
+
 /// `None`: nobody set it, and there is none but the caller's own.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -109,6 +117,9 @@ impl Default for Effective {
             agent: Agent {
                 hardening: Sourced::built_in(Hardening::Default),
                 nested: Sourced::built_in(false),
+            },
+            git: GitConfig {
+                settings: Sourced::built_in(GitSettings::Defuse),
             },
             limits: Limits {
                 processes: Sourced::built_in(USUAL_PROCESSES),
@@ -192,6 +203,7 @@ impl Effective {
             Change::NoForgeHosts => self.forge.hosts.clear(),
             Change::Hardening(hardening) => self.agent.hardening = entry(hardening, origin),
             Change::Nested(on) => self.agent.nested = entry(on, origin),
+            Change::GitSettings(settings) => self.git.settings = entry(settings, origin),
             Change::Processes(count) => self.limits.processes = entry(count, origin),
             Change::Memory(size) => self.limits.memory = Some(entry(size, origin)),
             Change::OpenFiles(count) => self.limits.open_files = Some(entry(count, origin)),
@@ -248,6 +260,7 @@ impl Effective {
             Key::ForgeHosts => all(&self.forge.hosts, text),
             Key::Hardening => one(&self.agent.hardening, text),
             Key::Nested => one(&self.agent.nested, boolean),
+            Key::GitSettings => one(&self.git.settings, text),
             Key::Processes => one(&self.limits.processes, |count| count.get().into()),
             Key::Memory => all(&self.limits.memory, text),
             Key::OpenFiles => all(&self.limits.open_files, |count| count.get().into()),

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::value::{Hardening, Mode, Root};
+use crate::value::{GitSettings, Hardening, Mode, Root};
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,7 @@ pub enum Key {
     ForgeHosts,
     Hardening,
     Nested,
+    GitSettings,
     Processes,
     Memory,
     OpenFiles,
@@ -75,7 +76,7 @@ pub struct Spec {
 }
 
 /// The sections with what they are about, in the order in which they are shown.
-pub const SECTIONS: [(&str, &str); 6] = [
+pub const SECTIONS: [(&str, &str); 7] = [
     ("network", "What the command can reach."),
     ("files", "What the command sees of the disk."),
     ("env", "Which environment variables the command gets."),
@@ -88,13 +89,17 @@ pub const SECTIONS: [(&str, &str); 6] = [
         "How much the command's own kernel interface is narrowed.",
     ),
     (
+        "git",
+        "What becomes of settings and hooks of git that a session leaves behind.",
+    ),
+    (
         "limits",
         "How much the command and all it starts can use up.",
     ),
 ];
 
 impl Key {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Mode,
         Self::Internet,
         Self::Allow,
@@ -112,6 +117,7 @@ impl Key {
         Self::ForgeHosts,
         Self::Hardening,
         Self::Nested,
+        Self::GitSettings,
         Self::Processes,
         Self::Memory,
         Self::OpenFiles,
@@ -242,6 +248,13 @@ impl Key {
                 Boolean,
                 "--nested",
                 "whether sandboxes work inside the sandbox (bubblewrap, those of Codex and Claude Code)",
+            ),
+            Self::GitSettings => (
+                "git",
+                "settings",
+                Choice(GitSettings::NAMES),
+                "--git-settings",
+                "\"defuse\": put back settings and hooks of git that a session leaves behind; \"tell\": only report them",
             ),
             Self::Processes => (
                 "limits",

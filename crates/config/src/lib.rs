@@ -60,4 +60,6 @@ pub use source::{Origin, Place, Source, SourceKind, Sourced};
 pub use starter::starter;
 pub use text::{meant, shown};
 pub use trust::{Record, Trust};
-pub use value::{Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName};
+pub use value::{
+    GitSettings, Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName,
+};

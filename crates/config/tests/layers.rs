@@ -149,6 +149,8 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         [agent]
         hardening = "strict"
         nested = true
+        [git]
+        settings = "tell"
         [limits]
         processes = 4000
         memory = "8G"
@@ -418,6 +420,8 @@ fn what_changes_is_told_and_whether_it_widens() {
         hosts = [\"x.org\"]
         [agent]
         nested = true
+        [git]
+        settings = \"tell\"
     ";
     let (narrow, wide) = (user(narrow), user(wide));
     assert_eq!(wider(&narrow, &wide), Key::ALL);

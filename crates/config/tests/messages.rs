@@ -377,6 +377,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Github, "yes"),
         (Key::ForgeHosts, "*.example.org"),
         (Key::Hardening, "hard"),
+        (Key::GitSettings, "undo"),
         (Key::Memory, "memory"),
         (Key::Memory, "memory=8"),
         (Key::Memory, "memory=8GB"),
@@ -388,7 +389,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         flags.set(key, text);
     }
     let problems = flags.layer(&roots()).expect_err("bad flags");
-    assert_eq!(problems.iter().count(), 28);
+    assert_eq!(problems.iter().count(), 29);
     // Rendered one by one: nobody makes so many mistakes at once.
     let all: Vec<String> = problems
         .iter()

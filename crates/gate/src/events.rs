@@ -32,7 +32,7 @@ pub enum Event {
         flow: Flow,
         client: SocketAddr,
         names: Vec<Hostname>,
-        verdict: Box<Verdict>,
+        grounds: Grounds,
     },
     /// It has ended.
     Closed {
@@ -50,16 +50,30 @@ pub enum Event {
         /// can still be looked at.
         noted: Option<oneshot::Sender<()>>,
     },
-    /// A name was answered with these addresses.
-    Answered {
-        name: Hostname,
+    /// A question for a name was sent on.
+    Asked {
+        /// Bytes that no host name has are escaped.
+        name: String,
         kind: String,
-        addresses: Vec<IpAddr>,
+        /// Those in the answer. Nothing if none came, or none that can be read.
+        addresses: Option<Vec<IpAddr>>,
     },
     /// So many packets came faster than the gate could look at them. They went nowhere.
     Unseen { count: u64 },
     /// Another policy is in force.
     Reloaded { internet: bool, rules: usize },
+}
+
+/// Why a flow was admitted.
+#[derive(Debug)]
+pub enum Grounds {
+    Policy(Box<Verdict>),
+    /// It is to a port of the host's loopback that the configuration names.
+    HostPort,
+    /// It comes from the host, where this port stands for one inside.
+    Published {
+        outside: u16,
+    },
 }
 
 /// Where events go. Clones go to the same place.
@@ -149,7 +163,7 @@ impl Events {
         flow: Flow,
         client: SocketAddr,
         names: Vec<Hostname>,
-        verdict: Verdict,
+        grounds: Grounds,
     ) -> Entry {
         let id = self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1;
         self.tell(Event::Opened {
@@ -157,7 +171,7 @@ impl Events {
             flow,
             client,
             names,
-            verdict: Box::new(verdict),
+            grounds,
         });
         Entry {
             id,

@@ -321,7 +321,7 @@ async fn carry_out(
             .then(|| pins.hold(destination, Instant::now()))
             .flatten(),
         standing: Some(Arc::clone(&standing)),
-        entry: admission.entry,
+        entry: Some(admission.entry),
     };
     let outward = match dial(ends.destination).await {
         Ok(stream) => stream,

@@ -9,6 +9,11 @@
 //! claims to be one of them and is not well formed does not: two readers could understand it
 //! differently.
 //!
+//! A connection that begins in the clear may go over to TLS at any time, and a client may speak
+//! one protocol to the gate and another one to the server. So all that a client sends is searched
+//! for hellos as it leaves, until the server's own first bytes show that none can come: it
+//! answered a hello with one of its own, or speaks HTTP, ssh or rsync.
+//!
 //! A client may send the start of what could become a request, and then wait for an answer to
 //! just that. So what has been held for a moment is sent, and read on all the same: no server
 //! acts on a part of a hello or of a head, and the last byte of either leaves only when the
@@ -26,12 +31,13 @@ use std::{
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use stockade_policy::Hostname;
 use stockade_wire::{
-    http::{self, Authority, Head, Kind, Requests, Step},
-    tls::{self, Handshake, Hello, Inspection, Next},
+    http::{self, Authority, FirstLine, Head, Kind, Requests, Step},
+    tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
 };
 use tokio::{io::Interest, net::TcpStream, time::timeout};
 
 use crate::{
+    awake,
     denials::{Ruling, Subject, shown},
     flows::Standing,
     judge::Judge,
@@ -61,6 +67,32 @@ pub(crate) struct Inspector {
     requests: RefCell<Requests>,
     /// The client asked for a WebSocket; the server has not answered yet.
     may_switch: Cell<bool>,
+    /// What the server speaks, once it has said something.
+    server: Cell<Option<Speech>>,
+}
+
+/// A protocol, by the first bytes of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Tls,
+    Http,
+    /// It stays what it is, without TLS.
+    Ssh,
+    Rsync,
+    Other,
+}
+
+impl Speech {
+    fn of(start: &[u8]) -> Self {
+        match start {
+            // A handshake record that begins with a ServerHello.
+            [22, 3, _, _, _, 2, ..] => Self::Tls,
+            _ if start.starts_with(b"HTTP/") => Self::Http,
+            _ if start.starts_with(b"SSH-") => Self::Ssh,
+            _ if start.starts_with(b"@RSYNCD:") => Self::Rsync,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// How a connection goes on.
@@ -89,6 +121,15 @@ enum Protocol {
     Unknown,
     Tls(Handshake),
     Http,
+    /// Neither; the client began like this.
+    Other(Speech),
+}
+
+/// All that a client has sent so far, as far as it matters.
+#[derive(Default)]
+struct Sent {
+    hellos: Search,
+    first_line: FirstLine,
 }
 
 /// What to do next.
@@ -106,6 +147,7 @@ impl Inspector {
             standing,
             requests: RefCell::default(),
             may_switch: Cell::new(false),
+            server: Cell::new(None),
         }
     }
 
@@ -119,12 +161,16 @@ impl Inspector {
     ) -> Result<Vetted, Refused> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
+        let mut sent = Sent::default();
         loop {
             match self.next(&mut protocol, &held.bytes)? {
                 Todo::Send(count) => {
+                    self.search(&protocol, &mut sent, held.unsent(count))?;
                     held.send(far, count).await?;
                     held.drop_front(count);
+                    held.count(sent.hellos.kept())?;
                     passed(count);
+                    awake::stir();
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;
@@ -132,16 +178,24 @@ impl Inspector {
                     return Ok(Vetted::Opaque);
                 }
                 Todo::Read => {
-                    let read = match timeout(HESITATION, held.read(near)).await {
-                        Ok(read) => read?,
-                        Err(_hesitates) => {
-                            held.send(far, held.bytes.len()).await?;
-                            held.read(near).await?
+                    let all = held.bytes.len();
+                    let read = if held.unsent(all).is_empty() {
+                        held.read(near).await?
+                    } else {
+                        match timeout(HESITATION, held.read(near)).await {
+                            Ok(read) => read?,
+                            Err(_hesitates) => {
+                                self.search(&protocol, &mut sent, held.unsent(all))?;
+                                held.send(far, all).await?;
+                                held.read(near).await?
+                            }
                         }
                     };
                     if read == 0 {
                         self.may_end(&protocol, &held.bytes)?;
-                        held.send(far, held.bytes.len()).await?;
+                        self.search(&protocol, &mut sent, held.unsent(all))?;
+                        held.send(far, all).await?;
+                        passed(all);
                         return Ok(Vetted::Ended);
                     }
                 }
@@ -155,7 +209,7 @@ impl Inspector {
                 Inspection::NeedMore => Ok(Todo::Read),
                 Inspection::NotTls => {
                     *protocol = Protocol::Http;
-                    self.http(held)
+                    self.next(protocol, held)
                 }
                 Inspection::Hello(hello) => {
                     self.judge_hello(&hello)?;
@@ -167,11 +221,48 @@ impl Inspector {
             Protocol::Tls(handshake) => match handshake.next(held) {
                 Next::NeedMore => Ok(Todo::Read),
                 Next::Release(count) => Ok(Todo::Send(count)),
-                Next::Opaque => Ok(Todo::LetGo),
+                // The client goes on from what the server answered, and that came by here.
+                Next::Opaque if self.server.get() == Some(Speech::Tls) => Ok(Todo::LetGo),
+                Next::Opaque => {
+                    *protocol = Protocol::Other(Speech::Tls);
+                    Ok(Todo::Send(held.len()))
+                }
                 Next::Broken(why) => Err(self.deny_tls(&why.to_string())),
             },
-            Protocol::Http => self.http(held),
+            Protocol::Http => match self.http(held)? {
+                Some(todo) => Ok(todo),
+                None => {
+                    *protocol = Protocol::Other(Speech::of(held));
+                    self.next(protocol, held)
+                }
+            },
+            Protocol::Other(_) if held.is_empty() => Ok(Todo::Read),
+            Protocol::Other(speech @ (Speech::Ssh | Speech::Rsync))
+                if self.server.get() == Some(*speech) =>
+            {
+                Ok(Todo::LetGo)
+            }
+            Protocol::Other(_) => Ok(Todo::Send(held.len())),
         }
+    }
+
+    /// Looks for names in what is about to leave, wherever they stand.
+    fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Refused> {
+        let server = self.server.get();
+        // Who speaks before a request has come serves none.
+        if server.is_none() {
+            sent.first_line.pass(leaving);
+            if matches!(protocol, Protocol::Other(_)) && sent.first_line.names_http() {
+                return Err(self.deny_http(http::Broken::Disguised));
+            }
+        }
+        if matches!(protocol, Protocol::Http) && server == Some(Speech::Http) {
+            return Ok(());
+        }
+        sent.hellos.pass(leaving, |late| match late {
+            Late::Hello(hello) => self.judge_hello(&hello),
+            Late::Broken(why) => Err(self.deny_tls(&why.to_string())),
+        })
     }
 
     /// Whether what is left at the end may go: not a part of a hello or of a request, on which
@@ -180,26 +271,39 @@ impl Inspector {
         let may = match protocol {
             Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
             Protocol::Http => self.requests.borrow().may_end(held),
+            Protocol::Other(_) => true,
         };
         if may { Ok(()) } else { Err(Refused::Failed) }
     }
 
-    fn http(&self, held: &[u8]) -> Result<Todo, Refused> {
-        let step = self.requests.borrow_mut().step(held);
-        match step {
-            Step::NeedMore => Ok(Todo::Read),
-            Step::Release(count) => Ok(Todo::Send(count)),
+    /// Nothing if the connection is not HTTP.
+    fn http(&self, held: &[u8]) -> Result<Option<Todo>, Refused> {
+        let mut requests = self.requests.borrow_mut();
+        // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
+        let is_other = self
+            .server
+            .get()
+            .is_some_and(|server| server != Speech::Http);
+        if is_other && !requests.has_begun() {
+            return Ok(None);
+        }
+        match requests.step(held) {
+            Step::NeedMore => Ok(Some(Todo::Read)),
+            Step::Release(count) => Ok(Some(Todo::Send(count))),
             Step::Head(head) => {
                 self.judge_head(&head)?;
                 self.may_switch.set(head.kind == Kind::WebSocket);
-                Ok(Todo::Send(head.length))
+                Ok(Some(Todo::Send(head.length)))
             }
-            Step::Opaque | Step::NotHttp => Ok(Todo::LetGo),
-            Step::Broken(why) => {
-                self.record("a request", &why.to_string());
-                Err(Refused::Denied(forbidden(400, &why.to_string())))
-            }
+            Step::Opaque => Ok(Some(Todo::LetGo)),
+            Step::NotHttp => Ok(None),
+            Step::Broken(why) => Err(self.deny_http(why)),
         }
+    }
+
+    fn deny_http(&self, why: http::Broken) -> Refused {
+        self.record("a request", &why.to_string());
+        Refused::Denied(forbidden(400, &why.to_string()))
     }
 
     /// A hello without a name shows none.
@@ -258,9 +362,20 @@ impl Inspector {
             .denied(subject, Ruling::Odd(why.to_owned()), None);
     }
 
-    /// To be called before what the server sent is passed on: an agreement to a WebSocket
-    /// changes how the client is read.
+    /// To be called before what the server sent is passed on: its first bytes show what it
+    /// speaks, and an agreement to a WebSocket changes how the client is read.
     pub(crate) async fn look_at_answer(&self, far: &TcpStream) -> io::Result<()> {
+        if self.server.get().is_none() {
+            let mut start = [0; 16];
+            // Nothing is there if it has ended. What comes in small pieces is not recognised,
+            // and its client is looked at for longer.
+            if let Ok((length, _)) = recv(far, &mut start, RecvFlags::PEEK | RecvFlags::DONTWAIT)
+                && length > 0
+            {
+                let start = start.get(..length).unwrap_or_default();
+                self.server.set(Some(Speech::of(start)));
+            }
+        }
         while self.may_switch.get() {
             far.readable().await?;
             let mut start = [0; 16];
@@ -294,6 +409,8 @@ struct Held {
     bytes: Vec<u8>,
     /// So many of them have left already.
     sent: usize,
+    /// Kept besides them, and counted with them.
+    elsewhere: usize,
     counted: usize,
 }
 
@@ -303,6 +420,13 @@ impl Held {
         loop {
             from.readable().await?;
             let read = BUFFER.with_borrow_mut(|buffer| {
+                // Where much is held already, little is taken at a time, which is no failure.
+                let most = if HELD.get() > HELD_LIMIT / 2 {
+                    LITTLE
+                } else {
+                    READ
+                };
+                let buffer = buffer.get_mut(..most).unwrap_or_default();
                 let read = from.try_read(buffer)?;
                 self.bytes
                     .extend_from_slice(buffer.get(..read).unwrap_or_default());
@@ -312,7 +436,7 @@ impl Held {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => {
                     let read = read?;
-                    self.count()?;
+                    self.count(self.elsewhere)?;
                     return Ok(read);
                 }
             }
@@ -336,11 +460,18 @@ impl Held {
         }
     }
 
-    fn count(&mut self) -> io::Result<()> {
+    /// What has not left of the first `count`.
+    fn unsent(&self, count: usize) -> &[u8] {
+        self.bytes.get(self.sent..count).unwrap_or_default()
+    }
+
+    /// `elsewhere` are bytes of the connection that are kept besides these.
+    fn count(&mut self, elsewhere: usize) -> io::Result<()> {
         let others = HELD.get().saturating_sub(self.counted);
-        self.counted = self.bytes.capacity();
+        self.elsewhere = elsewhere;
+        self.counted = self.bytes.capacity() + elsewhere;
         HELD.set(others + self.counted);
-        if HELD.get() > HELD_LIMIT && self.bytes.len() > LITTLE {
+        if HELD.get() > HELD_LIMIT && self.bytes.len() + elsewhere > LITTLE {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::{
 use ipnet::IpNet;
 use stockade_policy::{
     Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
-    decide_claim, decide_name,
+    decide_claim, decide_name, decide_quic, is_on_internet,
 };
 use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
@@ -19,7 +19,7 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     denials::{Denials, Ruling, Subject},
-    events::{Entry, Event, Events},
+    events::{Entry, Event, Events, Grounds},
     pins::Pins,
 };
 
@@ -43,8 +43,10 @@ pub(crate) struct Admission {
     /// It may pass for the names of its destination only: those that it shows are to be
     /// judged.
     pub(crate) by_name: bool,
-    /// Its place in the book. A port of the host's loopback has none: nothing was decided.
-    pub(crate) entry: Option<Entry>,
+    /// Its destination is near, and a rule names it.
+    pub(crate) near: bool,
+    /// Its place in the book.
+    pub(crate) entry: Entry,
 }
 
 /// What the agent is told instead.
@@ -101,15 +103,26 @@ impl Judge {
         if self.is_host_port(&flow) {
             return Ok(Admission {
                 by_name: false,
-                entry: None,
+                near: true,
+                entry: self
+                    .events
+                    .opened(flow, client, Vec::new(), Grounds::HostPort),
             });
         }
         let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(&flow, &names, None);
+        let evidence = Evidence {
+            names: &names,
+            ..self.evidence(&flow)
+        };
+        let verdict = decide(&self.policy(), &flow, &evidence);
+        let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
             return Ok(Admission {
                 by_name: verdict.rests_on_names(),
-                entry: Some(self.events.opened(flow, client, names, verdict)),
+                near,
+                entry: self
+                    .events
+                    .opened(flow, client, names, Grounds::Policy(Box::new(verdict))),
             });
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
@@ -135,6 +148,26 @@ impl Judge {
         let subject = Subject::Claim(*flow, claimed.to_string());
         self.denied(subject, ruling.clone(), None);
         Err(ruling)
+    }
+
+    /// Whether a flow may not pass because a datagram of it is QUIC's. Tells of that.
+    pub(crate) fn denies_quic(&self, client: SocketAddr, flow: Flow) -> bool {
+        let policy = self.policy();
+        if policy.internet {
+            return false;
+        }
+        let names = self.pins.names(flow.destination(), Instant::now());
+        let evidence = Evidence {
+            names: &names,
+            ..self.evidence(&flow)
+        };
+        let verdict = decide_quic(&policy, &flow, &evidence);
+        let denies = matches!(verdict.reason(), Reason::Quic { .. });
+        if denies {
+            let ruling = Ruling::Flow(Box::new(verdict));
+            self.denied(Subject::Flow(flow), ruling, Some(client));
+        }
+        denies
     }
 
     /// Whether a name may be asked for.
@@ -166,14 +199,19 @@ impl Judge {
         self.events.overlook();
     }
 
-    /// A name was answered.
-    pub(crate) fn answered(&self, name: &Hostname, kind: String, addresses: Vec<IpAddr>) {
-        let name = name.clone();
-        self.events.tell(Event::Answered {
+    /// A question for a name was sent on, and answered, or is given up.
+    pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
+        self.events.tell(Event::Asked {
             name,
             kind,
             addresses,
         });
+    }
+
+    /// A program of the host connects to one inside.
+    pub(crate) fn published(&self, flow: Flow, client: SocketAddr, outside: u16) -> Entry {
+        let grounds = Grounds::Published { outside };
+        self.events.opened(flow, client, Vec::new(), grounds)
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it

@@ -72,7 +72,7 @@ use carriers::Carriers;
 use judge::Judge;
 
 pub use denials::{Denial, Denials, Fix, Ruling, Subject};
-pub use events::{Event, Events, Happenings};
+pub use events::{Event, Events, Grounds, Happenings};
 pub use judge::{host_evidence, host_has_ipv6};
 pub use local::{Local, Publish};
 pub use resolvers::resolv_conf;
@@ -337,10 +337,17 @@ fn set_up(
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     for publish in publish {
+        let outside = publish.outside();
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
-            let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
-            tasks.spawn_local(local::serve(listener, publish.inside, speakers, carriers));
+            tasks.spawn_local(local::serve(local::Published {
+                listener,
+                outside,
+                inside: publish.inside,
+                speakers: Rc::clone(&speakers),
+                carriers: Rc::clone(&carriers),
+                judge: Rc::clone(&judge),
+            }));
         }
     }
     drop(context);

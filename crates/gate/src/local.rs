@@ -14,6 +14,7 @@ use std::{
 };
 
 use stockade_jail::Speakers;
+use stockade_policy::Flow;
 use stockade_sys::transparent::Family;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
@@ -22,6 +23,7 @@ use tokio::{
 };
 
 use crate::carriers::Carriers;
+use crate::judge::Judge;
 use crate::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
@@ -72,26 +74,44 @@ impl Publish {
     }
 }
 
-pub(crate) async fn serve(
-    listener: TcpListener,
-    inside: u16,
-    speakers: Rc<RefCell<Speakers>>,
-    carriers: Rc<Carriers>,
-) {
+/// A listener on the host's loopback, and all that its connections need.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) listener: TcpListener,
+    pub(crate) outside: u16,
+    pub(crate) inside: u16,
+    pub(crate) speakers: Rc<RefCell<Speakers>>,
+    pub(crate) carriers: Rc<Carriers>,
+    pub(crate) judge: Rc<Judge>,
+}
+
+pub(crate) async fn serve(published: Published) {
+    let published = Rc::new(published);
     loop {
         // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((outer, _)) = listener.accept().await else {
+        let Ok((outer, client)) = published.listener.accept().await else {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
-        let (speakers, carriers) = (Rc::clone(&speakers), Rc::clone(&carriers));
+        let published = Rc::clone(&published);
         spawn_local(async move {
-            match connect(&speakers, inside).await {
-                Ok(inner) => relay(inner, outer, &carriers, Papers::default(), None).await,
+            match connect(&published.speakers, published.inside).await {
+                Ok(inner) => published.join(inner, outer, client).await,
                 // Nobody listens inside, or not yet.
                 Err(_) => reset(outer),
             }
         });
+    }
+}
+
+impl Published {
+    async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
+        let flow = inner.peer_addr().ok().and_then(Flow::tcp);
+        let papers = Papers {
+            entry: flow.map(|flow| self.judge.published(flow, client, self.outside)),
+            ..Papers::default()
+        };
+        relay(inner, outer, &self.carriers, papers, None).await;
     }
 }
 

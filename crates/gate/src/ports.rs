@@ -1,7 +1,12 @@
 //! Which source ports of the host the UDP flows have.
 //!
-//! A flow should have its client's own port outside, and one client talks to many
-//! destinations from one port. So the sockets of a client share the port, which the kernel
+//! A flow to a near destination should have its client's own port outside (EPICS needs that), one
+//! to the internet must not: a program inside would choose a port of the host's, such as that of
+//! a VPN, and the host's firewall and its peers may trust what comes from it. So it gets one that
+//! the kernel chooses.
+//!
+//! One client talks to many destinations from one port, and should look like one client there,
+//! too. So the sockets of a client share the port, which the kernel
 //! permits to sockets that all agree (SO_REUSEADDR). But of two sockets with the same port
 //! *and* destination the kernel lets one have all the answers. So a port is first taken
 //! alone, which fails if anybody else has it, this program in another session included,
@@ -22,23 +27,38 @@ use crate::ends::Ends;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    claims: RefCell<HashMap<(Family, u16), Weak<Claim>>>,
+    claims: RefCell<HashMap<Key, Weak<Claim>>>,
+}
+
+/// Who shares a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    /// Who has this port inside, for near destinations.
+    Own(Family, u16),
+    /// The client, for destinations on the internet.
+    Any(Family, SocketAddr),
 }
 
 /// A port that the flows of one client have. It lives as long as one of them.
 #[derive(Debug)]
 pub(crate) struct Claim {
     client: IpAddr,
+    /// The port of the host.
+    port: u16,
     /// The only socket, as long as it is the only one.
     alone: RefCell<Option<Socket>>,
 }
 
 impl Ports {
     /// A socket of the host that is connected to the flow's destination, and the claim on
-    /// its port, if it has the client's.
-    pub(crate) fn connect(&self, ends: Ends) -> io::Result<(Socket, Option<Rc<Claim>>)> {
+    /// its port, if it has one.
+    pub(crate) fn connect(
+        &self,
+        ends: Ends,
+        near: bool,
+    ) -> io::Result<(Socket, Option<Rc<Claim>>)> {
         let family = Family::of(ends.destination.ip());
-        let (socket, claim) = match self.share(family, ends)? {
+        let (socket, claim) = match self.share(family, ends, near)? {
             Some((socket, claim)) => (socket, Some(claim)),
             None => (open(family)?, None),
         };
@@ -47,9 +67,19 @@ impl Ports {
         Ok((socket, claim))
     }
 
-    fn share(&self, family: Family, ends: Ends) -> io::Result<Option<(Socket, Rc<Claim>)>> {
-        let key = (family, ends.client.port());
-        let wanted = SocketAddr::new(family.unspecified(), ends.client.port()).into();
+    fn share(
+        &self,
+        family: Family,
+        ends: Ends,
+        near: bool,
+    ) -> io::Result<Option<(Socket, Rc<Claim>)>> {
+        let (key, wanted) = if near {
+            let port = ends.client.port();
+            (Key::Own(family, port), port)
+        } else {
+            (Key::Any(family, ends.client), 0)
+        };
+        let at = |port: u16| SocketAddr::new(family.unspecified(), port).into();
         let socket = open(family)?;
         let mut claims = self.claims.borrow_mut();
         if let Some(claim) = claims.get(&key).and_then(Weak::upgrade) {
@@ -60,14 +90,16 @@ impl Ports {
                 alone.set_reuse_address(true)?;
             }
             socket.set_reuse_address(true)?;
-            let shared = socket.bind(&wanted).is_ok();
+            let shared = socket.bind(&at(claim.port)).is_ok();
             return Ok(shared.then_some((socket, claim)));
         }
-        if socket.bind(&wanted).is_err() {
+        if socket.bind(&at(wanted)).is_err() {
             return Ok(None);
         }
+        let bound = socket.local_addr()?.as_socket();
         let claim = Rc::new(Claim {
             client: ends.client.ip(),
+            port: bound.map_or(wanted, |bound| bound.port()),
             alone: RefCell::new(Some(socket.try_clone()?)),
         });
         // Now and then: claims that ended make way.

@@ -18,7 +18,8 @@
 //!    name can make it point anywhere.
 //! 5. Is the internet open? Allow.
 //! 6. Was the destination given to the program under a name that a rule covers?
-//!    Allow, unless it is QUIC, in which nobody sees whether that name is meant.
+//!    Allow, unless it is QUIC, in which nobody sees whether that name is meant:
+//!    by its port here, by what its datagrams look like in [`decide_quic`].
 //!
 //! Rules only allow, so their order means nothing and removing one never opens
 //! anything. Every denial that a rule could turn carries the narrowest such rule.
@@ -118,6 +119,23 @@ pub fn decide_claim(
         return Verdict::with_fix(denial, Rule::exactly(flow));
     }
     verdict
+}
+
+/// May this flow pass, now that its datagrams show that it is QUIC, on whatever port?
+///
+/// Never more than without that.
+pub fn decide_quic(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
+    let verdict = decide(policy, flow, evidence);
+    match verdict.reason() {
+        Reason::Name { name, .. } => quic(policy, flow, evidence, name),
+        _ => verdict,
+    }
+}
+
+/// Whether a destination is on the internet, by all that is known of it.
+pub fn is_on_internet(flow: &Flow, evidence: &Evidence<'_>) -> bool {
+    let is_global = !matches!(registry::classify(flow.destination()), Class::Special(_));
+    is_global && evidence.route == Route::Default && !evidence.own
 }
 
 /// On the internet, which is not open.

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 
 use crate::registry;
 
-/// The UDP port of QUIC, which hides the name that a connection is for.
+/// The usual UDP port of QUIC, which hides the name that a connection is for.
 pub(crate) const QUIC: NonZeroU16 = NonZeroU16::new(443).unwrap();
 
 /// The protocols that leave the jail at all.
@@ -96,7 +96,8 @@ impl Flow {
 
     /// What a program tries when QUIC does not work.
     pub(crate) fn without_quic(&self) -> Flow {
-        Self::new(self.destination, Service::Tcp(QUIC))
+        let port = self.port().unwrap_or(QUIC);
+        Self::new(self.destination, Service::Tcp(port))
     }
 
     /// The IPv4 addresses that the destination carries inside, if it is one of

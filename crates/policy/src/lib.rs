@@ -45,7 +45,7 @@ mod syntax;
 mod target;
 mod verdict;
 
-pub use decide::{decide, decide_claim};
+pub use decide::{decide, decide_claim, decide_quic, is_on_internet};
 pub use evidence::{Evidence, Route};
 pub use explain::{Answer, Explanation, HostAnswers, Outcome, explain};
 pub use flow::{Flow, Protocol};

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use stockade_policy::{
     Decider, Evidence, Flow, Hostname, Idle, LONGEST_NOTE, Policy, Reason, Route, Verdict, decide,
-    decide_claim, decide_name,
+    decide_claim, decide_name, decide_quic,
 };
 
 const PUBLIC: &str = "93.184.215.14";
@@ -204,6 +204,21 @@ fn quic_is_denied_to_what_is_open_by_name_only() {
     assert!(decide(&policy(true, &[]), &quic, &by_default_route(&of)).is_allowed());
     // Other ports of UDP are no QUIC.
     assert!(verdict(&["example.org"], &udp(PUBLIC, 444), &["example.org"]).is_allowed());
+}
+
+#[test]
+fn what_shows_as_quic_is_denied_at_every_port_that_is_open_by_name_only() {
+    let flow = udp(PUBLIC, 8443);
+    let of = names(&["example.org"]);
+    let shown = |internet, rules: &[&str]| {
+        decide_quic(&policy(internet, rules), &flow, &by_default_route(&of))
+    };
+    let denied = shown(false, &["example.org"]);
+    assert_eq!((denied.reason().name(), fix(&denied)), ("quic", None));
+    let denied = shown(false, &["udp://example.org:8443"]);
+    assert_eq!(fix(&denied).as_deref(), Some("tcp://example.org:8443"));
+    assert!(shown(false, &[PUBLIC]).is_allowed() && shown(true, &[]).is_allowed());
+    assert_eq!(shown(false, &[]).reason().name(), "internet-off");
 }
 
 #[test]

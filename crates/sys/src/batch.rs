@@ -91,6 +91,13 @@ impl Batch {
             .retain(|received| received.from == Some(sender));
     }
 
+    /// Drops those for which `keep` is false.
+    pub fn retain(&mut self, keep: impl Fn(&[u8]) -> bool) {
+        let room = &self.room;
+        self.received
+            .retain(|received| keep(datagram(room, received)));
+    }
+
     /// The datagrams in their order, cut into runs.
     pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let mut rest = &self.received[..];
@@ -109,9 +116,13 @@ impl Batch {
     }
 
     fn datagram(&self, received: &Received) -> &[u8] {
-        let start = received.slot * LARGEST;
-        &self.room[start..start + received.length]
+        datagram(&self.room, received)
     }
+}
+
+fn datagram<'a>(room: &'a [u8], received: &Received) -> &'a [u8] {
+    let start = received.slot * LARGEST;
+    &room[start..start + received.length]
 }
 
 /// How many of the next datagrams have one size; the last of them may be smaller.

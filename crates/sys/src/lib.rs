@@ -22,4 +22,5 @@ pub mod shortage;
 pub mod signals;
 pub mod socket;
 pub mod transparent;
+pub mod tty;
 pub mod watch;

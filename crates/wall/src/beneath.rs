@@ -33,16 +33,21 @@ pub(crate) fn pin_below(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd
 
 /// The contents of a regular file of moderate size, if no link is on the way or at the end.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_file(path, ResolveFlags::NO_SYMLINKS)
+    read_file(path, ResolveFlags::NO_SYMLINKS, LONGEST)
+}
+
+/// The same of a file that may be longer.
+pub(crate) fn read_at_most(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    read_file(path, ResolveFlags::NO_SYMLINKS, longest)
 }
 
 /// The same where links are the user's own, and followed. What they lead to may still be
 /// anything.
 pub(crate) fn read_through_links(path: &Path) -> io::Result<Vec<u8>> {
-    read_file(path, ResolveFlags::empty())
+    read_file(path, ResolveFlags::empty(), LONGEST)
 }
 
-fn read_file(path: &Path, resolve: ResolveFlags) -> io::Result<Vec<u8>> {
+fn read_file(path: &Path, resolve: ResolveFlags, longest: u64) -> io::Result<Vec<u8>> {
     // A pipe would wait for a writer, a device do whatever it does when it is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open(CWD, path, flags, resolve)?;
@@ -51,9 +56,9 @@ fn read_file(path: &Path, resolve: ResolveFlags) -> io::Result<Vec<u8>> {
     }
     let mut contents = Vec::new();
     File::from(fd)
-        .take(LONGEST + 1)
+        .take(longest + 1)
         .read_to_end(&mut contents)?;
-    if contents.len() as u64 > LONGEST {
+    if contents.len() as u64 > longest {
         return Err(Errno::FBIG.into());
     }
     Ok(contents)

@@ -27,10 +27,21 @@ pub struct Config {
     pub agent: Agent,
     pub hardening: Hardening,
     pub nested: Nested,
+    pub git: GitSettings,
     pub limits: Limits,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
+}
+
+/// What becomes of settings and hooks of git's that a session left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GitSettings {
+    /// They are put back to what they were, and told of.
+    #[default]
+    Defuse,
+    /// They are told of.
+    Tell,
 }
 
 /// Something that is asked for, and by whom: a file and line, a flag, a profile. The plan's

@@ -90,6 +90,11 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
+    #[error(
+        "the command could replace this program: {path:?} lies in {place:?}, where the command can \
+         write: install Stockade elsewhere, for example in ~/.local/bin, and start it from there"
+    )]
+    LauncherWritable { path: PathBuf, place: PathBuf },
     #[error("reading {path}: {error}")]
     Read {
         path: &'static str,
@@ -129,6 +134,20 @@ pub enum Error {
     #[error("preparing the sandbox: {what}: {error}{}", advised(error))]
     Prepare {
         what: &'static str,
+        #[source]
+        error: io::Error,
+    },
+    #[error("{stream} is {kind}: {fix}")]
+    StreamRefused {
+        stream: &'static str,
+        kind: &'static str,
+        fix: &'static str,
+    },
+    #[error(
+        "{stream} of the command could not be written to its file: {error}: the file is incomplete"
+    )]
+    Unwritten {
+        stream: &'static str,
         #[source]
         error: io::Error,
     },

@@ -15,12 +15,18 @@
 //! - At the **end** the foreground is the warden's again. If a signal killed the command,
 //!   it had no chance to put the terminal's modes in order: they are put back, as shells
 //!   do.
+//! - Before the shell gets the terminal, at a stop or at the end, the terminal's answers to
+//!   what the command asked it are discarded ([`crate::fence`]).
 
 use std::io;
 
+use rustix::fs::{FileType, fstat};
 use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 
-use crate::terminal::{self, Terminal};
+use crate::{
+    fence::Users,
+    terminal::{self, Terminal},
+};
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -29,6 +35,8 @@ pub(crate) struct Job {
     wants_terminal: bool,
     /// The command's group has the foreground, from us.
     lent: bool,
+    /// Who may use the terminal when the command has ended.
+    users: Users,
 }
 
 /// What has to follow when the command has stopped.
@@ -51,6 +59,7 @@ impl Job {
             terminal,
             wants_terminal: is_interactive,
             lent: false,
+            users: users(),
         }
     }
 
@@ -78,6 +87,8 @@ impl Job {
             }
         }
         self.take_back();
+        // The command goes on later, and a program that draws the whole screen tidied up itself.
+        self.give_back(Users::Others, false);
         AfterStop::Suspend
     }
 
@@ -102,14 +113,18 @@ impl Job {
         Ok(signals::pending()?.contains(Signal::CONT))
     }
 
-    /// The command has ended, or was ended by a signal.
+    /// The command has ended, or was ended by a signal, and with it everything inside.
     pub(crate) fn ended(&mut self, by_signal: bool) {
         self.take_back();
+        self.give_back(self.users, by_signal);
+    }
+
+    /// Puts the terminal in order, unless others have it.
+    fn give_back(&self, users: Users, restore: bool) {
         if let Some(terminal) = &self.terminal
-            && by_signal
             && terminal.is_ours()
         {
-            terminal.restore_modes();
+            terminal.give_back(users, restore);
         }
     }
 
@@ -120,5 +135,14 @@ impl Job {
             terminal.take();
         }
         self.lent = false;
+    }
+}
+
+/// Whoever reads our output through a pipe may be a pager.
+fn users() -> Users {
+    let kind = fstat(rustix::stdio::stdout()).map(|it| FileType::from_raw_mode(it.st_mode));
+    match kind {
+        Ok(FileType::Fifo | FileType::Socket) => Users::Others,
+        _ => Users::Caller,
     }
 }

@@ -4,11 +4,13 @@ use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{Child, ExitStatus},
+    thread,
+    time::Duration,
 };
 
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, pidfd_open},
+    process::{Pid, PidfdFlags, WaitOptions, pidfd_open, set_child_subreaper, waitpgid},
 };
 use stockade_sys::signals::{self, Recipient, Signal};
 
@@ -32,6 +34,8 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Takes charge of bubblewrap, which leads its own process group.
     pub(crate) fn new(mut child: Child, limits: Option<Group>) -> io::Result<Self> {
+        // If bubblewrap is killed, the inner stage becomes our child, and can be waited for.
+        let _ = set_child_subreaper(Some(Pid::INIT));
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let opened = pid
             .ok_or(Errno::SRCH)
@@ -61,8 +65,21 @@ impl Keeper {
         // Fails only if nobody is left in the group.
         let _ = signals::send(Signal::KILL, Recipient::Group(self.group));
         let status = self.child.wait()?;
+        self.wait_for_inner_stage();
         self.status = Some(status);
         Ok(status)
+    }
+
+    /// Bubblewrap ends after the inner stage, and that after everything inside, unless somebody
+    /// killed bubblewrap. A process that hangs in the kernel is not waited for.
+    fn wait_for_inner_stage(&self) {
+        for doubled in 0..14 {
+            match waitpgid(self.group, WaitOptions::NOHANG) {
+                Ok(None) => thread::sleep(Duration::from_micros(50 << doubled)),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
     }
 }
 

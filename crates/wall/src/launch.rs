@@ -35,6 +35,7 @@ use crate::{
     plan::{INNER_STAGE, Plan},
     signals::Signals,
     staging::Staging,
+    streams::{Given, Kept, Streams},
     supervise::{Achieved, Held, Running},
 };
 
@@ -51,6 +52,7 @@ pub struct Launch {
     bubblewrap: Bubblewrap,
     call: Command,
     staging: Staging,
+    streams: Streams,
     /// The limit for all processes together.
     memory: Option<u64>,
     /// What bubblewrap joins when it is started.
@@ -63,13 +65,15 @@ impl Plan {
     /// Opens all that the sandbox needs. Nothing is written to disk.
     ///
     /// # Errors
-    /// If the process has no descriptors left.
+    /// If the process has no descriptors left, or a standard stream is nothing to be given to a
+    /// command.
     pub fn prepare(
         &self,
         command: CommandLine,
         bubblewrap: Bubblewrap,
         signals: Signals,
     ) -> Result<Launch, Error> {
+        let streams = Streams::look()?;
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
         let mut job = Job::new();
         let start = Start {
@@ -94,6 +98,7 @@ impl Plan {
             bubblewrap,
             call,
             staging: Staging::of(self),
+            streams,
             memory: self.limit(Resource::Data),
             join,
             layers: self.layers.clone(),
@@ -103,6 +108,7 @@ impl Plan {
                 job,
                 sought,
                 start,
+                streams: Kept::default(),
             },
         })
     }
@@ -199,22 +205,24 @@ impl Launch {
             bubblewrap,
             mut call,
             staging,
+            streams,
             memory,
             join,
             mut layers,
-            held,
+            mut held,
         } = self;
-        let surroundings = surroundings(staging, memory)?;
+        let surroundings = surroundings(staging, &streams, memory)?;
         layers.extend(surroundings.layers);
         if let Some(group) = &surroundings.group {
             let list = group.processes().map_err(failed("a control group"))?;
             // Nobody else has set it.
             let _ = join.set(list);
         }
+        held.streams = surroundings.given.give(&mut call);
         let (_, version) = bubblewrap.identify()?;
         let child = call.spawn().map_err(failed("starting bubblewrap"))?;
-        // Its descriptors go with it: the sandbox's end of the socket must be open in
-        // the sandbox only, or its closing would say nothing.
+        // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
+        // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);
         let keeper = Keeper::new(child, surroundings.group);
         let keeper = keeper.map_err(failed("taking charge of bubblewrap"))?;
@@ -226,12 +234,17 @@ impl Launch {
 struct Surroundings {
     group: Option<Group>,
     layers: Vec<Layer>,
+    given: Given,
 }
 
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
-fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, Error> {
-    let built = staging.build()?;
+fn surroundings(
+    staging: Staging,
+    streams: &Streams,
+    memory: Option<u64>,
+) -> Result<Surroundings, Error> {
+    let built = staging.build(streams)?;
     let mut layers = vec![Layer {
         protection: Protection::Scratch,
         state: match built.scratch {
@@ -263,7 +276,11 @@ fn surroundings(staging: Staging, memory: Option<u64>) -> Result<Surroundings, E
             },
         });
     }
-    Ok(Surroundings { group, layers })
+    Ok(Surroundings {
+        group,
+        layers,
+        given: built.given,
+    })
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

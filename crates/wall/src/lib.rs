@@ -42,6 +42,7 @@ mod credentials;
 mod env;
 mod error;
 mod facts;
+mod fence;
 mod gitconfig;
 mod group;
 mod home;
@@ -58,6 +59,7 @@ mod sabotage;
 mod signals;
 mod staging;
 mod state;
+mod streams;
 mod supervise;
 mod system;
 mod terminal;
@@ -66,7 +68,8 @@ mod workspace;
 
 pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{
-    Agent, Asked, Config, Forge, Hardening, Limits, Names, Nested, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Nested, Network,
+    PathRequest, Root,
 };
 pub use credentials::known_places;
 pub use env::Variable;
@@ -83,5 +86,5 @@ pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
 pub use plan::{Fallback, Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
 pub use signals::Signals;
 pub use supervise::Running;
-pub use watch::{Change, Finding, Watch};
+pub use watch::{Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use workspace::Refusal;

@@ -51,5 +51,7 @@ pub(crate) const STATE_REPORTED: &[(&str, &str)] = &[
 ];
 
 pub(crate) const HOOKS: &str = "git runs them outside";
+pub(crate) const ATTRIBUTES: &str = "says which files git gives to programs";
+pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";

@@ -40,6 +40,7 @@ use crate::{
     beneath::{pin, pin_below},
     error::Error,
     plan::{Fallback, Guard, Operation, Plan},
+    streams::{Given, Streams},
 };
 
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
@@ -101,10 +102,12 @@ struct Guarded {
 }
 
 /// What could not be known before the stage was built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Built {
     /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
+    /// The command's standard streams.
+    pub(crate) given: Given,
 }
 
 impl Staging {
@@ -137,7 +140,7 @@ impl Staging {
     }
 
     /// Lays it all out, in a mount namespace of this thread's own.
-    pub(crate) fn build(self) -> Result<Built, Error> {
+    pub(crate) fn build(self, streams: &Streams) -> Result<Built, Error> {
         let failed = |what| {
             move |error| Error::Stage {
                 what,
@@ -148,9 +151,13 @@ impl Staging {
         // Only what is opened after this belongs to the new namespace, and can be shown in it.
         enter_mount_namespace().map_err(failed("a mount namespace for"))?;
         let pins = self.pins()?;
+        let given = streams.open()?;
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
-        let mut built = Built { scratch: true };
+        let mut built = Built {
+            scratch: true,
+            given,
+        };
         for (item, pin) in self.items.iter().zip(&pins) {
             let failed = |error| Error::Stage {
                 what: "showing",

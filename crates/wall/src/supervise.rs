@@ -21,6 +21,7 @@ use crate::{
     layers::Layer,
     outcome::{NotFound, Outcome, Sought},
     signals::{Signals, is_for_groups, is_request_to_end},
+    streams::Kept,
 };
 
 /// A sandbox that runs. Dropping it kills everything inside.
@@ -31,12 +32,15 @@ pub struct Running {
     signals: Signals,
     job: Job,
     sought: Sought,
+    streams: Kept,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
     state: State,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
+    /// The inner stage has started the command, or tried to.
+    has_started: bool,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
     reload: Option<Reload>,
@@ -51,6 +55,8 @@ pub(crate) struct Held {
     pub(crate) sought: Sought,
     /// The first order.
     pub(crate) start: Start,
+    /// The standard streams that are not simply the caller's.
+    pub(crate) streams: Kept,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -88,10 +94,12 @@ impl Running {
             signals: held.signals,
             job: held.job,
             sought: held.sought,
+            streams: held.streams,
             start: Order::Start(held.start),
             achieved,
             state: State::Building,
             is_stopped: false,
+            has_started: false,
             is_asked_to_stop: false,
             reload: None,
         }
@@ -116,8 +124,8 @@ impl Running {
     }
 
     /// Has the command started, waits for it to end, and passes on what happens in the
-    /// meantime. When it returns, the terminal is the caller's, and no process of the sandbox
-    /// is left (or, if bubblewrap was killed, each is about to die).
+    /// meantime. When it returns, no process of the sandbox is left, and the terminal is the
+    /// caller's, with no answer under way to what the command asked it.
     ///
     /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
     /// that was started after [`Signals::block`].
@@ -125,14 +133,21 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
+        let relay = std::mem::take(&mut self.streams).relay();
+        let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
         let ended = self.keeper.end();
+        let written = relay.finish();
         let result = watched
             .and(ended)
             .map_err(Error::Supervise)
-            .and_then(|status| self.result(status));
+            .and_then(|status| self.result(status))
+            .and_then(|outcome| written.map(|()| outcome));
         let finished = matches!(result, Ok(Outcome::Exited(_)));
-        self.job.ended(!finished);
+        // What wrote to the terminal is dead by now. Without a command nothing did.
+        if self.has_started {
+            self.job.ended(!finished);
+        }
         result
     }
 
@@ -202,7 +217,10 @@ impl Running {
     fn report(&mut self, report: Report) -> io::Result<()> {
         match (&self.state, report) {
             (State::Over(_), _) => {}
-            (_, Report::Ready) => self.state = State::Running,
+            (_, Report::Ready) => {
+                self.state = State::Running;
+                self.has_started = true;
+            }
             (_, Report::Stopped(signal)) => self.stopped(signal)?,
             (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
             (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),

@@ -6,23 +6,28 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     process::{Pid, getpgrp},
-    termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
+    termios::{Termios, tcgetattr, tcgetpgrp, tcsetpgrp},
 };
+
+use crate::fence::{Fence, Users};
 
 /// The controlling terminal of this session.
 #[derive(Debug)]
 pub(crate) struct Terminal {
+    /// Opened here, so that what is set for it is set for nobody else.
     fd: OwnedFd,
     modes: Option<Termios>,
+    fence: Fence,
 }
 
 impl Terminal {
     /// The terminal, if the session has one.
     pub(crate) fn controlling() -> Option<Self> {
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
         let modes = tcgetattr(&fd).ok();
-        Some(Self { fd, modes })
+        let fence = Fence::for_terminal(&fd);
+        Some(Self { fd, modes, fence })
     }
 
     /// Whether our process group is the one that the terminal listens to.
@@ -47,12 +52,11 @@ impl Terminal {
         let _ = tcsetpgrp(&self.fd, group);
     }
 
-    /// Puts the modes back to what they were when this was made.
-    pub(crate) fn restore_modes(&self) {
-        if let Some(modes) = &self.modes {
-            // Not after the output has drained: the user may have it held by Ctrl-S.
-            let _ = tcsetattr(&self.fd, OptionalActions::Now, modes);
-        }
+    /// Puts the terminal in order, and discards its answers to what was asked before. With
+    /// `restore`, its modes are those that it had when this was made, otherwise those of now.
+    pub(crate) fn give_back(&self, users: Users, restore: bool) {
+        let modes = self.modes.as_ref().filter(|_| restore);
+        self.fence.raise(&self.fd, users, modes);
     }
 }
 

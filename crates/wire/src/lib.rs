@@ -27,4 +27,5 @@ mod cursor;
 pub mod dns;
 pub mod http;
 pub mod packet;
+pub mod quic;
 pub mod tls;

@@ -57,7 +57,7 @@ impl Default for Builder {
             dead_ends: Vec::new(),
             programs: Vec::new(),
             directories: Vec::new(),
-            limit: Duration::from_secs(60),
+            limit: Duration::from_secs(180),
         }
     }
 }

@@ -38,6 +38,7 @@ mod laptop;
 mod leftovers;
 mod net;
 mod process;
+mod real_root;
 mod server;
 mod shape;
 mod standard;
@@ -53,6 +54,7 @@ pub use laptop::{DECOY, Decoy, DecoySocket, DecoyVariable, Laptop, SocketName};
 pub use leftovers::Snapshot;
 pub use net::{DeadEnd, Host, HostSpec, lan};
 pub use process::{Command, Output, Running, Size, Terminal};
+pub use real_root::is_real_root;
 pub use rustix::process::{Pid, Signal};
 pub use server::{
     Authority, Connection, Datagram, DnsServer, Endpoint, HttpServer, Misbehaviour, Page, Query,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use stockade_config::Effective;
-use stockade_gate::{Ruling, Subject};
+use stockade_gate::{Grounds, Ruling, Subject};
 use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
 use stockade_wall::{Change, Finding, Version};
 
@@ -65,15 +65,15 @@ fn all() -> Vec<Line> {
         when,
         id: 1,
         flow,
-        names: vec![name.clone()],
-        verdict: verdict.clone(),
+        names: vec![name],
+        grounds: Grounds::Policy(verdict.clone()),
         at: Some("--allow".to_owned()),
     };
     let process = Process::example();
     let finding = Finding {
         path: "/w/.envrc".into(),
         what: Change::Appeared,
-        why: "direnv runs it",
+        why: "direnv runs it".to_owned(),
     };
     let end = End {
         code: 0,
@@ -116,7 +116,7 @@ fn all() -> Vec<Line> {
             at: None,
             process: None,
         }),
-        lines::answered(when, &name, "A", &[]),
+        lines::asked(when, "a.example", "A", Some(&[])),
         lines::reloaded(when, true, 1, "hash"),
         lines::lost(when, when, 1, "why"),
         lines::part(when, "1-1", 2, 3),

@@ -5,8 +5,8 @@ use std::{ffi::OsString, net::IpAddr, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
-use stockade_gate::{Fix, Ruling, Subject};
-use stockade_policy::{Flow, Hostname, Verdict};
+use stockade_gate::{Fix, Grounds, Ruling, Subject};
+use stockade_policy::{Flow, Hostname};
 use stockade_wall::{Change, Finding, Layer, Version};
 
 use super::{Line, who::Process};
@@ -41,8 +41,8 @@ pub(super) struct Opened {
     pub(super) id: u64,
     pub(super) flow: Flow,
     pub(super) names: Vec<Hostname>,
-    pub(super) verdict: Box<Verdict>,
-    /// Where the rule stands that allowed it.
+    pub(super) grounds: Grounds,
+    /// Where the setting stands that allowed it.
     pub(super) at: Option<String>,
 }
 
@@ -146,8 +146,13 @@ pub(super) fn start(start: &Start<'_>) -> Line {
 }
 
 pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
-    let reason = json!({ "reason": opened.verdict.reason().name(), "process": process });
-    line(opened.when, "open", both(about(opened), reason))
+    let reason = match &opened.grounds {
+        Grounds::Policy(verdict) => verdict.reason().name(),
+        Grounds::HostPort => "host-port",
+        Grounds::Published { .. } => "published",
+    };
+    let fields = json!({ "reason": reason, "process": process });
+    line(opened.when, "open", both(about(opened), fields))
 }
 
 /// With what was said at its beginning: who looks for bytes looks for their destination.
@@ -165,11 +170,16 @@ pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
 
 fn about(opened: &Opened) -> Value {
     let names: Vec<_> = opened.names.iter().map(Hostname::as_str).collect();
+    let by = match &opened.grounds {
+        Grounds::Policy(verdict) => verdict.decided_by().to_string(),
+        Grounds::HostPort => "host_ports".to_owned(),
+        Grounds::Published { outside } => format!("publish, from port {outside} of this machine"),
+    };
     json!({
         "flow": opened.id,
         "to": opened.flow.to_string(),
         "names": (!names.is_empty()).then_some(names),
-        "by": opened.verdict.decided_by().to_string(),
+        "by": by,
         "at": opened.at,
     })
 }
@@ -227,17 +237,14 @@ pub(super) fn reason(ruling: &Ruling) -> &'static str {
     }
 }
 
-pub(super) fn answered(
+pub(super) fn asked(
     when: SystemTime,
-    name: &Hostname,
+    name: &str,
     kind: &str,
-    addresses: &[IpAddr],
+    addresses: Option<&[IpAddr]>,
 ) -> Line {
-    line(
-        when,
-        "name",
-        json!({ "name": name.as_str(), "type": kind, "addresses": addresses }),
-    )
+    let fields = json!({ "name": name, "type": kind, "addresses": addresses });
+    line(when, "name", fields)
 }
 
 pub(super) fn reloaded(when: SystemTime, internet: bool, rules: usize, policy: &str) -> Line {
@@ -267,7 +274,11 @@ pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
         Change::Changed => "changed",
         Change::Setting(_) => "setting",
         Change::Malformed => "unreadable",
+        Change::SettingGone(_) => "setting-removed",
         Change::Replaced => "replaced",
+        Change::Undone(_) => "put-back",
+        Change::Unseen => "not-checked",
+        Change::More(_) => "more",
     };
     let path = finding.path.to_string_lossy();
     let fields = json!({ "path": path, "change": change, "text": finding.to_string() });

@@ -16,8 +16,8 @@ use std::{
 };
 
 use stockade_config::Effective;
-use stockade_gate::{Event, Happenings, Ruling, Subject};
-use stockade_policy::{Decider, Verdict};
+use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
+use stockade_policy::{Decider, Flow};
 
 use super::{
     End, Ended, InForce, Process, Witness,
@@ -145,17 +145,19 @@ impl Writer {
                 flow,
                 client,
                 names,
-                verdict,
+                grounds,
             } => {
-                let witness = self.witness.as_mut();
+                // The client of a published port is a program of the user's.
+                let inside = !matches!(grounds, Grounds::Published { .. });
+                let witness = self.witness.as_mut().filter(|_| inside);
                 let process = witness.and_then(|who| who.of(&flow, client, false));
-                let at = self.origin(&verdict);
+                let at = self.origin(&flow, &grounds);
                 let opened = Opened {
                     when,
                     id,
                     flow,
                     names,
-                    verdict,
+                    grounds,
                     at,
                 };
                 self.log.write(&lines::opened(&opened, process.as_ref()));
@@ -184,13 +186,14 @@ impl Writer {
                 self.denied(when, subject, ruling, client);
                 drop(noted);
             }
-            Event::Answered {
+            Event::Asked {
                 name,
                 kind,
                 addresses,
-            } => self
-                .log
-                .write(&lines::answered(when, &name, &kind, &addresses)),
+            } => {
+                let line = lines::asked(when, &name, &kind, addresses.as_deref());
+                self.log.write(&line);
+            }
             Event::Unseen { count } => {
                 self.missed(
                     count,
@@ -276,14 +279,26 @@ impl Writer {
         }
     }
 
-    fn origin(&self, verdict: &Verdict) -> Option<String> {
-        match verdict.decided_by() {
-            Decider::Rule { index, .. } => {
-                let origin = self.effective.origin_of_rule(index);
-                origin.map(ToString::to_string)
+    /// Where the setting stands that let a flow pass, if one did.
+    fn origin(&self, flow: &Flow, grounds: &Grounds) -> Option<String> {
+        let network = &self.effective.network;
+        let origin = match grounds {
+            Grounds::Policy(verdict) => match verdict.decided_by() {
+                Decider::Rule { index, .. } => self.effective.origin_of_rule(index),
+                Decider::BuiltIn(_) => None,
+            },
+            Grounds::HostPort => {
+                let mut ports = network.host_ports.iter();
+                let port = ports.find(|port| Some(port.value) == flow.port());
+                port.map(|port| &port.origin)
             }
-            Decider::BuiltIn(_) => None,
-        }
+            Grounds::Published { outside } => {
+                let mut ports = network.publish.iter();
+                let ports = ports.find(|ports| ports.value.outside.get() == *outside);
+                ports.map(|ports| &ports.origin)
+            }
+        };
+        origin.map(ToString::to_string)
     }
 }
 

@@ -71,6 +71,7 @@ fn what(event: &str, line: &Value) -> String {
         "deny" => format!("{}{}: {}", field("what"), again(line), field("text")),
         "name" => {
             let addresses = match field("addresses") {
+                _ if line["addresses"].is_null() => "no answer".to_owned(),
                 none if none.is_empty() => "no addresses".to_owned(),
                 some => some,
             };

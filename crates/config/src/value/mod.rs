@@ -20,7 +20,7 @@ pub use self::{
     ports::{Port, Published},
     units::{Seconds, Size},
     variable::VariableName,
-    words::{Hardening, Mode, Root},
+    words::{GitSettings, Hardening, Mode, Root},
 };
 use crate::{
     key::{Item, Key, Kind},
@@ -49,6 +49,7 @@ pub(crate) enum Change {
     NoForgeHosts,
     Hardening(Hardening),
     Nested(bool),
+    GitSettings(GitSettings),
     Processes(NonZeroU64),
     Memory(Size),
     OpenFiles(NonZeroU64),
@@ -76,6 +77,7 @@ impl Change {
             Self::ForgeHost(_) | Self::NoForgeHosts => Key::ForgeHosts,
             Self::Hardening(_) => Key::Hardening,
             Self::Nested(_) => Key::Nested,
+            Self::GitSettings(_) => Key::GitSettings,
             Self::Processes(_) => Key::Processes,
             Self::Memory(_) => Key::Memory,
             Self::OpenFiles(_) => Key::OpenFiles,
@@ -166,6 +168,9 @@ pub(crate) fn change(key: Key, given: Given<'_>, roots: &Roots) -> Result<Change
     match key {
         Key::Mode => word(given, Mode::NAMES, Mode::find, wrong).map(Change::Mode),
         Key::Root => word(given, Root::NAMES, Root::find, wrong).map(Change::Root),
+        Key::GitSettings => {
+            word(given, GitSettings::NAMES, GitSettings::find, wrong).map(Change::GitSettings)
+        }
         Key::Hardening => {
             word(given, Hardening::NAMES, Hardening::find, wrong).map(Change::Hardening)
         }

@@ -48,6 +48,16 @@ words! {
 }
 
 words! {
+    /// What becomes of settings and hooks of git's that a session leaves behind.
+    GitSettings {
+        /// They are put back, and told of.
+        Defuse as "defuse",
+        /// They are told of.
+        Tell as "tell",
+    }
+}
+
+words! {
     /// How narrow the kernel's interface is for the command.
     Hardening {
         /// Programs inside can make user namespaces.

@@ -9,7 +9,7 @@
 //! With the internet open, answers pass as they come. Their addresses are pinned all the same:
 //! a denial is easier to understand with a name in it.
 
-use std::{net::IpAddr, rc::Rc, time::Instant};
+use std::{mem, net::IpAddr, rc::Rc, time::Instant};
 
 use stockade_policy::{Hostname, NameReason, NameVerdict};
 use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
@@ -72,11 +72,9 @@ impl Names {
         if query.qtype() == Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
         }
+        let asked = Asked::new(&self.judge, query);
         let answer = self.upstream.ask(query).await;
-        match name {
-            Some(name) => self.release(query, &name, answer, open),
-            None => answer,
-        }
+        self.release(query, name.as_ref(), answer, asked)
     }
 
     /// Whether a name may be asked for, and else the answer.
@@ -122,22 +120,32 @@ impl Names {
         refusal(query, format!("Stockade: {why}"))
     }
 
-    /// Pins the addresses of an answer, and gives what the client gets.
-    fn release(&self, query: &Query, name: &Hostname, answer: Vec<u8>, open: bool) -> Vec<u8> {
+    /// Pins the addresses of an answer, and gives what the client gets. What is no host name is
+    /// asked for with the internet open only, and has no addresses that could be pinned.
+    fn release(
+        &self,
+        query: &Query,
+        name: Option<&Hostname>,
+        answer: Vec<u8>,
+        mut asked: Asked<'_>,
+    ) -> Vec<u8> {
         let now = Instant::now();
         let opened = Answer::open(query, &answer);
         if let Ok(opened) = &opened {
             let mut addresses = Vec::new();
             for (address, ttl) in opened.addresses() {
-                self.judge.pins.pin(address, name, ttl, now);
+                if let Some(name) = name {
+                    self.judge.pins.pin(address, name, ttl, now);
+                }
                 addresses.push(address);
             }
-            let kind = query.qtype().to_string();
-            self.judge.answered(name, kind, addresses);
+            asked.addresses = Some(addresses);
         }
-        if open {
+        // It is in the book before the client can act on it.
+        drop(asked);
+        let Some(name) = name.filter(|_| !self.judge.policy().internet) else {
             return answer;
-        }
+        };
         let pins = &self.judge.pins;
         opened
             .and_then(|opened| opened.filtered(|hint| pins.is_pinned(hint, name, now)))
@@ -188,6 +196,33 @@ impl Names {
         }
         let name = Name::from_text(name.as_str())?;
         Some(query.answer(&[Own::Name(name)], HOSTS_TTL))
+    }
+}
+
+/// A question that left the machine. It is told when its answer has come, or when nobody waits
+/// for that any more: the session has ended.
+struct Asked<'a> {
+    judge: &'a Judge,
+    name: String,
+    kind: String,
+    addresses: Option<Vec<IpAddr>>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(judge: &'a Judge, query: &Query) -> Self {
+        Self {
+            judge,
+            name: query.name().to_string(),
+            kind: query.qtype().to_string(),
+            addresses: None,
+        }
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let (name, kind) = (mem::take(&mut self.name), mem::take(&mut self.kind));
+        self.judge.asked(name, kind, self.addresses.take());
     }
 }
 

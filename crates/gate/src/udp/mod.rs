@@ -2,8 +2,9 @@
 //!
 //! A flow is a pair of connected sockets. The one in the jail speaks for the destination
 //! to one client; the one outside is connected to the destination, so that only its answers
-//! come in, and has the client's own source port where that is free (some protocols write
-//! the port into their messages). The first datagram of a flow arrives at a socket that
+//! come in. To a near destination it has the client's own source port where that is free, because
+//! some protocols write the port into their messages; to the internet it has one that the
+//! kernel chooses. The first datagram of a flow arrives at a socket that
 //! takes any; the kernel gives the following ones to the flow's own.
 
 mod order;
@@ -19,7 +20,10 @@ use stockade_sys::{
     packet::Injector,
     transparent::{AnyAddressUdp, Family},
 };
-use stockade_wire::packet::{Unreachable, udp_unreachable};
+use stockade_wire::{
+    packet::{Unreachable, udp_unreachable},
+    quic::has_long_header,
+};
 use tokio::{
     io::unix::AsyncFd,
     net::UdpSocket,
@@ -89,14 +93,26 @@ impl Datagrams {
         let known = self.flows.borrow().get(&ends).cloned();
         let pair = match known {
             Some(pair) => pair,
-            None => match self.open(ends) {
+            None => match self.open(ends, datagram) {
                 Ok(pair) => pair,
                 Err(why) => return self.refuse(ends, datagram.len(), why),
             },
         };
+        if self.denies(ends, &pair, datagram) {
+            return self.refuse(ends, datagram.len(), Unreachable::AdminProhibited);
+        }
         pair.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
         let _ = self.send_outward(ends, pair.far(), datagram);
+    }
+
+    /// Whether a datagram may not leave in a flow that stands: what was admitted by name alone is
+    /// no QUIC, with whatever it began.
+    fn denies(&self, ends: Ends, pair: &Pair, datagram: &[u8]) -> bool {
+        pair.by_name
+            && has_long_header(datagram)
+            && Flow::udp(ends.destination)
+                .is_some_and(|flow| self.judge.denies_quic(ends.client, flow))
     }
 
     /// Sends a datagram on. The only error is that the host's network has no room now.
@@ -128,8 +144,12 @@ impl Datagrams {
         }
     }
 
-    fn open(self: &Rc<Self>, ends: Ends) -> Result<Rc<Pair>, Unreachable> {
+    /// `first` is the datagram that it begins with.
+    fn open(self: &Rc<Self>, ends: Ends, first: &[u8]) -> Result<Rc<Pair>, Unreachable> {
         let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
+        if has_long_header(first) && self.judge.denies_quic(ends.client, flow) {
+            return Err(Unreachable::AdminProhibited);
+        }
         let admission = self.judge.judge(ends.client, flow);
         let admission = admission.map_err(|refusal| refusal.why)?;
         self.make_room();
@@ -146,7 +166,7 @@ impl Datagrams {
     }
 
     fn pair(&self, ends: Ends, admission: Admission) -> io::Result<Pair> {
-        let (far, claim) = self.ports.connect(ends)?;
+        let (far, claim) = self.ports.connect(ends, admission.near)?;
         let speaker = self
             .speakers
             .borrow_mut()
@@ -154,7 +174,7 @@ impl Datagrams {
         let near = speaker.impersonate(ends.destination, ends.client)?;
         let (near, far) = (UdpSocket::from_std(near)?, UdpSocket::from_std(far.into())?);
         let pins = admission.by_name.then(|| self.hold(ends)).flatten();
-        Ok(Pair::new(near, far, claim, pins, admission.entry))
+        Ok(Pair::new([near, far], claim, pins, admission))
     }
 
     fn hold(&self, ends: Ends) -> Option<Use> {

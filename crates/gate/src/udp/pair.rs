@@ -11,13 +11,14 @@ use stockade_sys::{
     batch::{BATCH, Batch},
     transparent::Family,
 };
+use stockade_wire::packet::Unreachable;
 use tokio::{net::UdpSocket, sync::Notify, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
     sockets::{INPUT, receive_batch, send_now, told},
 };
-use crate::{awake, ends::Ends, events::Entry, pins::Use, ports::Claim};
+use crate::{awake, ends::Ends, events::Entry, judge::Admission, pins::Use, ports::Claim};
 
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
@@ -38,7 +39,9 @@ pub(super) struct Pair {
     _port: Option<Rc<Claim>>,
     /// Keeps the names that the flow was admitted for.
     _pins: Option<Use>,
-    entry: Option<Entry>,
+    /// It was admitted for the names of its destination alone.
+    pub(super) by_name: bool,
+    entry: Entry,
     used: Cell<Instant>,
     answered: Cell<bool>,
     ended: Notify,
@@ -77,18 +80,18 @@ pub(super) async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, 
 
 impl Pair {
     pub(super) fn new(
-        near: UdpSocket,
-        far: UdpSocket,
+        [near, far]: [UdpSocket; 2],
         port: Option<Rc<Claim>>,
         pins: Option<Use>,
-        entry: Option<Entry>,
+        admission: Admission,
     ) -> Self {
         Self {
             near,
             far,
             _port: port,
             _pins: pins,
-            entry,
+            by_name: admission.by_name,
+            entry: admission.entry,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
             ended: Notify::new(),
@@ -124,9 +127,7 @@ impl Pair {
     }
 
     pub(super) fn sent(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.sent(bytes);
-        }
+        self.entry.sent(bytes);
     }
 
     /// Moves a batch out, and tells whether there may be more.
@@ -150,6 +151,15 @@ impl Pair {
             };
             if (1..FEW).contains(&count) {
                 awake::stir();
+            }
+            if self.by_name {
+                batch.retain(|datagram| {
+                    let denied = datagrams.denies(ends, self, datagram);
+                    if denied {
+                        datagrams.refuse(ends, datagram.len(), Unreachable::AdminProhibited);
+                    }
+                    !denied
+                });
             }
             self.sent(batch.bytes());
             let mut left = Vec::new();
@@ -183,9 +193,7 @@ impl Pair {
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(ends.destination);
-            if let Some(entry) = &self.entry {
-                entry.received(batch.bytes());
-            }
+            self.entry.received(batch.bytes());
             for run in batch.runs() {
                 self.used.set(Instant::now());
                 self.answered.set(true);

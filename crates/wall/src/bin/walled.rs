@@ -119,7 +119,7 @@ fn run(call: Call) -> Result<Outcome, Error> {
     for note in &plan.notes {
         eprintln!("walled: note: {note}");
     }
-    let watch = Watch::begin(&call.config, &facts);
+    let watch = Watch::begin(&call.config, &facts, None);
     let launch = plan.prepare(call.command, bubblewrap, signals)?;
     // As with the jail, the sandbox is started by a thread that outlives it.
     let outcome = thread::scope(|scope| {
@@ -144,7 +144,7 @@ fn run(call: Call) -> Result<Outcome, Error> {
         drop(finish);
         outcome
     });
-    for finding in watch.findings() {
+    for finding in watch.end(None, &|| false) {
         eprintln!("walled: found: {finding}");
     }
     outcome

@@ -61,7 +61,8 @@ impl fmt::Display for GitRefusal {
     }
 }
 
-/// How many directories below `modules`, or `worktrees`, are looked at, and how deep.
+/// How many directories below `modules` are looked at, and how deep. Hooks of those beyond are not
+/// read-only inside; what becomes of them is looked at after a session ([`crate::Watch`]).
 const MOST_MODULES: usize = 256;
 const DEEPEST_MODULE: usize = 6;
 
@@ -115,17 +116,6 @@ impl Git {
         }
     }
 
-    /// What git keeps of each worktree of these repositories.
-    pub(crate) fn worktrees(&self) -> Vec<PathBuf> {
-        let lists = self.directories.iter().map(|it| it.join("worktrees"));
-        let entries = lists.filter_map(|list| fs::read_dir(list).ok()).flatten();
-        entries
-            .flatten()
-            .map(|entry| entry.path())
-            .take(MOST_MODULES)
-            .collect()
-    }
-
     fn of(repository: PathBuf, outside: Option<PathBuf>) -> Self {
         let mut modules = Modules {
             found: Vec::new(),
@@ -147,12 +137,12 @@ impl Git {
         let mut hooks = Vec::new();
         for directory in &self.directories {
             hooks.push(directory.join("hooks"));
-            for setting in settings(directory) {
-                if setting.is("core", "hookspath")
-                    && let Some(value) = &setting.value
-                {
-                    hooks.push(super::place::absolute(&workspace.join(value)));
-                }
+            // The last one counts.
+            let settings = settings(directory);
+            let mut named = settings.iter().rev();
+            if let Some(setting) = named.find(|setting| setting.is("core", "hookspath")) {
+                let path = OsStr::from_bytes(setting.bytes());
+                hooks.push(super::place::absolute(&workspace.join(path)));
             }
         }
         hooks
@@ -160,7 +150,7 @@ impl Git {
 }
 
 /// The directory that a `.git` file names.
-fn named_directory(file: &Path) -> Option<PathBuf> {
+pub(crate) fn named_directory(file: &Path) -> Option<PathBuf> {
     let contents = beneath::read(file).ok()?;
     let path = contents.strip_prefix(b"gitdir: ")?;
     super::place::directory(&relative_to(file.parent()?, path)).ok()
@@ -203,7 +193,7 @@ fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
     let setting = settings
         .iter()
         .rfind(|setting| setting.is("core", "worktree"))?;
-    let worktree = directory.join(setting.value.as_ref()?);
+    let worktree = directory.join(OsStr::from_bytes(setting.value.as_ref()?));
     leads_to(&worktree, workspace).then(|| directory.to_owned())
 }
 
@@ -220,13 +210,13 @@ fn is_repository(directory: &Path) -> bool {
 }
 
 /// To git, whose repository may have its parts elsewhere.
-fn looks_like_repository(directory: &Path) -> bool {
+pub(crate) fn looks_like_repository(directory: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(directory.join(name)).is_ok();
     is_there("HEAD") && (is_there("commondir") || (is_there("objects") && is_there("refs")))
 }
 
 /// The settings of a repository; none if they cannot be read.
-fn settings(repository: &Path) -> Vec<Setting> {
+pub(crate) fn settings(repository: &Path) -> Vec<Setting> {
     let contents = beneath::read(&repository.join("config")).unwrap_or_default();
     gitconfig::parse(&contents).unwrap_or_default()
 }

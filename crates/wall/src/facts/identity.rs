@@ -46,7 +46,7 @@ pub(super) fn settings(home: &Path, workspace: &Path) -> Vec<(String, String)> {
                 .all
                 .iter()
                 .rfind(|setting| setting.is(section, name))?;
-            Some((setting.key(), setting.value().to_owned()))
+            Some((setting.key().into_owned(), setting.value().into_owned()))
         })
         .collect()
 }
@@ -65,12 +65,15 @@ impl Reader<'_> {
             return;
         };
         for setting in gitconfig::parse(&contents).unwrap_or_default() {
-            let is_include = match &setting.subsection {
-                None => setting.section == "include",
-                Some(condition) => setting.section == "includeif" && self.holds(condition),
+            let is_include = match setting.subsection() {
+                None => setting.section() == b"include",
+                Some(condition) => {
+                    setting.section() == b"includeif"
+                        && str::from_utf8(condition).is_ok_and(|condition| self.holds(condition))
+                }
             };
-            if is_include && setting.name == "path" && depth < DEEPEST {
-                let path = self.expand(setting.value());
+            if is_include && setting.name() == b"path" && depth < DEEPEST {
+                let path = self.expand(&setting.value());
                 let directory = file.parent().unwrap_or(self.home);
                 self.read(&directory.join(path), depth + 1);
             } else {

@@ -28,7 +28,7 @@ use rustix::fs::Access;
 
 use super::{
     Found, Kind, may,
-    place::{is_led_from_inside, look},
+    place::{is_led_from_inside, links, look},
 };
 
 /// How the program that a command names is installed.
@@ -138,6 +138,20 @@ impl Search<'_> {
                 let is_inside = |path: &Path| path.starts_with(self.workspace);
                 !outside || !(is_inside(&found.at) || is_inside(&found.real))
             })
+    }
+
+    /// The links by which a name leads to this file, if it does.
+    pub(crate) fn links_to(&self, name: &OsStr, file: &Path) -> Option<Vec<PathBuf>> {
+        let leads_there = |path: &PathBuf| look(path).is_some_and(|found| found.real == file);
+        let path = if name.as_bytes().contains(&b'/') {
+            Some(self.current_directory.join(name)).filter(leads_there)
+        } else {
+            // A shell takes the first, also from a directory whose name is relative.
+            std::env::split_paths(self.path)
+                .map(|directory| self.current_directory.join(directory).join(name))
+                .find(leads_there)
+        };
+        links(&path?).ok()
     }
 
     /// The program that an alias of the shell stands for, which no path of the caller's shows.

@@ -19,7 +19,6 @@ use std::{
 
 use rustix::fs::{Access, AtFlags};
 
-pub(crate) use self::place::absolute;
 pub use self::{
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
@@ -27,6 +26,10 @@ pub use self::{
     installation::Installation,
     place::{Found, Kind, Place},
     proc::Procfs,
+};
+pub(crate) use self::{
+    git::{looks_like_repository, named_directory},
+    place::absolute,
 };
 use self::{
     installation::Search,
@@ -106,6 +109,8 @@ pub struct Facts {
     pub landlock: u32,
     /// The file of this program.
     pub executable: PathBuf,
+    /// The links by which the caller started it, each by the place where it lies.
+    pub launched_by: Vec<PathBuf>,
 }
 
 impl Facts {
@@ -156,6 +161,12 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
+        let executable =
+            fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
+        let launched_by = env::args_os()
+            .next()
+            .and_then(|name| search.links_to(&name, &executable))
+            .unwrap_or_default();
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -180,8 +191,8 @@ impl Facts {
             brought,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
-            executable: fs::canonicalize("/proc/self/exe")
-                .map_err(|error| Error::OwnExecutable { error })?,
+            executable,
+            launched_by,
             home,
             workspace,
             current_directory,
@@ -406,6 +417,7 @@ pub(crate) mod tests {
             },
             landlock: 6,
             executable: "/usr/local/bin/stockade".into(),
+            launched_by: Vec::new(),
         }
     }
 

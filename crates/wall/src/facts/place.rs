@@ -69,7 +69,7 @@ const MOST_LINKS: usize = 40;
 
 /// The links on the way of an absolute path, and on the ways that they name, each by the place
 /// where it lies.
-fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
     let mut way = path.to_owned();

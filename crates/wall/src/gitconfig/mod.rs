@@ -1,40 +1,77 @@
-//! git's configuration files: read, judged and written without git.
+//! git's configuration files: read, judged and written.
 //!
-//! They are read to find the user's name and mail, and to tell which settings of a
-//! repository make git run programs. Such files may be hostile; so may a repository be in
-//! which git itself would be asked.
+//! Files of a repository may be hostile. [`read`] lets an installed git read them, which is
+//! the reader that counts; [`parse`] is ours, a port of git's (`config.c`), for machines
+//! without git, for the positions of settings, and for the start of a session, where a process
+//! would cost too much. Both agree: `fuzz/` compares them.
 
+mod allowed;
 mod compose;
-mod programs;
+#[cfg(test)]
+mod differential;
+mod program;
+mod settle;
 
+use std::{borrow::Cow, ops::Range};
+
+pub(crate) use allowed::{Context, Verdict};
 pub(crate) use compose::{Composer, is_host_name};
+pub(crate) use program::{GitProgram, read};
+pub(crate) use settle::{Change, settle};
 
 /// A setting, e.g. `remote.origin.url = …`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Setting {
-    /// In lower case, as is the name: git makes no difference.
-    pub(crate) section: String,
-    pub(crate) subsection: Option<String>,
-    pub(crate) name: String,
+    /// As git names it: section and name in lower case, the subsection as it is.
+    pub(crate) key: Vec<u8>,
     /// `None` where there is no `=`; that means "true".
-    pub(crate) value: Option<String>,
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+/// A setting, and the bytes of the file that say it, with the end of the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) setting: Setting,
+    pub(crate) span: Range<usize>,
 }
 
 impl Setting {
-    /// As `git config` would name it.
-    pub(crate) fn key(&self) -> String {
-        match &self.subsection {
-            Some(subsection) => format!("{}.{subsection}.{}", self.section, self.name),
-            None => format!("{}.{}", self.section, self.name),
-        }
+    pub(crate) fn key(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.key)
+    }
+
+    /// Up to the first dot.
+    pub(crate) fn section(&self) -> &[u8] {
+        let end = self.key.iter().position(|byte| *byte == b'.');
+        self.key.get(..end.unwrap_or(self.key.len())).unwrap_or(&[])
+    }
+
+    /// After the last dot.
+    pub(crate) fn name(&self) -> &[u8] {
+        let dot = self.key.iter().rposition(|byte| *byte == b'.');
+        let start = dot.map_or(self.key.len(), |dot| dot + 1);
+        self.key.get(start..).unwrap_or(&[])
+    }
+
+    /// Between the two, if they are two.
+    pub(crate) fn subsection(&self) -> Option<&[u8]> {
+        let first = self.key.iter().position(|byte| *byte == b'.')?;
+        let last = self.key.iter().rposition(|byte| *byte == b'.')?;
+        self.key.get(first + 1..last)
     }
 
     pub(crate) fn is(&self, section: &str, name: &str) -> bool {
-        self.section == section && self.subsection.is_none() && self.name == name
+        self.section() == section.as_bytes()
+            && self.name() == name.as_bytes()
+            && self.subsection().is_none()
     }
 
-    pub(crate) fn value(&self) -> &str {
-        self.value.as_deref().unwrap_or("true")
+    pub(crate) fn value(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.value.as_deref().unwrap_or(b"true")
     }
 }
 
@@ -44,154 +81,207 @@ pub(crate) struct Malformed;
 
 /// The settings of a file, in their order.
 pub(crate) fn parse(contents: &[u8]) -> Result<Vec<Setting>, Malformed> {
-    let text = String::from_utf8_lossy(contents).replace("\r\n", "\n");
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut rest = Rest(text);
-    let mut settings = Vec::new();
-    let mut section = None;
+    let entries = entries(contents)?;
+    Ok(entries.into_iter().map(|entry| entry.setting).collect())
+}
+
+/// The same, with their places in the file.
+pub(crate) fn entries(contents: &[u8]) -> Result<Vec<Entry>, Malformed> {
+    let start = if contents.starts_with(BOM) {
+        BOM.len()
+    } else {
+        0
+    };
+    let mut reader = Reader {
+        contents,
+        at: start,
+        is_at_end: false,
+    };
+    let mut entries = Vec::new();
+    // What keys begin with. Before any section it is nothing, and git takes that.
+    let mut stem = Vec::new();
+    let mut spent = 0;
     loop {
-        rest.skip_blanks();
-        match rest.peek() {
-            None => return Ok(settings),
-            Some('[') => section = Some(rest.section()?),
-            Some(c) if c.is_ascii_alphabetic() => {
-                let (section, subsection) = section.clone().ok_or(Malformed)?;
-                let name = rest.name();
-                let value = rest.assignment()?;
-                settings.push(Setting {
-                    section,
-                    subsection,
-                    name,
-                    value,
-                });
+        let begin = reader.at;
+        match reader.next() {
+            b'\n' if reader.is_at_end => return Ok(entries),
+            byte if is_space(byte) => {}
+            b'#' | b';' => while reader.next() != b'\n' {},
+            b'[' => {
+                stem = reader.section()?;
+                stem.push(b'.');
             }
-            Some(_) => return Err(Malformed),
+            byte if byte.is_ascii_alphabetic() => {
+                let mut key = stem.clone();
+                key.push(byte.to_ascii_lowercase());
+                let value = reader.setting(&mut key)?;
+                spent += key.len() + value.as_ref().map_or(0, Vec::len);
+                if spent > MOST {
+                    return Err(Malformed);
+                }
+                let setting = Setting {
+                    key: until_nul(key),
+                    value: value.map(until_nul),
+                };
+                let span = begin..reader.at;
+                entries.push(Entry { setting, span });
+            }
+            _ => return Err(Malformed),
         }
     }
 }
 
-/// What is still to be read.
-struct Rest<'a>(&'a str);
+/// A long section with many settings would be many times as long when it is written out.
+const MOST: usize = 16 << 20;
 
-impl Rest<'_> {
-    fn peek(&self) -> Option<char> {
-        self.0.chars().next()
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
+/// git passes strings on that end at the first NUL.
+fn until_nul(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
+        bytes.truncate(end);
     }
+    bytes
+}
 
-    fn next(&mut self) -> Option<char> {
-        let mut characters = self.0.chars();
-        let next = characters.next();
-        self.0 = characters.as_str();
-        next
-    }
+/// git's own idea of it.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
 
-    /// Space, empty lines and comments.
-    fn skip_blanks(&mut self) {
-        loop {
-            self.0 = self.0.trim_start();
-            if !self.0.starts_with(['#', ';']) {
-                return;
-            }
-            self.0 = self.0.split_once('\n').map_or("", |(_, rest)| rest);
-        }
-    }
+fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
 
-    /// `[section]`, `[section "subsection"]` or the old `[section.subsection]`.
-    fn section(&mut self) -> Result<(String, Option<String>), Malformed> {
-        self.next();
-        let end = self.0.find([']', ' ', '\t', '\n']).ok_or(Malformed)?;
-        let (name, rest) = self.0.split_at_checked(end).ok_or(Malformed)?;
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-        if name.is_empty() || !name.chars().all(fits) {
-            return Err(Malformed);
-        }
-        self.0 = rest.trim_start_matches([' ', '\t']);
-        let name = name.to_ascii_lowercase();
-        let parts = match self.next() {
-            Some(']') => match name.split_once('.') {
-                Some((section, subsection)) => (section.to_owned(), Some(subsection.to_owned())),
-                None => (name, None),
-            },
-            Some('"') => {
-                let subsection = self.subsection()?;
-                if self.next() != Some(']') {
-                    return Err(Malformed);
-                }
-                (name, Some(subsection))
-            }
-            _ => return Err(Malformed),
+struct Reader<'a> {
+    contents: &'a [u8],
+    at: usize,
+    is_at_end: bool,
+}
+
+impl Reader<'_> {
+    /// The next byte. Lines may end as on Windows, and the last one ends with the file.
+    fn next(&mut self) -> u8 {
+        let Some(byte) = self.contents.get(self.at).copied() else {
+            self.is_at_end = true;
+            return b'\n';
         };
-        Ok(parts)
+        self.at += 1;
+        if byte == b'\r' && self.contents.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return b'\n';
+        }
+        byte
     }
 
-    /// Up to the closing quote. A backslash stands for what follows it.
-    fn subsection(&mut self) -> Result<String, Malformed> {
-        let mut subsection = String::new();
+    /// `[section]`, `[section "subsection"]` or the old `[section.subsection]`; also
+    /// `[section.sub "section"]`.
+    fn section(&mut self) -> Result<Vec<u8>, Malformed> {
+        let mut name = Vec::new();
         loop {
             match self.next() {
-                Some('"') => return Ok(subsection),
-                Some('\\') => subsection.push(self.next().ok_or(Malformed)?),
-                Some('\n') | None => return Err(Malformed),
-                Some(c) => subsection.push(c),
+                _ if self.is_at_end => return Err(Malformed),
+                b']' if name.is_empty() => return Err(Malformed),
+                b']' => return Ok(name),
+                byte if is_space(byte) => {
+                    self.subsection(byte, &mut name)?;
+                    return Ok(name);
+                }
+                byte if is_key(byte) || byte == b'.' => name.push(byte.to_ascii_lowercase()),
+                _ => return Err(Malformed),
             }
         }
     }
 
-    fn name(&mut self) -> String {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let end = self.0.find(|c| !fits(c)).unwrap_or(self.0.len());
-        let (name, rest) = self.0.split_at_checked(end).unwrap_or((self.0, ""));
-        self.0 = rest;
-        name.to_ascii_lowercase()
-    }
-
-    /// What follows the name of a setting, up to the end of the line.
-    fn assignment(&mut self) -> Result<Option<String>, Malformed> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        match self.peek() {
-            Some('=') => {
-                self.next();
-                self.0 = self.0.trim_start_matches([' ', '\t']);
-                self.value().map(Some)
+    fn subsection(&mut self, space: u8, name: &mut Vec<u8>) -> Result<(), Malformed> {
+        let mut byte = space;
+        while is_space(byte) {
+            if byte == b'\n' {
+                return Err(Malformed);
             }
-            Some('\n' | '#' | ';') | None => Ok(None),
-            Some(_) => Err(Malformed),
+            byte = self.next();
         }
-    }
-
-    fn value(&mut self) -> Result<String, Malformed> {
-        let mut value = String::new();
-        // Space counts only if something follows it.
-        let mut space = String::new();
-        let mut is_quoted = false;
+        if byte != b'"' {
+            return Err(Malformed);
+        }
+        name.push(b'.');
         loop {
-            let Some(c) = self.next() else {
-                return if is_quoted { Err(Malformed) } else { Ok(value) };
-            };
-            match c {
-                '\n' if is_quoted => return Err(Malformed),
-                '\n' => return Ok(value),
-                '#' | ';' if !is_quoted => {
-                    self.0 = self.0.split_once('\n').map_or("", |(_, rest)| rest);
+            let mut byte = self.next();
+            if byte == b'"' {
+                break;
+            }
+            // A backslash stands for what follows it.
+            if byte == b'\\' {
+                byte = self.next();
+            }
+            if byte == b'\n' {
+                return Err(Malformed);
+            }
+            name.push(byte);
+        }
+        (self.next() == b']').then_some(()).ok_or(Malformed)
+    }
+
+    /// The rest of a name, and its value.
+    fn setting(&mut self, key: &mut Vec<u8>) -> Result<Option<Vec<u8>>, Malformed> {
+        let mut byte = self.next();
+        while !self.is_at_end && is_key(byte) {
+            key.push(byte.to_ascii_lowercase());
+            byte = self.next();
+        }
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next();
+        }
+        match byte {
+            b'\n' => Ok(None),
+            b'=' => self.value().map(Some),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>, Malformed> {
+        let mut value = Vec::new();
+        // Space counts only if something follows it: where it began.
+        let mut trim = 0;
+        let mut is_quoted = false;
+        let mut is_comment = false;
+        loop {
+            let byte = self.next();
+            match byte {
+                b'\n' if is_quoted => return Err(Malformed),
+                b'\n' => {
+                    if trim > 0 {
+                        value.truncate(trim);
+                    }
                     return Ok(value);
                 }
-                ' ' | '\t' if !is_quoted => {
-                    space.push(c);
+                _ if is_comment => continue,
+                byte if is_space(byte) && !is_quoted => {
+                    if trim == 0 {
+                        trim = value.len();
+                    }
+                    if !value.is_empty() {
+                        value.push(byte);
+                    }
                     continue;
                 }
-                _ => value.push_str(&std::mem::take(&mut space)),
+                b';' | b'#' if !is_quoted => {
+                    is_comment = true;
+                    continue;
+                }
+                _ => trim = 0,
             }
-            match c {
-                '"' => is_quoted = !is_quoted,
-                '\\' => match self.next() {
-                    Some('\n') => {}
-                    Some('n') => value.push('\n'),
-                    Some('t') => value.push('\t'),
-                    Some('b') => value.push('\u{8}'),
-                    Some(c @ ('"' | '\\')) => value.push(c),
+            match byte {
+                b'\\' => match self.next() {
+                    b'\n' => {}
+                    b't' => value.push(b'\t'),
+                    b'b' => value.push(8),
+                    b'n' => value.push(b'\n'),
+                    byte @ (b'\\' | b'"') => value.push(byte),
                     _ => return Err(Malformed),
                 },
-                c => value.push(c),
+                b'"' => is_quoted = !is_quoted,
+                byte => value.push(byte),
             }
         }
     }
@@ -205,7 +295,10 @@ mod tests {
         let settings = parse(text.as_bytes()).unwrap();
         settings
             .into_iter()
-            .map(|setting| (setting.key(), setting.value))
+            .map(|Setting { key, value }| {
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                (text(key), value.map(text))
+            })
             .collect()
     }
 
@@ -242,7 +335,6 @@ mod tests {
     #[test]
     fn what_git_would_refuse_is_refused() {
         for text in [
-            "a = b",
             "[a\nb = c",
             "[a] b = \"c",
             "[a] b = \\q",

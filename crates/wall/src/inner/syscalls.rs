@@ -371,6 +371,8 @@ mod tests {
         for probe in [
             "syscall(16, 0, 0x5413, my $x = ' ' x 8)",
             "socket(my $s, 2, 1, 0)",
+            // unshare(CLONE_FS), which needs no privilege.
+            "syscall(272, 0x200)",
             "socket(my $s, 1, 1, 0)",
             "socket(my $s, 10, 1, 0)",
             "socket(my $s, 16, 3, 0)",

@@ -128,7 +128,7 @@ mod tests {
         let settings = parse(text.as_bytes()).unwrap();
         let helpers: Vec<_> = settings
             .iter()
-            .filter(|setting| setting.name == "helper" && !setting.value().is_empty())
+            .filter(|setting| setting.name() == b"helper" && !setting.value().is_empty())
             .map(Setting::key)
             .collect();
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
         assert!(
             settings
                 .iter()
-                .all(|setting| setting.drives_git().is_none())
+                .all(|setting| setting.key() != "core.sshcommand")
         );
         assert_eq!(settings[0].value(), name);
         let forge = |host: &str| Forge {

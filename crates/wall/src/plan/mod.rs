@@ -222,8 +222,10 @@ impl Plan {
         } else {
             &facts.workspace
         };
+        let files = files::steps(config, facts)?;
+        check_launcher(facts, &files)?;
         Ok(Self {
-            files: files::steps(config, facts)?,
+            files,
             environment: env::environment(config, facts)?,
             isolation: process::isolation(config),
             limits: process::limits(config, facts),
@@ -254,4 +256,23 @@ impl Plan {
             .filter(|operation| operation.is_writable())
             .map(Operation::at)
     }
+}
+
+/// Refuses to be started from where the command can write: it would decide what the next session
+/// is.
+fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
+    let places = files.iter().filter_map(|step| match &step.operation {
+        Operation::Writable { source, .. } => Some(source),
+        _ => None,
+    });
+    for place in places {
+        let mut ways = facts.launched_by.iter().chain([&facts.executable]);
+        if let Some(path) = ways.find(|path| path.starts_with(place)) {
+            return Err(Error::LauncherWritable {
+                path: path.clone(),
+                place: place.clone(),
+            });
+        }
+    }
+    Ok(())
 }

@@ -1,92 +1,101 @@
-//! What a session leaves behind that will run outside.
+//! What a session leaves behind that will run outside, and what is done about it.
 //!
-//! What exists at the start and runs outside is read-only inside. The rest is looked at
-//! before and after: files that programs outside execute unasked, hooks of git, settings by
-//! which a repository makes git run programs. What has appeared is reported; nothing is
-//! undone, since it may be what the user wanted.
+//! What exists at the start and runs outside is read-only inside. The rest is looked at before and
+//! after: files that programs outside execute unasked, and everything by which a repository has
+//! git run programs or leads it elsewhere. The latter is *defused*: it is put back to what it
+//! was, the session's version is kept beside the log, and the user is told, first of all, with the
+//! command that accepts it. Settings that only describe stay as the session set them
+//! ([`gitconfig`](crate::gitconfig)).
+//!
+//! ```text
+//! Watch::begin   Repositories → Controls → Baseline, shared by sessions of one workspace
+//! Watch::settle  Repositories → Controls, compared → quarantine, files put back, Findings
+//! ```
 //!
 //! Looked at twice, too, is what is hidden: a program outside that replaces it by a rename takes
 //! the cover off, and nobody inside or outside is asked.
 //!
 //! All of it may be hostile: nothing is executed, no link is followed, no more than a
-//! bounded amount is read.
+//! bounded amount is read, and no longer than a bounded time. What was not looked at is told.
 
-mod settings;
-mod state;
+mod baseline;
+mod bounds;
+mod content;
+mod controls;
+mod finding;
+mod index;
+mod kept;
+mod live;
+mod put;
+mod repositories;
 
 use std::{
-    collections::BTreeMap,
-    fmt, fs,
+    cell::{Cell, OnceCell, RefCell},
+    collections::{BTreeSet, HashSet},
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
 };
 
-use self::{settings::GitSettings, state::State};
-use crate::{
-    config::Config,
-    facts::{Facts, Git, Place},
-    protected::{HOOKS, HOST_EXECUTED, REDIRECTION, REPORTED, STATE_REPORTED},
+use self::{
+    baseline::{Baseline, Joined, Membership},
+    bounds::{Bounds, Unseen},
+    content::Content,
+    controls::{Collection, Control, Controls, Kind, without_commands},
+    repositories::{Repositories, Search},
 };
+pub use self::{
+    finding::{Change, Finding, folded},
+    kept::{Keeping, Kept},
+    live::Live,
+};
+use crate::{
+    beneath,
+    config::{Config, GitSettings},
+    facts::{Facts, Git, Place},
+    gitconfig::{self, Context, GitProgram, Setting},
+    protected::{HOST_EXECUTED, REDIRECTION, REPORTED, STATE_REPORTED},
+};
+
+/// How long the start may look, and the end. Both are far longer than they take in any tree that
+/// was not made to be slow.
+const START: Duration = Duration::from_millis(300);
+const END: Duration = Duration::from_millis(1200);
+const MOST_FILES: usize = 1_000_000;
+/// How deep repositories are looked for in the tree before a session, and how many files that may
+/// be. Those that are found later only are judged as new, or told of if they are older.
+const SHALLOW: usize = 2;
+const FEW_FILES: usize = 4096;
+const DEEP: usize = 256;
 
 /// What there was before a session.
 #[derive(Debug)]
 pub struct Watch {
     workspace: PathBuf,
     home: Place,
-    files: Vec<(PathBuf, &'static str, State)>,
-    hooks: BTreeMap<PathBuf, State>,
-    redirections: BTreeMap<PathBuf, State>,
+    /// The repository outside, and all else that a session can write.
+    writable: Vec<PathBuf>,
+    mode: GitSettings,
+    told: Vec<(PathBuf, &'static str)>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
-    settings: GitSettings,
+    baseline: Baseline,
+    membership: Option<Membership>,
+    keeping: Option<Keeping>,
+    /// What went wrong at the start, to be told at the end.
+    begun: Vec<Finding>,
+    /// What is kept already: a session may change a file again and again.
+    kept: Mutex<Vec<(PathBuf, Content)>>,
 }
 
 /// Which file it is, whatever is in it: its device and number.
 type Identity = (u64, u64);
 
-/// Something that will run outside and was not there before, or is not hidden any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub path: PathBuf,
-    pub what: Change,
-    /// Who runs it, or what it does.
-    pub why: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    Appeared,
-    Changed,
-    /// A setting of git's, as `key = value`.
-    Setting(String),
-    /// Settings of git's that we cannot read: malformed, a link, or too long. Git may read them.
-    Malformed,
-    /// It was hidden, and is another file now.
-    Replaced,
-}
-
 impl Watch {
-    /// Looks before the session.
+    /// Looks before the session. Without a place to keep things nothing is put back.
     #[must_use]
-    pub fn begin(config: &Config, facts: &Facts) -> Self {
-        let in_workspace = HOST_EXECUTED
-            .iter()
-            .chain(REPORTED)
-            .map(|(name, why)| (facts.workspace.join(name), *why));
-        let is_state = |path: &Path| {
-            let states = config.agent.state.iter();
-            states.clone().any(|state| path.starts_with(&state.path))
-        };
-        let in_home = STATE_REPORTED
-            .iter()
-            .map(|(name, why)| (facts.home.real.join(name), *why))
-            .filter(|(path, _)| is_state(path));
-        let files = in_workspace
-            .chain(in_home)
-            .map(|(path, why)| {
-                let state = State::of(&path);
-                (path, why, state)
-            })
-            .collect();
+    pub fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Self {
         let asked_for = config.hide.iter().map(|request| request.path.clone());
         let secrets = facts.secrets.iter().map(|secret| secret.path.clone());
         // Who cannot read them outside cannot inside.
@@ -95,53 +104,270 @@ impl Watch {
             let identity = identity(&path);
             (path, identity)
         });
-        Self {
-            files,
-            hidden: hidden.collect(),
-            hooks: hooks(&facts.git, &facts.workspace),
-            redirections: redirections(&facts.git, &facts.workspace),
-            settings: GitSettings::of(&facts.git, &facts.workspace),
+        let given = config.write.iter().chain(&config.agent.state);
+        let given = given.filter_map(|request| Some(facts.found.get(&request.path)?.real.clone()));
+        let mut watch = Self {
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
+            writable: [facts.workspace.clone()]
+                .into_iter()
+                .chain(facts.git.outside.clone())
+                .chain(given)
+                .collect(),
+            mode: config.git,
+            told: told(config, facts),
+            hidden: hidden.collect(),
+            baseline: Baseline {
+                taken: SystemTime::now(),
+                contents: Default::default(),
+                repositories: Default::default(),
+            },
+            membership: None,
+            keeping,
+            begun: Vec::new(),
+            kept: Mutex::default(),
+        };
+        let take = || {
+            let bounds = Bounds::new(START, MOST_FILES, &|| false);
+            watch.take(&facts.git, &bounds)
+        };
+        match &watch.keeping {
+            None => watch.baseline = take(),
+            Some(Keeping { state, session }) => {
+                let joined = baseline::join(state, session, &watch.workspace, take);
+                watch.join(joined);
+            }
+        }
+        watch
+    }
+
+    fn join(&mut self, joined: Joined) {
+        let Joined {
+            baseline,
+            membership,
+            abandoned,
+        } = joined;
+        match membership {
+            Ok(membership) => self.membership = Some(membership),
+            Err(error) => self.begun.push(Finding {
+                path: self.workspace.clone(),
+                what: Change::Unseen,
+                why: format!(
+                    "sessions that run in it at the same time do not know of one another: {error}"
+                ),
+            }),
+        }
+        if let Some(abandoned) = abandoned {
+            self.baseline = abandoned;
+            let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);
+            let found = self.settle(&|| false);
+            self.mode = mode;
+            self.begun.extend(found.into_iter().map(|mut finding| {
+                finding
+                    .why
+                    .push_str("; an earlier session that was killed left it");
+                finding
+            }));
+        }
+        self.baseline = baseline;
+    }
+
+    /// What was found before the session already.
+    #[must_use]
+    pub fn begun(&self) -> &[Finding] {
+        &self.begun
+    }
+
+    fn take(&self, git: &Git, bounds: &Bounds<'_>) -> Baseline {
+        let taken = SystemTime::now();
+        let (mut search, writable) = (Repositories::default(), self.writable());
+        self.search(git, &writable, bounds, &mut search, None);
+        let few = Bounds::new(START / 10, FEW_FILES, &|| false);
+        let unseen = search.unseen.clone();
+        self.search(git, &writable, &few, &mut search, Some(SHALLOW));
+        // That there are more is told at the end, if it is still so.
+        search.unseen = unseen;
+        let (controls, _) = self.collect(&search, &writable, bounds, None);
+        let contents = controls.into_iter();
+        Baseline {
+            taken,
+            contents: contents
+                .map(|(path, control)| (path, control.content))
+                .collect(),
+            repositories: search.found.into_keys().chain(search.worktrees).collect(),
         }
     }
 
-    /// Looks again, after the session.
-    #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let mut compare = |path: &Path, why, before: &State, after: &State| {
-            if let Some(what) = before.change_to(after) {
-                let path = path.to_owned();
-                findings.push(Finding { path, what, why });
-            }
+    fn writable(&self) -> Vec<&Path> {
+        self.writable.iter().map(PathBuf::as_path).collect()
+    }
+
+    /// From the top, or in the tree.
+    fn search(
+        &self,
+        git: &Git,
+        writable: &[&Path],
+        bounds: &Bounds<'_>,
+        repositories: &mut Repositories,
+        depth: Option<usize>,
+    ) {
+        let mut search = Search {
+            workspace: &self.workspace,
+            writable,
+            bounds,
+            repositories: std::mem::take(repositories),
         };
-        for (path, why, before) in &self.files {
-            compare(path, *why, before, &State::of(path));
+        match depth {
+            None => search.look_from_top(git),
+            Some(depth) => search.look_in_tree(depth),
         }
+        *repositories = search.repositories;
+    }
+
+    fn collect(
+        &self,
+        repositories: &Repositories,
+        writable: &[&Path],
+        bounds: &Bounds<'_>,
+        before: Option<&Baseline>,
+    ) -> (Controls, Unseen) {
+        let mut collection = Collection {
+            bounds,
+            writable,
+            home: &self.home.real,
+            before,
+            controls: Controls::new(),
+            unseen: Unseen::default(),
+        };
+        collection.add_repositories(repositories, &self.workspace);
+        for (path, why) in &self.told {
+            collection.add(path, Kind::Told(why), None);
+        }
+        (collection.controls, collection.unseen)
+    }
+
+    /// Looks again, after the session, and puts back what it must not leave behind.
+    #[must_use]
+    pub fn settle(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
+        let lock = self.membership.as_ref().map(Membership::lock);
+        let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let git = Git::find(&self.workspace, &self.home);
-        for (path, after) in &hooks(&git, &self.workspace) {
-            let before = self.hooks.get(path).unwrap_or(&State::Absent);
-            compare(path, HOOKS, before, after);
+        let writable = self.writable();
+        let mut repositories = Repositories::default();
+        self.search(&git, &writable, &bounds, &mut repositories, None);
+        let mut settlement = Settlement::new(self, &writable, false);
+        // First what git comes to by itself; it is little, and matters most.
+        settlement.compare(&repositories, &bounds);
+        let before = repositories.found.len() + repositories.worktrees.len();
+        self.search(&git, &writable, &bounds, &mut repositories, Some(DEEP));
+        if repositories.found.len() + repositories.worktrees.len() > before {
+            settlement.compare(&repositories, &bounds);
         }
-        for (path, after) in &redirections(&git, &self.workspace) {
-            let before = self.redirections.get(path).unwrap_or(&State::Absent);
-            compare(path, REDIRECTION, before, after);
+        let mut findings = std::mem::take(settlement.findings.get_mut());
+        findings.extend(repositories.unseen.0.iter().map(|(path, why)| Finding {
+            path: path.clone(),
+            what: Change::Unseen,
+            why: (*why).to_owned(),
+        }));
+        findings.extend(self.replaced());
+        if is_interrupted() {
+            findings.push(Finding {
+                path: self.workspace.clone(),
+                what: Change::Unseen,
+                why: "the look at what the session left behind was interrupted".to_owned(),
+            });
         }
-        let after = GitSettings::of(&git, &self.workspace);
-        findings.extend(self.settings.new_in(&after));
-        for (path, before) in &self.hidden {
-            let after = identity(path);
-            if after.is_some() && after != *before {
-                findings.push(Finding {
-                    path: path.clone(),
-                    what: Change::Replaced,
-                    why: "what was hidden could be read from then on",
-                });
+        finding::sort(&mut findings);
+        drop(lock);
+        findings
+    }
+
+    /// The same of what git comes to from the top, while the session runs.
+    fn settle_known(&self, bounds: &Bounds<'_>) -> Vec<Finding> {
+        let lock = self.membership.as_ref().map(Membership::lock);
+        let git = Git::find(&self.workspace, &self.home);
+        let writable = self.writable();
+        let mut repositories = Repositories::default();
+        self.search(&git, &writable, bounds, &mut repositories, None);
+        for directory in &self.baseline.repositories {
+            repositories.found.entry(directory.clone()).or_default();
+        }
+        let mut settlement = Settlement::new(self, &writable, true);
+        settlement.compare(&repositories, bounds);
+        drop(lock);
+        let mut findings = std::mem::take(settlement.findings.get_mut());
+        // The end looks at it again, with more time.
+        findings.retain(|finding| matches!(finding.what, Change::Undone(_)));
+        findings
+    }
+
+    /// Where a change may have git run something.
+    fn known_directories(&self) -> BTreeSet<PathBuf> {
+        let bounds = Bounds::new(START, MOST_FILES, &|| false);
+        let git = Git::find(&self.workspace, &self.home);
+        let mut repositories = Repositories::default();
+        self.search(&git, &self.writable(), &bounds, &mut repositories, None);
+        let found = repositories.found.into_keys();
+        let all = found.chain(self.baseline.repositories.iter().cloned());
+        let mut directories = BTreeSet::from([self.workspace.clone()]);
+        for directory in all.chain(repositories.worktrees) {
+            for name in [
+                "hooks",
+                "info",
+                "modules",
+                "worktrees",
+                "remotes",
+                "branches",
+            ] {
+                directories.insert(directory.join(name));
             }
+            directories.insert(directory);
+        }
+        directories
+    }
+
+    /// The end: nothing of this session is left.
+    #[must_use]
+    pub fn end(&self, live: Option<Live>, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
+        let mut findings = live.map(Live::end).unwrap_or_default();
+        let known: HashSet<Finding> = findings.iter().cloned().collect();
+        let found = self.settle(is_interrupted).into_iter();
+        findings.extend(found.filter(|finding| !known.contains(finding)));
+        finding::sort(&mut findings);
+        if let Some(membership) = &self.membership {
+            membership.leave();
         }
         findings
     }
+
+    fn replaced(&self) -> impl Iterator<Item = Finding> {
+        let replaced = self.hidden.iter().filter(|(path, before)| {
+            let after = identity(path);
+            after.is_some() && after != *before
+        });
+        replaced.map(|(path, _)| Finding {
+            path: path.clone(),
+            what: Change::Replaced,
+            why: "what was hidden could be read from then on".to_owned(),
+        })
+    }
+}
+
+/// Files that run by themselves or are obeyed.
+fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
+    let in_workspace = HOST_EXECUTED
+        .iter()
+        .chain(REPORTED)
+        .map(|(name, why)| (facts.workspace.join(name), *why));
+    let is_state = |path: &Path| {
+        let mut states = config.agent.state.iter();
+        states.any(|state| path.starts_with(&state.path))
+    };
+    let in_home = STATE_REPORTED
+        .iter()
+        .map(|(name, why)| (facts.home.real.join(name), *why))
+        .filter(|(path, _)| is_state(path));
+    in_workspace.chain(in_home).collect()
 }
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -149,60 +375,299 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// What lies where git looks for hooks, but for the samples that it never runs.
-fn hooks(git: &Git, workspace: &Path) -> BTreeMap<PathBuf, State> {
-    let mut hooks = BTreeMap::new();
-    for directory in git.hooks(workspace) {
-        if let State::Directory(files) = State::of(&directory) {
-            for (name, fingerprint) in files {
-                if name.extension() != Some("sample".as_ref()) {
-                    hooks.insert(directory.join(name), State::Special(fingerprint));
+/// One look after the session.
+struct Settlement<'a> {
+    watch: &'a Watch,
+    writable: &'a [&'a Path],
+    git: GitProgram,
+    /// The user's own settings, for all repositories.
+    own: OnceCell<Vec<Setting>>,
+    /// How long git has taken to read files.
+    asked: Cell<Duration>,
+    findings: RefCell<Vec<Finding>>,
+    /// The same, to be looked up.
+    told: RefCell<HashSet<Finding>>,
+    /// The session runs: what it needs itself until its end is left alone.
+    is_live: bool,
+    /// How long locks may still be waited for.
+    patience: Cell<Duration>,
+}
+
+impl<'a> Settlement<'a> {
+    fn new(watch: &'a Watch, writable: &'a [&'a Path], is_live: bool) -> Self {
+        Self {
+            watch,
+            writable,
+            git: GitProgram::find(),
+            own: OnceCell::new(),
+            asked: Cell::default(),
+            findings: RefCell::default(),
+            told: RefCell::default(),
+            is_live,
+            patience: Cell::new(Duration::from_millis(200)),
+        }
+    }
+
+    fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
+        let (controls, unseen) = {
+            let before = Some(&self.watch.baseline);
+            self.watch
+                .collect(repositories, self.writable, bounds, before)
+        };
+        for (path, why) in unseen.0 {
+            self.find(&path, Change::Unseen, why);
+        }
+        for (number, (path, control)) in controls.iter().enumerate() {
+            let before = self.watch.baseline.contents.get(path);
+            if before.is_some_and(|before| before.is_same(&control.content)) {
+                continue;
+            }
+            if bounds.are_reached() {
+                let left = controls.len() - number;
+                let why = format!("there was no time to look at {left} files of git's");
+                self.find(&self.watch.workspace, Change::Unseen, &why);
+                return;
+            }
+            self.judge(path, before, control, repositories);
+        }
+    }
+
+    fn find(&self, path: &Path, what: Change, why: &str) {
+        let finding = Finding {
+            path: path.to_owned(),
+            what,
+            why: why.to_owned(),
+        };
+        if self.told.borrow_mut().insert(finding.clone()) {
+            self.findings.borrow_mut().push(finding);
+        }
+    }
+
+    fn judge(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        repositories: &Repositories,
+    ) {
+        let change = match before {
+            Some(_) => Change::Changed,
+            None => Change::Appeared,
+        };
+        let is_ours = self.is_judged_as_new(path, before, control, repositories);
+        match control.kind {
+            Kind::Told(_) | Kind::Plan if self.is_live => {}
+            Kind::Told(why) => self.find(path, change, why),
+            Kind::Whole(why) => {
+                self.put_back(path, control, before, &[(change, why)], is_ours);
+            }
+            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
+            Kind::Common => {
+                let undone = [(change, REDIRECTION)];
+                self.put_back(path, control, before, &undone, is_ours);
+            }
+            Kind::Plan => {
+                let now = control.content.bytes().unwrap_or_default();
+                let was = before.and_then(Content::bytes).unwrap_or_default();
+                if let Some(bytes) = without_commands(now, was) {
+                    let kept = file_like(&control.content, bytes);
+                    let why = "`git rebase --continue` runs what it says";
+                    self.put_back(path, control, Some(&kept), &[(change, why)], is_ours);
+                } else if control.content.bytes().is_none() {
+                    self.find(path, change, "`git rebase --continue` does what it says");
                 }
             }
+            Kind::Settings => self.judge_settings(path, before, control, is_ours),
         }
     }
-    hooks
-}
 
-/// What makes git take settings and hooks from another directory than those that were looked
-/// at.
-fn redirections(git: &Git, workspace: &Path) -> BTreeMap<PathBuf, State> {
-    let mut found = BTreeMap::new();
-    for directory in &git.directories {
-        let path = directory.join("commondir");
-        found.insert(path.clone(), State::of(&path));
+    /// Whether what is not in the baseline is the session's. A repository that git does not come
+    /// to by itself, and that lay there before, may have been too deep to be looked at then.
+    fn is_judged_as_new(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        repositories: &Repositories,
+    ) -> bool {
+        let Some(directory) = control.repository.as_deref().filter(|_| before.is_none()) else {
+            return true;
+        };
+        let is_known = self.watch.baseline.repositories.contains(directory);
+        let found = repositories.found.get(directory);
+        let is_reached = found.is_some_and(|found| found.is_reached);
+        let is_older = fs::symlink_metadata(directory)
+            .and_then(|metadata| metadata.created())
+            .is_ok_and(|created| created < self.watch.baseline.taken);
+        is_known || is_reached || !is_older || !path.starts_with(directory)
     }
-    for worktree in git.worktrees() {
-        let path = worktree.join("commondir");
-        let state = State::of(&path);
-        // As git itself writes it.
-        if state != State::File(b"../..\n".to_vec()) {
-            found.insert(path, state);
+
+    fn judge_settings(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        is_ours: bool,
+    ) {
+        let Some(now) = control.content.bytes() else {
+            let why = "git reads its settings from there";
+            let undone = [(Change::Malformed, why)];
+            return self.put_back(path, control, before, &undone, is_ours);
+        };
+        // Of very many changed files, git reads the first; the others are read by us.
+        const LONGEST: Duration = Duration::from_millis(300);
+        let git = if self.asked.get() < LONGEST {
+            self.git.clone()
+        } else {
+            GitProgram::none()
+        };
+        let begin = Instant::now();
+        let context = Context {
+            repository: control.repository.as_deref(),
+            writable: self.writable,
+            ..Context::default()
+        };
+        let was = before.and_then(Content::bytes);
+        let settled = gitconfig::settle(&git, was, now, self.own(), context);
+        self.asked.set(self.asked.get() + begin.elapsed());
+        let Some(contents) = settled.contents else {
+            return;
+        };
+        let undone = settled.undone.into_iter().map(|(change, why)| {
+            let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
+            let change = match change {
+                gitconfig::Change::Set(setting) => Change::Setting(shown(&setting)),
+                gitconfig::Change::Removed(setting) => Change::SettingGone(shown(&setting)),
+                gitconfig::Change::Reordered => Change::Changed,
+                gitconfig::Change::Malformed => Change::Malformed,
+            };
+            (change, why)
+        });
+        let undone: Vec<_> = undone.collect();
+        let result = (before.is_some() || !contents.is_empty())
+            .then(|| file_like(before.unwrap_or(&control.content), contents));
+        self.put_back(path, control, result.as_ref(), &undone, is_ours);
+    }
+
+    /// Settings of the user's own that no session could have written.
+    fn own(&self) -> &[Setting] {
+        self.own.get_or_init(|| {
+            let home = &self.watch.home.real;
+            let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+            let configured = configured.filter(|path| path.is_absolute());
+            let places = [
+                PathBuf::from("/etc/gitconfig"),
+                configured
+                    .unwrap_or_else(|| home.join(".config"))
+                    .join("git/config"),
+                home.join(".gitconfig"),
+            ];
+            let real = places.iter().filter_map(|path| fs::canonicalize(path).ok());
+            let is_own = |path: &PathBuf| {
+                let mut writable = self.writable.iter();
+                !writable.any(|place| path.starts_with(place))
+            };
+            let read = |path: PathBuf| {
+                let contents = beneath::read(&path).unwrap_or_default();
+                gitconfig::parse(&contents).unwrap_or_default()
+            };
+            real.filter(is_own).flat_map(read).collect()
+        })
+    }
+
+    /// Keeps what the session made of a file, unless it is kept already.
+    fn keep(
+        &self,
+        keeping: &Keeping,
+        path: &Path,
+        theirs: &Content,
+        ours: Option<&Content>,
+        said: &[String],
+    ) -> io::Result<()> {
+        let mut kept = self
+            .watch
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |(other, content): &(PathBuf, Content)| other == path && content == theirs;
+        if kept.iter().any(is_kept) {
+            return Ok(());
         }
+        keeping.keep(path, Some(theirs), ours, said)?;
+        kept.push((path.to_owned(), theirs.clone()));
+        Ok(())
     }
-    // Of what `.git` is if it is no such directory, nothing was looked at.
-    if git.refused.is_some() {
-        let path = workspace.join(".git");
-        found.insert(path.clone(), State::of(&path));
-    }
-    found
-}
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, what, why } = self;
-        match what {
-            Change::Appeared => write!(f, "{path:?} is new: {why}"),
-            Change::Changed => write!(f, "{path:?} has changed: {why}"),
-            Change::Setting(setting) => {
-                const LONGEST: usize = 200;
-                let shown: String = setting.chars().take(LONGEST).collect();
-                write!(f, "{path:?} has a new setting {shown:?}: {why}")
+    /// Makes a file what it was, or says why it is not.
+    fn put_back(
+        &self,
+        path: &Path,
+        control: &Control,
+        to: Option<&Content>,
+        undone: &[(Change, &'static str)],
+        is_ours: bool,
+    ) {
+        let tell = |result: &dyn Fn(Change) -> Change, also: &str| {
+            const MOST: usize = 64;
+            for (change, why) in undone.iter().take(MOST) {
+                self.find(path, result(change.clone()), &format!("{why}{also}"));
             }
-            Change::Malformed => write!(f, "{path:?} cannot be read: {why}"),
-            Change::Replaced => write!(f, "{path:?} was replaced outside: {why}"),
+            if let Some(more) = undone.len().checked_sub(MOST).filter(|more| *more > 0) {
+                self.find(path, Change::More(more), "");
+            }
+        };
+        if self.watch.mode == GitSettings::Tell {
+            return tell(&|change| change, "");
+        }
+        if !is_ours {
+            return tell(
+                &|change| change,
+                "; it was not put back, since it may have been there before",
+            );
+        }
+        let Some(keeping) = &self.watch.keeping else {
+            return tell(&|change| change, "");
+        };
+        let theirs = Some(&control.content);
+        let said: Vec<String> = undone
+            .iter()
+            .take(16)
+            .map(|(what, why)| {
+                let finding = Finding {
+                    path: path.to_owned(),
+                    what: what.clone(),
+                    why: (*why).to_owned(),
+                };
+                finding.to_string()
+            })
+            .collect();
+        let kept = self.keep(keeping, path, &control.content, to, &said);
+        let bounds = Bounds::new(END, MOST_FILES, &|| false);
+        let is_still = || Content::of(path, &bounds).as_ref() == theirs;
+        let done = put::put(path, to, &self.patience, is_still);
+        let lost = kept.err();
+        let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
+        match done {
+            Ok(()) => tell(
+                &|change| Change::Undone(Box::new(change)),
+                &lost.unwrap_or_default(),
+            ),
+            Err(error) => tell(
+                &|change| change,
+                &format!("; it could NOT be put back: {error}"),
+            ),
         }
     }
+}
+
+/// A file with other bytes.
+fn file_like(content: &Content, bytes: Vec<u8>) -> Content {
+    const USUAL: u32 = 0o644;
+    let mode = match content {
+        Content::File { mode, .. } => *mode,
+        _ => USUAL,
+    };
+    Content::File { bytes, mode }
 }
 
 #[cfg(test)]
@@ -216,6 +681,7 @@ mod tests {
 
     struct Workspace {
         _directory: TempDir,
+        state: TempDir,
         path: PathBuf,
     }
 
@@ -225,6 +691,7 @@ mod tests {
             let path = fs::canonicalize(directory.path()).unwrap();
             let workspace = Self {
                 _directory: directory,
+                state: tempfile::tempdir().unwrap(),
                 path,
             };
             workspace.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -244,16 +711,20 @@ mod tests {
             let mut facts = facts();
             facts.workspace = self.path.clone();
             facts.git = Git::find(&self.path, &facts.home);
-            Watch::begin(&Config::default(), &facts)
+            let keeping = Keeping {
+                state: self.state.path().to_owned(),
+                session: "1".to_owned(),
+            };
+            Watch::begin(&Config::default(), &facts, Some(keeping))
         }
 
         /// What is found after `change`, as text without the workspace's path.
         fn found(&self, change: impl FnOnce()) -> Vec<String> {
             let watch = self.watch();
-            assert_eq!(watch.findings(), []);
+            assert_eq!(watch.settle(&|| false), []);
             change();
             let prefix = format!("{}/", self.path.display());
-            let findings = watch.findings().into_iter();
+            let findings = watch.end(None, &|| false).into_iter();
             findings
                 .map(|finding| finding.to_string().replace(&prefix, ""))
                 .collect()
@@ -273,8 +744,8 @@ mod tests {
             found,
             [
                 "\".envrc\" is new: direnv runs it outside",
-                "\".vscode\" has changed: VS Code runs its tasks outside",
                 "\".husky\" is new: git runs its hooks",
+                "\".vscode\" has changed: VS Code runs its tasks outside",
             ]
         );
     }
@@ -288,7 +759,7 @@ mod tests {
         });
         assert_eq!(
             found,
-            ["\".git/hooks/post-checkout\" is new: git runs them outside"]
+            ["put back: \".git/hooks/post-checkout\" is new: git runs them outside"]
         );
     }
 
@@ -304,7 +775,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "\".git/config\" has a new setting \"core.fsmonitor = ev\\nil\": makes git run a program"
+                "put back: \".git/config\" has a new setting \"core.fsmonitor = ev\\nil\": makes git run a program"
             ]
         );
         fs::remove_dir_all(workspace.path.join(".git")).unwrap();
@@ -312,7 +783,14 @@ mod tests {
             workspace.write(".git/config", "[core]\n\thooksPath = x\n");
             workspace.write("x/pre-commit", "evil");
         });
-        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(
+            found,
+            [
+                "put back: \".git/config\" has a new setting \"core.hookspath = x\": makes git run a program"
+            ]
+        );
+        let left = fs::read_to_string(workspace.path.join(".git/config"));
+        assert!(left.is_err(), "{left:?}");
     }
 
     #[test]
@@ -322,15 +800,15 @@ mod tests {
         let common = ".git/commondir";
         let found = workspace.found(|| workspace.write(common, "../x\n"));
         let why = "git takes settings and hooks from where it leads";
-        assert_eq!(found, [format!("{common:?} is new: {why}")]);
-        fs::remove_file(workspace.path.join(common)).unwrap();
+        assert_eq!(found, [format!("put back: {common:?} is new: {why}")]);
+        assert!(!workspace.path.join(common).exists());
 
         // A worktree that git made is nothing to tell of.
         let common = ".git/worktrees/t/commondir";
         let found = workspace.found(|| workspace.write(common, "../..\n"));
         assert_eq!(found, [""; 0]);
         let found = workspace.found(|| workspace.write(common, "../../../x\n"));
-        assert_eq!(found, [format!("{common:?} is new: {why}")]);
+        assert_eq!(found, [format!("put back: {common:?} has changed: {why}")]);
         let found = workspace.found(|| workspace.write(".git/worktrees/t/config.worktree", EVIL));
         assert_eq!(found.len(), 1, "{found:?}");
 
@@ -356,13 +834,14 @@ mod tests {
             fs::rename(&dot_git, workspace.path.join("moved")).unwrap();
             symlink("moved", &dot_git).unwrap();
         });
-        assert_eq!(found, [format!("\".git\" is new: {why}")]);
+        assert_eq!(found, [format!("put back: \".git\" is new: {why}")]);
+        assert!(fs::symlink_metadata(&dot_git).is_err());
         fs::remove_file(workspace.path.join("config")).unwrap();
         let found = workspace.found(|| {
             workspace.write("HEAD", "ref: refs/heads/main\n");
             workspace.write("commondir", "moved\n");
         });
-        assert_eq!(found, [format!("\"commondir\" is new: {why}")]);
+        assert_eq!(found, [format!("put back: \"commondir\" is new: {why}")]);
     }
 
     #[test]
@@ -373,11 +852,13 @@ mod tests {
         let found = workspace.found(|| workspace.write(".gitconfig", "[alias] x = !evil\n"));
         assert_eq!(
             found,
-            ["\".gitconfig\" has a new setting \"alias.x = !evil\": makes git run a program"]
+            [
+                "put back: \".gitconfig\" has a new setting \"alias.x = !evil\": makes git run a program"
+            ]
         );
         let found = workspace.found(|| workspace.write(".git/config", "[core\n"));
         assert!(
-            found[0].starts_with("\".git/config\" cannot be read"),
+            found[0].starts_with("put back: \".git/config\" cannot be read"),
             "{found:?}"
         );
     }
@@ -396,11 +877,11 @@ mod tests {
         });
         let mut facts = facts();
         facts.workspace = workspace.path.clone();
-        let watch = Watch::begin(&config, &facts);
+        let watch = Watch::begin(&config, &facts, None);
         workspace.write(".env", "written in place");
-        assert_eq!(watch.findings(), []);
+        assert_eq!(watch.settle(&|| false), []);
         fs::rename(workspace.path.join("new"), &path).unwrap();
-        let found = watch.findings();
+        let found = watch.settle(&|| false);
         let [Finding { what, .. }] = &found[..] else {
             panic!("{found:?}");
         };

@@ -80,3 +80,22 @@ fn inherited_descriptors_are_closed() {
     let (_, stdout, _) = run(command);
     assert_eq!(stdout, "1\n0\n");
 }
+
+#[test]
+fn a_disk_is_refused_as_a_stream() {
+    let caller = Caller::new();
+    // One that this user can open: root has some, others rarely.
+    let find = "for disk in /dev/*; do test -b $disk && head -c 1 $disk >/dev/null 2>&1 && echo $disk && break; done";
+    let disk = caller.outside(&format!("{find} || true"));
+    let disk = disk.trim();
+    if disk.is_empty() {
+        eprintln!("skipped: there is no disk here that this user can open");
+        return;
+    }
+    let mut command = caller.command("bash");
+    let script = format!("\"$0\" -- bash -c 'echo ran' < {disk}; echo $?");
+    command.args(["-c", &script, crate::support::WALLED]);
+    let (_, stdout, stderr) = run(command);
+    assert_eq!(stdout, "125\n");
+    assert!(stderr.contains("standard input is a disk"), "{stderr}");
+}

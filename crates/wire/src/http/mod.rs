@@ -29,7 +29,8 @@
 //! capitals and a path, is a request to some server, however sloppily it is written.
 //! Such a line has to be right in every detail. [`Step::NotHttp`] is said only of what
 //! no server takes for a request, mostly at the first byte; it may need the whole
-//! first line if that starts like a word.
+//! first line if that starts like a word. Some servers take any bytes for a method, so what is
+//! let through unread is still shown to [`FirstLine`].
 //!
 //! **After an upgrade.** Only WebSocket is let through, as the first request of its
 //! connection, which is how clients do it. If the server's first answer is 101
@@ -47,6 +48,7 @@ mod requests;
 mod tests;
 
 pub use authority::Authority;
+pub use opening::FirstLine;
 pub use requests::Requests;
 
 /// The longest head of a request, and the most that trailers may be.
@@ -105,6 +107,8 @@ pub fn is_switch(answer: &[u8]) -> Option<bool> {
 /// Why something that claims to be HTTP is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
+    #[error("the first line names HTTP, but does not start like a request")]
+    Disguised,
     #[error("a request starts with white space or an empty line")]
     LeadingSpace,
     #[error("a line ends without a carriage return")]

@@ -71,7 +71,9 @@ impl Opening {
         self.seen = self.seen.saturating_add(offset);
         match (self.seen, fresh.get(offset..).unwrap_or_default()) {
             // Servers skip that, and find a request behind it.
-            (0, [b' ' | b'\t' | b'\r' | b'\n', ..]) => Err(Meant::Broken(Broken::LeadingSpace)),
+            (0, [byte, ..]) if is_space(*byte) || *byte == b'\n' => {
+                Err(Meant::Broken(Broken::LeadingSpace))
+            }
             (0, _) => Err(Meant::NotHttp),
             // A line of one word is no request.
             (_, [b'\r', b'\n', ..] | [b'\n', ..]) => Err(Meant::NotHttp),
@@ -96,7 +98,14 @@ fn is_space(byte: u8) -> bool {
 }
 
 fn is_request(method: &[u8], rest: &[u8]) -> bool {
-    names_http(rest) || METHODS.contains(&method) || (is_method(method) && leads_somewhere(rest))
+    names_http(rest)
+        || METHODS.contains(&method)
+        || (is_any_method(method) && leads_somewhere(rest))
+}
+
+/// A word in capitals, or what some servers take for a method in whatever letters.
+fn is_any_method(word: &[u8]) -> bool {
+    is_method(word) || METHODS.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// What servers know without looking further: some take any target after it, in the form
@@ -117,6 +126,47 @@ fn names_http(rest: &[u8]) -> bool {
         [space, word @ ..] => is_space(*space) && word.eq_ignore_ascii_case(b"HTTP/"),
         [] => false,
     })
+}
+
+/// The first line of what a client sends, for who lets it pass unread: whether a server that
+/// minds nothing else could take it for a request by its last word. Lines that begin like a
+/// request are [`Opening`]'s; this is for those that do not, and costs their clients no time.
+#[derive(Debug, Default)]
+pub struct FirstLine {
+    seen: usize,
+    is_over: bool,
+    names_http: bool,
+    /// The last bytes, in which the name of the protocol may have begun.
+    last: Vec<u8>,
+}
+
+impl FirstLine {
+    /// Looks at the next bytes, before they leave.
+    pub fn pass(&mut self, bytes: &[u8]) {
+        if self.is_over {
+            return;
+        }
+        let room = MAX_HEAD.saturating_sub(self.seen);
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        self.seen = self.seen.saturating_add(bytes.len());
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+        self.last.extend_from_slice(line);
+        self.names_http |= self.last.windows(6).any(|place| match place {
+            // Some servers take any byte that does not show for white space.
+            [space, word @ ..] => !space.is_ascii_graphic() && word.eq_ignore_ascii_case(b"HTTP/"),
+            [] => false,
+        });
+        self.is_over = end.is_some() || self.seen >= MAX_HEAD;
+        let old = if self.is_over { 0 } else { 5 };
+        self.last.drain(..self.last.len().saturating_sub(old));
+    }
+
+    /// Whether it names HTTP, as far as it was seen.
+    #[must_use]
+    pub fn names_http(&self) -> bool {
+        self.names_http
+    }
 }
 
 /// Whether what follows the method is a path or a URL.

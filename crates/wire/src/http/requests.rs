@@ -66,6 +66,12 @@ impl Requests {
         self.read(held).unwrap_or_else(Step::Broken)
     }
 
+    /// Whether a request was seen.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !matches!(self.state, State::Opening(_))
+    }
+
     /// The server has agreed to the switch that the last head asked for. `false` if
     /// there is none to agree to: then the connection must not go on.
     #[must_use]

@@ -12,6 +12,9 @@
 //! - [`Inspection::Hello`] otherwise. It may be split over records and segments
 //!   at any byte.
 //!
+//! A connection that begins in the clear may go over to TLS later. [`Search`] finds the hello
+//! then, wherever it stands.
+//!
 //! A server may ask for a second hello (RFC 8446 §4.1.4), and some servers
 //! believe the name in that one. [`Handshake`] follows what the client sends
 //! after the first, until no other hello can come.
@@ -29,11 +32,13 @@
 
 mod follow;
 mod hello;
+mod late;
 mod records;
 #[cfg(test)]
 mod tests;
 
 pub use follow::{Handshake, Next};
+pub use late::{Late, Search};
 pub use records::inspect;
 
 /// The longest hello that is read. Post-quantum key shares make hellos of two to
@@ -102,4 +107,6 @@ pub enum Broken {
     Name,
     #[error("a second hello asks for another server name than the first")]
     OtherName,
+    #[error("too many starts of hellos lie inside each other")]
+    Nested,
 }

@@ -7,7 +7,7 @@ pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
 pub(super) const ALERT: u8 = 21;
 pub(super) const HANDSHAKE: u8 = 22;
 pub(super) const APPLICATION_DATA: u8 = 23;
-const HEARTBEAT: u8 = 24;
+pub(super) const HEARTBEAT: u8 = 24;
 
 pub(super) const CLIENT_HELLO: u8 = 1;
 const SSL2_CLIENT_HELLO: u8 = 1;
@@ -19,7 +19,7 @@ const MAX_PLAIN: u16 = 1 << 14;
 pub(super) const MAX_CIPHERTEXT: u16 = MAX_PLAIN + 2048;
 /// Enough for a post-quantum hello in records of a single byte. Bounds the
 /// work for a client that sends byte by byte.
-const MAX_RECORDS: usize = 4096;
+pub(super) const MAX_RECORDS: usize = 4096;
 
 /// Looks at everything that a client has sent so far. An answer other than
 /// [`Inspection::NeedMore`] stays the same however much follows.
@@ -64,7 +64,7 @@ fn claim(sent: &[u8]) -> Claim {
 }
 
 /// The largest major version of a first record that a server is known to take.
-const LAXEST_MAJOR: u8 = 0x0f;
+pub(super) const LAXEST_MAJOR: u8 = 0x0f;
 
 fn ssl2(sent: &[u8]) -> Claim {
     match *sent {

@@ -158,11 +158,11 @@ pub fn is_inside() -> bool {
 
 /// The arguments that make libtest run exactly the calling test again.
 #[track_caller]
-fn test_arguments() -> Vec<OsString> {
+pub(crate) fn test_arguments() -> Vec<OsString> {
     let thread = thread::current();
     let name = match thread.name() {
         Some(name) if name != "main" => name,
-        _ => panic!("stockade_world::test must be called from the thread of a #[test] function"),
+        _ => panic!("stockade_world must be called from the thread of a #[test] function"),
     };
     [
         "--exact",

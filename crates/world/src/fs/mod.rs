@@ -4,7 +4,8 @@
 //! read-only, every place where people or services keep things is an empty
 //! tmpfs, `/dev` holds a handful of harmless nodes and a terminal multiplexer
 //! of its own, and `/etc` is an overlay in which the world writes its own user
-//! database and resolver configuration.
+//! database and resolver configuration. The world's root has a root directory
+//! of its own, too.
 //!
 //! So no test can damage the machine it runs on, whoever starts it, and none
 //! depends on what the machine's home directories happen to contain.
@@ -13,6 +14,7 @@ mod dev;
 mod etc;
 mod mounts;
 mod over;
+mod root;
 
 pub(crate) use etc::{make_etc, write_etc};
 pub(crate) use mounts::{Detached, attach, mount_points, tmpfs};
@@ -24,6 +26,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::builder::Builder;
+use crate::entry::Login;
 use crate::error::{Doing, Result};
 use crate::shape::Shape;
 
@@ -70,6 +73,9 @@ pub(crate) fn build(builder: &Builder, staged: Option<&OsStr>) -> Result<()> {
         directories.push(Detached::from(&source)?);
     }
 
+    if builder.login == Login::Root {
+        root::build()?;
+    }
     mounts::make_disk_read_only(&EMPTIED.map(|(path, _)| path))?;
     for (path, mode) in EMPTIED {
         if Path::new(path).is_dir() {

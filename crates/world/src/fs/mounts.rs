@@ -20,13 +20,19 @@ pub(crate) struct Detached(OwnedFd);
 impl Detached {
     /// A bind mount of `path`, which may be covered afterwards.
     pub(crate) fn from(path: &Path) -> Result<Self> {
-        open_tree(
-            CWD,
-            path,
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
-        )
-        .map(Self)
-        .doing(format_args!("hold {}", path.display()))
+        Self::open(path, OpenTreeFlags::empty())
+    }
+
+    /// The same, with all that is mounted below it.
+    pub(crate) fn tree(path: &Path) -> Result<Self> {
+        Self::open(path, OpenTreeFlags::AT_RECURSIVE)
+    }
+
+    fn open(path: &Path, flags: OpenTreeFlags) -> Result<Self> {
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        open_tree(CWD, path, clone | flags)
+            .map(Self)
+            .doing(format_args!("hold {}", path.display()))
     }
 }
 

@@ -32,7 +32,7 @@ use crate::error::{Doing, Result};
 use crate::net::Host;
 
 /// How long a program may run when the test names no limit.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// With which capabilities programs start.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,11 @@
 //! Desktop and container differ in what they allow.
 
+use std::fs;
+use std::io::ErrorKind;
+
 use stockade_world::{Builder, HostSpec, Login, Shape, Standard, test};
 
+const TUNNEL: &str = "/dev/net/tun";
 const FRESH_PROC: &str = "unshare --user --map-root-user --pid --fork --mount-proc true";
 
 #[test]
@@ -43,15 +47,21 @@ fn a_container_lacks_what_containers_lack() {
 /// The positive control for the test above.
 #[test]
 fn a_desktop_has_it_all() {
+    // Here, the machine's; the body has the laptop's.
+    let tunnel = fs::File::options().read(true).write(true).open(TUNNEL);
+    let machine = tunnel.map_err(|error| error.kind());
     test(&Builder::standard(), |world| {
         let laptop = world.laptop();
         laptop.shell(FRESH_PROC).run().unwrap().expect_success();
         let sysctl = "echo 1 > /proc/sys/net/ipv4/ip_forward";
         let inside = format!("unshare --user --net --map-root-user sh -c '{sysctl}'");
         laptop.shell(&inside).run().unwrap().expect_success();
-        // Anybody may use the tunnel device, where the machine has one.
-        let tunnel = "test ! -e /dev/net/tun || exec 3<>/dev/net/tun";
-        laptop.shell(tunnel).run().unwrap().expect_success();
+        // The tunnel device is there as on the machine; some keep it for root.
+        let exists = laptop.shell(&format!("ls {TUNNEL}")).run().unwrap();
+        let missing = matches!(machine, Err(ErrorKind::NotFound));
+        assert_eq!(exists.succeeded(), !missing, "{exists:?}");
+        let opened = laptop.shell(&format!("exec 3<>{TUNNEL}")).run().unwrap();
+        assert_eq!(opened.succeeded(), machine.is_ok(), "{opened:?}");
         let status = laptop
             .command("cat")
             .arg("/proc/self/status")

@@ -23,12 +23,12 @@
 
 mod view;
 
-use std::{io, sync::Arc, thread};
+use std::{io, os::fd::AsRawFd as _, sync::Arc, thread};
 
 use rustix::{
     fs::{
-        AtFlags, CWD, OFlags, RenameFlags, StatxAttributes, StatxFlags, renameat_with, stat, statx,
-        unlinkat,
+        AtFlags, CWD, FileType, OFlags, RenameFlags, StatxAttributes, StatxFlags, renameat_with,
+        stat, statx, unlinkat,
     },
     io::Errno,
 };
@@ -60,6 +60,7 @@ pub(super) fn hold() -> io::Result<Listener> {
 /// Answers the calls that were held, until the end of this process: without a broker there is
 /// nothing inside.
 pub(super) fn serve(listener: Listener) -> io::Result<()> {
+    listener.hand_over_quickly();
     let broker = Arc::new(Broker {
         listener,
         own: namespace("self")?,
@@ -115,7 +116,7 @@ impl Broker {
             let address = waiting.arguments.get(index).copied().unwrap_or_default();
             read_path(waiting.caller, address)
         };
-        let here = libc_cwd();
+        let here = CWD.as_raw_fd();
         // Directory and path of what is renamed or removed; of the new name; the flags.
         let (old, new, flags) = match call {
             Unnaming::Rename => ((here, path(0)?), Some((here, path(1)?)), 0),
@@ -128,8 +129,18 @@ impl Broker {
                 },
             ),
             Unnaming::Unlink => ((here, path(0)?), None, 0),
-            Unnaming::Rmdir => ((here, path(0)?), None, remove_directory()),
+            Unnaming::Rmdir => (
+                (here, path(0)?),
+                None,
+                AtFlags::REMOVEDIR.bits().cast_signed(),
+            ),
             Unnaming::UnlinkAt => ((waiting.int(0), path(1)?), None, waiting.int(2)),
+        };
+        let flags = flags.cast_unsigned();
+        let how = match new {
+            Some(_) => How::Rename(rename_flags(flags)?),
+            None if flags & !AtFlags::REMOVEDIR.bits() != 0 => return Err(Errno::INVAL),
+            None => How::Remove(AtFlags::from_bits_retain(flags)),
         };
         let view = View::of(caller)?;
         let old = view.parent(old.0, &old.1)?;
@@ -137,24 +148,41 @@ impl Broker {
             Some((directory, path)) => Some(view.parent(directory, &path)?),
             None => None,
         };
-        refuse_mount_point(&old)?;
-        new.as_ref().map_or(Ok(()), refuse_mount_point)?;
+        refuse_mount_point(&old, how, false)?;
+        if let Some(new) = &new {
+            refuse_mount_point(new, how, true)?;
+        }
         // Not again, if it was interrupted and begins anew.
         if !self.listener.is_waiting(waiting) {
             return Err(Errno::INTR);
         }
-        let flags = flags.cast_unsigned();
-        match new {
-            Some(new) => renameat_with(
-                &old.directory,
-                &old.name,
-                &new.directory,
-                &new.name,
-                RenameFlags::from_bits_retain(flags),
-            ),
-            None => unlinkat(&old.directory, &old.name, AtFlags::from_bits_retain(flags)),
+        match (how, new) {
+            (How::Rename(flags), Some(new)) => {
+                renameat_with(&old.directory, &old.name, &new.directory, &new.name, flags)
+            }
+            (How::Remove(flags), _) => unlinkat(&old.directory, &old.name, flags),
+            (How::Rename(_), None) => Err(Errno::INVAL),
         }
     }
+}
+
+/// What is done, as its flags say.
+#[derive(Clone, Copy)]
+enum How {
+    Rename(RenameFlags),
+    Remove(AtFlags),
+}
+
+/// Refuses what the kernel would, before it looks for the names.
+fn rename_flags(bits: u32) -> Result<RenameFlags, Errno> {
+    let flags = RenameFlags::from_bits_retain(bits);
+    let others = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
+    let known = others | RenameFlags::EXCHANGE;
+    let contradicts = flags.contains(RenameFlags::EXCHANGE) && flags.intersects(others);
+    if !known.contains(flags) || contradicts {
+        return Err(Errno::INVAL);
+    }
+    Ok(flags)
 }
 
 fn namespace(process: &str) -> Result<Namespace, Errno> {
@@ -162,8 +190,9 @@ fn namespace(process: &str) -> Result<Namespace, Errno> {
     Ok((namespace.st_dev, namespace.st_ino))
 }
 
-/// What is a mount point as the caller sees it cannot lose its name, as the kernel has it.
-fn refuse_mount_point(parent: &Parent) -> Result<(), Errno> {
+/// What is a mount point as the caller sees it cannot lose its name, as the kernel has it. Errors that
+/// the kernel finds first are told first.
+fn refuse_mount_point(parent: &Parent, how: How, is_new: bool) -> Result<(), Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let name = parent.plain_name();
     if matches!(name, b"." | b".." | b"") {
@@ -171,20 +200,21 @@ fn refuse_mount_point(parent: &Parent) -> Result<(), Errno> {
         return Ok(());
     }
     match statx(&parent.directory, name, flags, StatxFlags::TYPE) {
-        Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => Err(Errno::BUSY),
+        Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => {
+            let kind = FileType::from_raw_mode(found.stx_mode.into());
+            let is_directory = kind == FileType::Directory;
+            Err(match how {
+                How::Remove(flags) if flags.is_empty() && is_directory => Errno::ISDIR,
+                How::Remove(flags) if !flags.is_empty() && !is_directory => Errno::NOTDIR,
+                How::Rename(flags) if is_new && flags.contains(RenameFlags::NOREPLACE) => {
+                    Errno::EXIST
+                }
+                _ => Errno::BUSY,
+            })
+        }
         Ok(_) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// The descriptor that stands for the working directory.
-fn libc_cwd() -> i32 {
-    use std::os::fd::AsRawFd as _;
-    CWD.as_raw_fd()
-}
-
-fn remove_directory() -> i32 {
-    AtFlags::REMOVEDIR.bits().cast_signed()
 }
 
 /// How directories are opened on the way to a name.

@@ -17,7 +17,7 @@ fn other_protocols_are_known_for_what_they_are() {
         b"SSH-2.0-libssh\n",
         b"*1\r\n$4\r\nPING\r\n", // Redis
         b"PING\r\n",
-        b"get /key\r\n", // memcached
+        b"get key\r\n", // memcached
         b"AMQP\0",
         b"CONNECT\naccept-version:1.2\n", // STOMP
         b"EHLO example.org\r\n",
@@ -39,7 +39,7 @@ fn most_bytes_decide_at_once() {
     for byte in 0..=u8::MAX {
         let step = Requests::new().step(&[byte]);
         let expected = match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => Step::Broken(Broken::LeadingSpace),
+            b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => Step::Broken(Broken::LeadingSpace),
             _ if lines::is_token(byte) => Step::NeedMore,
             _ => Step::NotHttp,
         };
@@ -163,10 +163,61 @@ fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
         "GET foo\r\nHost: other.example\r\n\r\n",
         "GET *\r\nHost: other.example\r\n\r\n",
         "GET ?a\r\n",
+        "get http://other.example/\r\n",
+        "Get /\r\nHost: other.example\r\n\r\n",
+        "\x0bGET http://other.example/\r\n",
         "PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1\r\nHost: other.example\r\n\r\n",
         "OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
     ] {
         let step = first(lax.as_bytes());
         assert!(matches!(step, Step::Broken(_)), "{lax:?}: {step:?}");
     }
+}
+
+fn names_http(sent: &[u8], size: usize) -> bool {
+    let mut line = FirstLine::default();
+    for piece in sent.chunks(size) {
+        line.pass(piece);
+    }
+    line.names_http()
+}
+
+/// Each has a byte that no method has, or begins with one that no line has.
+#[test]
+fn a_first_line_that_names_http_is_seen_whatever_it_begins_with() {
+    let rest = " / HTTP/1.1\r\nHost: other.example\r\n\r\n";
+    for start in [
+        &b"G\"ET"[..],
+        b"(GET)",
+        b"GET@",
+        b"\xef\xbb\xbfGET",
+        b"\xffGET",
+        b"\x01",
+        b"\0GET",
+        b"G\0T",
+        b"GE\x7fT",
+        b"[GET]",
+        b"{",
+    ] {
+        let sent = [start, rest.as_bytes()].concat();
+        let refused = match Requests::new().step(&sent) {
+            Step::Broken(_) => true,
+            Step::NotHttp => [1, 3, 7, 1000].iter().all(|size| names_http(&sent, *size)),
+            _ => false,
+        };
+        assert!(refused, "{start:?}");
+    }
+    for (sent, expected) in [
+        (&b"(x / http/1.1\n"[..], true),
+        (b"(x /\x01HTTP/1.1\n", true),
+        (b"(x /\xa0HTTP/1.1", true),
+        (b"(x / HTTP", false),
+        (b"(x /http/1.1\n", false),
+        (b"\0\0\0\x08\nx / HTTP/1.1\n", false),
+    ] {
+        assert_eq!(names_http(sent, 1), expected, "{sent:?}");
+        assert_eq!(names_http(sent, 1000), expected, "{sent:?}");
+    }
+    let far = [&vec![0; MAX_HEAD][..], b" HTTP/1.1"].concat();
+    assert!(!names_http(&far, 4096));
 }

@@ -3,6 +3,7 @@
 
 mod follow;
 mod hello;
+mod late;
 
 use super::*;
 

@@ -1,0 +1,124 @@
+//! `stockade accept`: applies what the end of a session put back, once a person has seen it.
+//! Everything that it says is hostile, and is shown escaped.
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, bail};
+use stockade_config::{Places, shown};
+use stockade_wall::{Keeping, Kept};
+
+use crate::{args, exit::Refused, here, screen, session};
+
+/// Where a session's files are kept that were put back.
+pub(crate) fn keeping(places: &Places, session: &str) -> Keeping {
+    Keeping {
+        state: places.state.clone(),
+        session: session.to_owned(),
+    }
+}
+
+pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
+    let loader = here::loader_here()?;
+    let sessions = sessions(&loader.places.state);
+    let meant = match &arguments.session {
+        None => sessions.last().cloned(),
+        Some(wanted) => session::meant(&sessions, wanted, "`stockade log --list` shows them all")?,
+    };
+    let Some(meant) = meant else {
+        let Some(wanted) = &arguments.session else {
+            screen::write(b"Nothing was put back.\n")?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        return Err(Refused {
+            what: format!("nothing was put back in a session {}", shown(wanted)),
+            fix: "`stockade log --list` shows all sessions".to_owned(),
+        }
+        .into());
+    };
+    let keeping = keeping(&loader.places, &meant);
+    let kept = keeping.kept().context("what was put back cannot be read")?;
+    // A file that was put back several times is given back as it was left last.
+    let mut latest: Vec<&Kept> = Vec::new();
+    for kept in kept.iter().rev() {
+        if latest.iter().all(|other| other.path != kept.path) {
+            latest.push(kept);
+        }
+    }
+    latest.reverse();
+    screen::print(format_args!("{}", described(&meant, &latest)))?;
+    if arguments.show {
+        return Ok(ExitCode::FAILURE);
+    }
+    if !arguments.yes && !agreed()? {
+        screen::write(b"Nothing was changed.\n")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let mut failed = 0;
+    for kept in &latest {
+        let path = shown(&kept.path.to_string_lossy());
+        match keeping.accept(kept) {
+            Ok(()) => screen::print(format_args!("{path} is as the session left it\n"))?,
+            Err(error) => {
+                failed += 1;
+                eprintln!("stockade: {path} was not changed: {error}");
+            }
+        }
+    }
+    if failed > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    keeping.forget();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The sessions of which something was put back, the oldest first.
+fn sessions(state: &Path) -> Vec<String> {
+    let entries = fs::read_dir(state.join("quarantine")).into_iter();
+    let names = entries.flatten().flatten();
+    let mut found: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    session::sort(&mut found);
+    found
+}
+
+fn described(session: &str, kept: &[&Kept]) -> String {
+    let mut text = format!("put back at the end of session {session}:\n");
+    for kept in kept {
+        text.push_str(&format!("{}\n", shown(&kept.path.to_string_lossy())));
+        for line in &kept.said {
+            text.push_str(&format!("  {}\n", shown(line)));
+        }
+        if let Some(theirs) = kept.text() {
+            for line in theirs.lines().take(200) {
+                text.push_str(&format!("  | {}\n", shown(line)));
+            }
+        }
+        if !kept.is_untouched() {
+            text.push_str("  it has changed since, so it will stay as it is\n");
+        }
+    }
+    text
+}
+
+fn agreed() -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        return Err(Refused {
+            what: "nobody is there to ask: the input is no terminal".to_owned(),
+            fix: "look at it with `stockade accept --show`, then add --yes".to_owned(),
+        }
+        .into());
+    }
+    eprint!("Programs that this names will run outside of the sandbox. Apply it? [y/N] ");
+    io::stderr().flush().context("cannot ask")?;
+    let mut answer = String::new();
+    if io::stdin().read_line(&mut answer).context("no answer")? == 0 {
+        bail!("no answer");
+    }
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

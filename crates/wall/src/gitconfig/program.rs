@@ -1,0 +1,152 @@
+//! Letting an installed git read a file of settings: no other reader agrees with it always.
+//!
+//! git is started by an absolute path of the system, never by `PATH`; it is given bytes that were
+//! read before, on its standard input, so it opens no file of the repository and follows no
+//! include; it stands in `/`, with a git directory that does not exist, and without any variable
+//! of the caller's. Its time and its output are bounded.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, Write as _},
+    os::fd::AsFd as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::MemfdFlags,
+};
+
+use super::{Malformed, Setting, parse};
+
+/// Where systems install git. Nothing inside can write there.
+const PLACES: &[&str] = &[
+    "/usr/local/bin/git",
+    "/usr/bin/git",
+    "/run/current-system/sw/bin/git",
+];
+
+/// Of what git says of a file, no more is read than this.
+const MOST: u64 = 16 << 20;
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// An installed git, if there is one.
+#[derive(Debug, Clone)]
+pub(crate) struct GitProgram(Option<PathBuf>);
+
+impl GitProgram {
+    pub(crate) fn find() -> Self {
+        let mut places = PLACES.iter().map(Path::new);
+        Self(places.find(|path| path.is_file()).map(Path::to_owned))
+    }
+
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// What git itself says, and nobody in its place.
+    #[cfg(test)]
+    pub(super) fn ask(&self, contents: &[u8]) -> io::Result<Option<Vec<Setting>>> {
+        ask(self.0.as_deref().ok_or(io::ErrorKind::NotFound)?, contents)
+    }
+}
+
+/// The settings of a file as git reads them; without git, as we do. What git refuses to read, or
+/// does not finish to, is malformed.
+pub(crate) fn read(git: &GitProgram, contents: &[u8]) -> Result<Vec<Setting>, Malformed> {
+    let Some(program) = &git.0 else {
+        return parse(contents);
+    };
+    match ask(program, contents) {
+        Ok(Some(listed)) => Ok(listed),
+        Ok(None) => Err(Malformed),
+        // It cannot be started: too many processes, no memory.
+        Err(_) => parse(contents),
+    }
+}
+
+fn ask(program: &Path, contents: &[u8]) -> io::Result<Option<Vec<Setting>>> {
+    let mut input = File::from(rustix::fs::memfd_create("config", MemfdFlags::CLOEXEC)?);
+    input.write_all(contents)?;
+    input.rewind()?;
+    let child = Command::new(program)
+        .args(["config", "--no-includes", "--file", "-", "--list", "-z"])
+        .env_clear()
+        .envs([
+            ("HOME", "/nonexistent"),
+            ("GIT_DIR", "/nonexistent"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("LC_ALL", "C"),
+        ])
+        .current_dir("/")
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut child = Ended(child);
+    let listed = listed(&mut child.0)?;
+    let succeeded = listed.is_some() && child.0.wait()?.success();
+    Ok(listed.filter(|_| succeeded).map(|listed| settings(&listed)))
+}
+
+/// A process that does not outlive its use.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// All that it says, unless that is too much or takes too long.
+fn listed(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
+    let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let deadline = Instant::now() + PATIENCE;
+    let mut listed = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or_default();
+        let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let count = output.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(Some(listed));
+        }
+        listed.extend(buffer.iter().take(count));
+        if listed.len() as u64 > MOST {
+            return Ok(None);
+        }
+    }
+}
+
+/// What `--list -z` says: keys, a newline, the value, a zero.
+fn settings(listed: &[u8]) -> Vec<Setting> {
+    let entries = listed.split(|byte| *byte == 0);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.map(setting).collect()
+}
+
+/// A newline cannot stand in a key, but in a value.
+fn setting(entry: &[u8]) -> Setting {
+    match entry.iter().position(|byte| *byte == b'\n') {
+        Some(end) => Setting {
+            key: entry.get(..end).unwrap_or(&[]).to_vec(),
+            value: Some(entry.get(end + 1..).unwrap_or(&[]).to_vec()),
+        },
+        None => Setting {
+            key: entry.to_vec(),
+            value: None,
+        },
+    }
+}

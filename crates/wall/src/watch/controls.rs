@@ -1,0 +1,245 @@
+//! The files by which a repository has git run programs, or leads it elsewhere.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    baseline::Baseline,
+    bounds::{Bounds, Unseen},
+    content::Content,
+    repositories::{Repositories, Repository},
+};
+use crate::{
+    facts::absolute,
+    gitconfig::{self, Setting},
+    protected::{ATTRIBUTES, HOOKS, REDIRECTION, REMOTES},
+};
+
+/// How deep files of settings may include one another.
+const DEEPEST: usize = 4;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Control {
+    pub(super) kind: Kind,
+    pub(super) content: Content,
+    /// The repository that it is of.
+    pub(super) repository: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Settings of git's, each of which is judged.
+    Settings,
+    /// It is as it was, or it is put back. Why it counts.
+    Whole(&'static str),
+    /// The same, but git itself makes it, in one form.
+    Common,
+    /// What git is to do next, which may be to run programs.
+    Plan,
+    /// Changes are told, and nothing is put back.
+    Told(&'static str),
+}
+
+/// All files that count, and what they are.
+pub(super) type Controls = BTreeMap<PathBuf, Control>;
+
+pub(super) struct Collection<'a> {
+    pub(super) bounds: &'a Bounds<'a>,
+    /// What a session can write of repositories.
+    pub(super) writable: &'a [&'a Path],
+    pub(super) home: &'a Path,
+    /// After a session, what there was before. What it says about further files counts, not what the
+    /// session made of it: else that would choose which files are put back.
+    pub(super) before: Option<&'a Baseline>,
+    pub(super) controls: Controls,
+    pub(super) unseen: Unseen,
+}
+
+impl Collection<'_> {
+    pub(super) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+        for (path, is_reached) in &repositories.astray {
+            // One that lies deeper may be older than the session: it stands for itself.
+            let of = (!is_reached).then_some(path.as_path());
+            self.add(path, Kind::Whole(REDIRECTION), of);
+        }
+        for (directory, repository) in &repositories.found {
+            self.add_repository(directory, repository, workspace);
+        }
+        for directory in &repositories.worktrees {
+            let owner = directory.ancestors().nth(2);
+            self.add_settings(&directory.join("config.worktree"), owner, 0);
+            self.add_plans(directory, owner);
+            let path = directory.join("commondir");
+            self.add(&path, Kind::Common, owner);
+        }
+    }
+
+    fn add_repository(&mut self, directory: &Path, repository: &Repository, workspace: &Path) {
+        for name in ["config", "config.worktree"] {
+            self.add_settings(&directory.join(name), Some(directory), 0);
+        }
+        let settings = self.settings_of(directory);
+        let of = Some(directory);
+        self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
+        let attributes = directory.join("info/attributes");
+        self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        self.add_programs(&directory.join("hooks"), HOOKS, of);
+        for name in ["remotes", "branches"] {
+            self.add_programs(&directory.join(name), REMOTES, of);
+        }
+        self.add_plans(directory, of);
+        let root = repository.root.as_deref().unwrap_or(workspace);
+        let last = |name: &str| {
+            let mut all = settings.iter().rev();
+            let setting = all.find(|setting| setting.is("core", name))?;
+            Some(absolute(&root.join(self.expanded(setting))))
+        };
+        let (hooks, attributes) = (last("hookspath"), last("attributesfile"));
+        if let Some(hooks) = hooks.filter(|path| self.is_writable(path)) {
+            self.add_programs(&hooks, HOOKS, of);
+        }
+        if let Some(attributes) = attributes.filter(|path| self.is_writable(path)) {
+            self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
+    }
+
+    fn settings_of(&self, directory: &Path) -> Vec<Setting> {
+        ["config", "config.worktree"]
+            .iter()
+            .flat_map(|name| self.counting(&directory.join(name)))
+            .collect()
+    }
+
+    /// The settings of a file as they will be when all is put back.
+    fn counting(&self, path: &Path) -> Vec<Setting> {
+        let content = match self.before {
+            Some(before) => before.contents.get(path),
+            None => self.controls.get(path).map(|control| &control.content),
+        };
+        let bytes = content.and_then(Content::bytes).unwrap_or_default();
+        gitconfig::parse(bytes).unwrap_or_default()
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
+    fn expanded(&self, setting: &Setting) -> PathBuf {
+        let path = setting.bytes();
+        match path.strip_prefix(b"~/") {
+            Some(rest) => self.home.join(OsStr::from_bytes(rest)),
+            None => OsStr::from_bytes(path).into(),
+        }
+    }
+
+    pub(super) fn add(&mut self, path: &Path, kind: Kind, repository: Option<&Path>) {
+        if self.controls.contains_key(path) {
+            return;
+        }
+        if let Some(content) = Content::of(path, self.bounds) {
+            let control = Control {
+                kind,
+                content,
+                repository: repository.map(Path::to_owned),
+            };
+            self.controls.insert(path.to_owned(), control);
+        }
+    }
+
+    /// A file of settings, and those that it includes.
+    fn add_settings(&mut self, path: &Path, repository: Option<&Path>, depth: usize) {
+        if self.controls.contains_key(path) {
+            return;
+        }
+        self.add(path, Kind::Settings, repository);
+        if depth >= DEEPEST {
+            return;
+        }
+        let settings = self.counting(path);
+        let is_include = |setting: &&Setting| {
+            matches!(setting.section(), b"include" | b"includeif") && setting.name() == b"path"
+        };
+        let directory = path.parent().unwrap_or(path);
+        const MOST: usize = 64;
+        let included = settings.iter().filter(is_include).take(MOST);
+        let included = included.map(|setting| absolute(&directory.join(self.expanded(setting))));
+        // Others cannot be written inside.
+        let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
+        for path in included {
+            self.add_settings(&path, repository, depth + 1);
+        }
+    }
+
+    /// A directory of programs that git runs, but for the samples that it never does.
+    fn add_programs(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+        let Ok(metadata) = fs::symlink_metadata(directory) else {
+            return;
+        };
+        if !metadata.is_dir() {
+            self.add(directory, Kind::Whole(why), repository);
+            self.add_target(directory, why, repository);
+            return;
+        }
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if self.bounds.are_reached() {
+                let why = "there are too many files to look at all of them";
+                self.unseen.add(directory, why);
+                return;
+            }
+            let path = entry.path();
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory || path.extension() == Some("sample".as_ref()) {
+                continue;
+            }
+            self.add(&path, Kind::Whole(why), repository);
+            self.add_target(&path, why, repository);
+        }
+    }
+
+    /// What a link leads to that a session can write is what runs.
+    fn add_target(&mut self, link: &Path, why: &'static str, repository: Option<&Path>) {
+        let content = self.controls.get(link).map(|control| &control.content);
+        let is_link = matches!(content, Some(Content::Link(_)));
+        let was_so = self
+            .before
+            .is_none_or(|before| before.contents.get(link) == content);
+        let Some(real) = fs::canonicalize(link).ok().filter(|_| is_link && was_so) else {
+            return;
+        };
+        if !self.is_writable(&real) || self.controls.contains_key(&real) {
+            return;
+        }
+        if real.is_dir() {
+            self.add_programs(&real, why, repository);
+        } else {
+            self.add(&real, Kind::Whole(why), repository);
+        }
+    }
+
+    /// Steps of a rebase that is under way.
+    fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
+        for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
+            self.add(&directory.join(name), Kind::Plan, repository);
+        }
+    }
+}
+
+/// The steps of a rebase without those that run programs; nothing if there are none.
+pub(super) fn without_commands(todo: &[u8], before: &[u8]) -> Option<Vec<u8>> {
+    let is_command = |line: &&[u8]| {
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+        let word = words.find(|word| !word.is_empty());
+        let word = word.map(<[u8]>::trim_ascii);
+        matches!(word, Some(b"exec" | b"x"))
+    };
+    let known: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
+    let lines = todo.split_inclusive(|byte| *byte == b'\n');
+    let kept = lines.filter(|line| !is_command(line) || known.contains(line));
+    let kept: Vec<u8> = kept.flatten().copied().collect();
+    (kept != todo).then_some(kept)
+}

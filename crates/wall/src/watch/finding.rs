@@ -1,0 +1,117 @@
+//! What there is to tell about a session's traces, the most dangerous first.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+/// Something that will run outside and was not there before, or is not hidden any more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Finding {
+    pub path: PathBuf,
+    pub what: Change,
+    /// Who runs it, or what it does.
+    pub why: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Change {
+    Appeared,
+    Changed,
+    /// A setting of git's, as `key = value`.
+    Setting(String),
+    /// One that was taken out.
+    SettingGone(String),
+    /// Settings of git's that we cannot read: malformed, a link, or too long. Git may read them.
+    Malformed,
+    /// It was hidden, and is another file now.
+    Replaced,
+    /// It was so, and was put back to what it was before.
+    Undone(Box<Change>),
+    /// It was not looked at.
+    Unseen,
+    /// So many more of the same kind, which are not told one by one.
+    More(usize),
+}
+
+impl Finding {
+    /// What matters most comes first: nobody reads to the end.
+    fn rank(&self) -> usize {
+        match &self.what {
+            Change::Unseen => 0,
+            Change::Malformed | Change::Setting(_) | Change::SettingGone(_) => 1,
+            Change::Appeared | Change::Changed if self.why.contains("NOT be put back") => 1,
+            Change::Undone(_) => 2,
+            Change::Replaced => 3,
+            Change::Appeared | Change::Changed => 4,
+            Change::More(_) => 2,
+        }
+    }
+}
+
+/// The most dangerous first.
+pub(super) fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(Finding::rank);
+}
+
+/// Of many of a kind, the first few.
+#[must_use]
+pub fn folded(findings: &[Finding]) -> Vec<Finding> {
+    const SHOWN: usize = 3;
+    let mut counts: BTreeMap<(usize, &PathBuf), usize> = BTreeMap::new();
+    let mut folded: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let count = counts.entry((finding.rank(), &finding.path)).or_default();
+        *count += 1;
+        if *count <= SHOWN {
+            folded.push(finding.clone());
+            continue;
+        }
+        let more = folded
+            .iter_mut()
+            .rev()
+            .find_map(|other| match &mut other.what {
+                Change::More(more) if other.path == finding.path => Some(more),
+                _ => None,
+            });
+        match more {
+            Some(more) => *more += 1,
+            None => folded.push(Finding {
+                path: finding.path.clone(),
+                what: Change::More(1),
+                why: finding.why.clone(),
+            }),
+        }
+    }
+    folded
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, what, why } = self;
+        match what {
+            Change::Undone(change) => {
+                let was = Self {
+                    path: path.clone(),
+                    what: (**change).clone(),
+                    why: why.clone(),
+                };
+                write!(f, "put back: {was}")
+            }
+            Change::Appeared => write!(f, "{path:?} is new: {why}"),
+            Change::Changed => write!(f, "{path:?} has changed: {why}"),
+            Change::Setting(setting) => {
+                write!(f, "{path:?} has a new setting {:?}: {why}", shown(setting))
+            }
+            Change::SettingGone(setting) => {
+                write!(f, "{path:?} lost its setting {:?}: {why}", shown(setting))
+            }
+            Change::Malformed => write!(f, "{path:?} cannot be read: {why}"),
+            Change::Replaced => write!(f, "{path:?} was replaced outside: {why}"),
+            Change::Unseen => write!(f, "NOT CHECKED: {path:?}: {why}"),
+            Change::More(more) => write!(f, "{path:?}: {more} more of these"),
+        }
+    }
+}
+
+fn shown(setting: &str) -> String {
+    const LONGEST: usize = 200;
+    setting.chars().take(LONGEST).collect()
+}

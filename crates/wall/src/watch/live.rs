@@ -1,0 +1,239 @@
+//! Looking while the session runs: somebody may type `git status` outside before it ends.
+//!
+//! A thread of the warden's is told by the kernel (inotify) of changes in the directories of the
+//! repositories that git comes to from the top, and settles what has changed at once. Where
+//! the kernel has no watches left it looks twice a second.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    io,
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+    io::Errno,
+};
+
+use super::{Bounds, Finding, Watch};
+
+/// How long one look may take, and how long there is none after it at least.
+const LOOK: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(10);
+/// How often is looked where nobody tells of changes.
+const RARELY: Duration = Duration::from_millis(500);
+const MOST_WATCHES: usize = 512;
+
+/// A watch that runs beside the session, until it is ended.
+#[derive(Debug)]
+pub struct Live {
+    end: Arc<OwnedFd>,
+    findings: Arc<Mutex<Vec<Finding>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    /// To be called by a thread that has given up what it does not need: this one inherits that.
+    ///
+    /// # Errors
+    /// If there are no descriptors or threads left.
+    pub fn begin(watch: Arc<Watch>) -> io::Result<Self> {
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let findings = Arc::new(Mutex::new(Vec::new()));
+        let mut looking = Looking {
+            watch,
+            end: Arc::clone(&end),
+            findings: Arc::clone(&findings),
+            inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
+            watched: HashMap::new(),
+        };
+        // Before the command is there: what it does first counts, too.
+        looking.watch_more();
+        let thread = thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(move || looking.serve())?;
+        Ok(Self {
+            end,
+            findings,
+            thread: Some(thread),
+        })
+    }
+
+    /// What was found while the session ran.
+    #[must_use]
+    pub fn end(mut self) -> Vec<Finding> {
+        self.stop();
+        std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stop(&mut self) {
+        // It is read by nobody, so it cannot be full.
+        let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Looking {
+    watch: Arc<Watch>,
+    end: Arc<OwnedFd>,
+    findings: Arc<Mutex<Vec<Finding>>>,
+    inotify: Option<OwnedFd>,
+    /// The directories, by the number that the kernel has for them.
+    watched: HashMap<i32, PathBuf>,
+}
+
+impl Looking {
+    fn serve(mut self) {
+        loop {
+            match self.wait() {
+                Next::End => return,
+                Next::Nothing => {}
+                Next::Look => {
+                    let begin = Instant::now();
+                    self.look();
+                    // What came into a new directory before it was watched is not told.
+                    while self.watch_more() && begin.elapsed() < LOOK {
+                        self.look();
+                    }
+                    // Half of the time at most, whatever the session does.
+                    if self.is_over(begin.elapsed().max(PAUSE)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn look(&self) {
+        let bounds = Bounds::new(LOOK, 100_000, &|| false);
+        let found = self.watch.settle_known(&bounds);
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        for finding in found {
+            const MOST: usize = 10_000;
+            if findings.len() < MOST && !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
+    }
+
+    fn wait(&self) -> Next {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
+        let mut timeout = None;
+        match &self.inotify {
+            Some(inotify) if !self.watched.is_empty() => {
+                fds.push(PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN));
+            }
+            _ => timeout = Timespec::try_from(RARELY).ok(),
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) => return Next::Look,
+            Err(Errno::INTR) => return Next::Nothing,
+            Err(_) => return Next::End,
+            Ok(_) => {}
+        }
+        if fds.first().is_some_and(|end| !end.revents().is_empty()) {
+            return Next::End;
+        }
+        if self.is_told() {
+            Next::Look
+        } else {
+            Next::Nothing
+        }
+    }
+
+    /// Whether the session is over within this time.
+    fn is_over(&self, time: Duration) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
+        let time = Timespec::try_from(time).unwrap_or_default();
+        poll(&mut fds, Some(&time)).is_ok_and(|count| count > 0)
+    }
+
+    /// Reads what there is to read. Whether it concerns what git runs: git itself writes much.
+    fn is_told(&self) -> bool {
+        let Some(inotify) = &self.inotify else {
+            return true;
+        };
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut reader = Reader::new(inotify, &mut buffer);
+        let mut is_told = false;
+        while let Ok(event) = reader.next() {
+            let directory = self.watched.get(&event.wd());
+            let name = event
+                .file_name()
+                .map(|name| OsStr::from_bytes(name.to_bytes()));
+            is_told |= event.events().contains(ReadFlags::QUEUE_OVERFLOW)
+                || directory.is_none_or(|directory| concerns(directory, name));
+        }
+        is_told
+    }
+
+    /// Has the kernel tell of directories that have appeared. Whether there were any.
+    fn watch_more(&mut self) -> bool {
+        let mut is_more = false;
+        let Some(inotify) = &self.inotify else {
+            return false;
+        };
+        let what = WatchFlags::CLOSE_WRITE
+            | WatchFlags::MOVED_TO
+            | WatchFlags::CREATE
+            | WatchFlags::ATTRIB
+            | WatchFlags::ONLYDIR
+            | WatchFlags::DONT_FOLLOW;
+        for directory in self.watch.known_directories() {
+            if self.watched.len() >= MOST_WATCHES {
+                break;
+            }
+            if let Ok(number) = inotify::add_watch(inotify, &directory, what) {
+                is_more |= self.watched.insert(number, directory).is_none();
+            }
+        }
+        is_more
+    }
+}
+
+enum Next {
+    Look,
+    Nothing,
+    End,
+}
+
+/// Whether a change of this file in this directory may have git run something.
+fn concerns(directory: &Path, name: Option<&OsStr>) -> bool {
+    const NAMES: &[&str] = &[
+        "config",
+        "config.worktree",
+        "commondir",
+        "attributes",
+        "index",
+        "hooks",
+        "info",
+        "modules",
+        "worktrees",
+        "remotes",
+        "branches",
+        ".git",
+    ];
+    const DIRECTORIES: &[&str] = &["hooks", "remotes", "branches", "modules", "worktrees"];
+    let is_one_of = |name: Option<&OsStr>, names: &[&str]| {
+        name.is_none_or(|name| names.iter().any(|other| name == *other))
+    };
+    is_one_of(name, NAMES) || is_one_of(directory.file_name(), DIRECTORIES)
+}

@@ -1,0 +1,305 @@
+//! Hellos that come later in a connection.
+//!
+//! Many protocols begin in the clear and go over to TLS: SMTP, IMAP and LDAP after a command,
+//! PostgreSQL and MySQL after a packet. Where that happens depends on the protocol and on how its
+//! server reads, so a hello is looked for at every byte of what the client sends:
+//!
+//! - a *candidate* begins with the header of a handshake record. Most are none after a few bytes
+//!   more; that leaves about one in 2^38 places of random bytes;
+//! - one that has the shape of a hello is read like a first hello when its last byte is there,
+//!   and is a hello or [`Broken`]. No server acts on a part of one, so its first bytes may have
+//!   left before;
+//! - candidates may lie inside each other, and each is followed: a client could wrap the hello
+//!   that the server reads in one that it does not.
+
+use super::records::{
+    CHANGE_CIPHER_SPEC, CLIENT_HELLO, HANDSHAKE, HEARTBEAT, LAXEST_MAJOR, MAX_CIPHERTEXT,
+    MAX_RECORDS, read,
+};
+use super::{Broken, Hello, MAX_HELLO};
+use crate::cursor::Cursor;
+
+/// Candidates that are followed at a time. Clients of old have one.
+const MOST: usize = 32;
+/// A record of another type that some servers skip inside a hello: a warning, or a change of
+/// ciphers.
+const SHORT_RECORD: usize = 2;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Late {
+    Hello(Hello),
+    Broken(Broken),
+}
+
+/// Looks at what a client sends, in whatever pieces, for hellos.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// What was passed, from the first byte of the first candidate on.
+    kept: Vec<u8>,
+    candidates: Vec<Candidate>,
+}
+
+/// The start of what could be a hello, within the bytes that are kept.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    start: usize,
+    /// Before so many bytes are there, nothing more is known of it.
+    wanted: usize,
+}
+
+/// What a candidate is.
+enum Shape {
+    None,
+    /// Ask again with so many bytes.
+    Undecided(usize),
+    Whole,
+    Broken(Broken),
+}
+
+impl Search {
+    /// How many bytes are kept, for who limits that.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.kept.capacity()
+    }
+
+    /// Looks at the next bytes, before they leave. The first error of `judge` ends it.
+    ///
+    /// # Errors
+    /// Those of `judge`.
+    pub fn pass<E>(
+        &mut self,
+        bytes: &[u8],
+        mut judge: impl FnMut(Late) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut open = Vec::new();
+        if self.candidates.is_empty() {
+            scan(bytes, 0, &mut open, &mut judge)?;
+            if let Some(from) = first(&open) {
+                self.kept = bytes.get(from..).unwrap_or_default().to_vec();
+                self.follow_from(from, open);
+            }
+            return Ok(());
+        }
+        let fresh = self.kept.len();
+        self.kept.extend_from_slice(bytes);
+        for candidate in self.candidates.drain(..) {
+            if candidate.wanted <= self.kept.len() {
+                follow(&self.kept, candidate.start, &mut open, &mut judge)?;
+            } else {
+                open.push(candidate);
+            }
+        }
+        scan(&self.kept, fresh, &mut open, &mut judge)?;
+        match first(&open) {
+            Some(from) => {
+                self.kept.drain(..from);
+                self.follow_from(from, open);
+            }
+            None => self.kept = Vec::new(),
+        }
+        Ok(())
+    }
+
+    /// What is kept begins at `from` now.
+    fn follow_from(&mut self, from: usize, candidates: Vec<Candidate>) {
+        self.candidates = candidates;
+        for Candidate { start, wanted } in &mut self.candidates {
+            *start = start.saturating_sub(from);
+            *wanted = wanted.saturating_sub(from);
+        }
+    }
+}
+
+fn first(candidates: &[Candidate]) -> Option<usize> {
+    candidates.iter().map(|candidate| candidate.start).min()
+}
+
+/// Looks for candidates that begin at `from` or later.
+fn scan<E>(
+    bytes: &[u8],
+    from: usize,
+    open: &mut Vec<Candidate>,
+    judge: &mut impl FnMut(Late) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut at = from;
+    while let Some(rest) = bytes.get(at..)
+        && let Some(offset) = rest.iter().position(|byte| *byte == HANDSHAKE)
+    {
+        at = at.saturating_add(offset);
+        follow(bytes, at, open, judge)?;
+        at = at.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Looks at one candidate.
+fn follow<E>(
+    bytes: &[u8],
+    start: usize,
+    open: &mut Vec<Candidate>,
+    judge: &mut impl FnMut(Late) -> Result<(), E>,
+) -> Result<(), E> {
+    let candidate = bytes.get(start..).unwrap_or_default();
+    match shape(candidate) {
+        Shape::None => Ok(()),
+        Shape::Undecided(wanted) => {
+            let wanted = start.saturating_add(wanted);
+            open.push(Candidate { start, wanted });
+            if open.len() > MOST {
+                return judge(Late::Broken(Broken::Nested));
+            }
+            Ok(())
+        }
+        Shape::Broken(why) => judge(Late::Broken(why)),
+        Shape::Whole => match read(candidate) {
+            Ok(Some(hello)) => judge(Late::Hello(hello)),
+            // It is whole to a reader that is less strict.
+            Ok(None) => judge(Late::Broken(Broken::Length)),
+            Err(why) => judge(Late::Broken(why)),
+        },
+    }
+}
+
+/// Whether some server would read a hello here. Lax where servers are: in the versions of
+/// records, and in records of other types between those of the hello.
+fn shape(bytes: &[u8]) -> Shape {
+    let mut cursor = Cursor::new(bytes);
+    let mut start = Start::default();
+    let mut length = 0_usize;
+    for _ in 0..MAX_RECORDS {
+        let header = cursor.position();
+        let Ok(kind) = cursor.u8() else {
+            return Shape::Undecided(header.saturating_add(1));
+        };
+        let Ok(version) = cursor.u16() else {
+            // The first byte that is there already may decide.
+            let is_odd = bytes
+                .get(header.saturating_add(1))
+                .is_some_and(|major| *major > LAXEST_MAJOR);
+            if is_odd {
+                return Shape::None;
+            }
+            return Shape::Undecided(header.saturating_add(3));
+        };
+        let Ok(announced) = cursor.u16() else {
+            return Shape::Undecided(header.saturating_add(5));
+        };
+        let is_record = (CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind)
+            && version >> 8 <= u16::from(LAXEST_MAJOR)
+            && announced <= MAX_CIPHERTEXT;
+        let record = usize::from(announced);
+        if !is_record || (kind != HANDSHAKE && record > SHORT_RECORD) {
+            return Shape::None;
+        }
+        let there = cursor.rest().len().min(record);
+        let Ok(data) = cursor.take(there) else {
+            return Shape::None;
+        };
+        let missing = record.saturating_sub(there);
+        let end = cursor.position().saturating_add(missing);
+        if kind != HANDSHAKE {
+            if missing > 0 {
+                return Shape::Undecided(end);
+            }
+            continue;
+        }
+        start.add(data);
+        length = length.saturating_add(there);
+        match start.look() {
+            Look::None => return Shape::None,
+            Look::Undecided if missing > 0 => {
+                return Shape::Undecided(cursor.position().saturating_add(1));
+            }
+            Look::Undecided => {}
+            Look::Hello(whole) if whole > MAX_HELLO => return Shape::Broken(Broken::TooLong),
+            Look::Hello(whole) if length >= whole => return Shape::Whole,
+            Look::Hello(whole) if missing > 0 => {
+                let rest = whole.saturating_sub(length);
+                return Shape::Undecided(end.min(cursor.position().saturating_add(rest)));
+            }
+            Look::Hello(_) => {}
+        }
+    }
+    match start.look() {
+        Look::Hello(_) => Shape::Broken(Broken::Records),
+        _ => Shape::None,
+    }
+}
+
+/// The start of a message: as much as tells a hello from anything else.
+#[derive(Default)]
+struct Start {
+    bytes: Vec<u8>,
+}
+
+enum Look {
+    None,
+    Undecided,
+    /// A hello of this length.
+    Hello(usize),
+}
+
+impl Start {
+    /// Type, length, version, random number, session, and the length of the ciphers.
+    const MOST: usize = 4 + 2 + 32 + 1 + 255 + 2;
+    /// The shortest body: with one cipher and one compression.
+    const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
+
+    fn add(&mut self, data: &[u8]) {
+        let room = Self::MOST.saturating_sub(self.bytes.len());
+        let data = data.get(..room).unwrap_or(data);
+        self.bytes.extend_from_slice(data);
+    }
+
+    fn look(&self) -> Look {
+        let mut cursor = Cursor::new(&self.bytes);
+        match cursor.u8() {
+            Ok(CLIENT_HELLO) => {}
+            Ok(_) => return Look::None,
+            Err(_) => return Look::Undecided,
+        }
+        // Longer ones than servers take are none.
+        match self.bytes.get(1) {
+            Some(0..=2) => {}
+            Some(_) => return Look::None,
+            None => return Look::Undecided,
+        }
+        let Ok([high, middle, low]) = cursor.array() else {
+            return Look::Undecided;
+        };
+        let length = u32::from_be_bytes([0, high, middle, low]);
+        let Ok(length) = usize::try_from(length) else {
+            return Look::None;
+        };
+        if length < Self::SHORTEST {
+            return Look::None;
+        }
+        match self.bytes.get(4) {
+            Some(3..=LAXEST_MAJOR) => {}
+            Some(_) => return Look::None,
+            None => return Look::Undecided,
+        }
+        if cursor.take(2 + 32).is_err() {
+            return Look::Undecided;
+        }
+        let Ok(session) = cursor.u8() else {
+            return Look::Undecided;
+        };
+        if cursor.take(session.into()).is_err() {
+            return Look::Undecided;
+        }
+        let Ok(suites) = cursor.u16() else {
+            return Look::Undecided;
+        };
+        let least = Self::SHORTEST
+            .saturating_sub(2)
+            .saturating_add(session.into())
+            .saturating_add(suites.into());
+        if suites == 0 || suites % 2 == 1 || least > length {
+            return Look::None;
+        }
+        Look::Hello(length.saturating_add(4))
+    }
+}

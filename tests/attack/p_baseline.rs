@@ -1,0 +1,188 @@
+//! Sessions side by side, and ends that are made to be slow or to hide what they say (P3, P4).
+
+use std::time::{Duration, Instant};
+
+use stockade_world::{Laptop, Signal, eventually, test};
+
+use super::f_files::said;
+use super::p_git::{EVIL, REPOSITORY, ran, session};
+use super::probe::Place;
+use crate::support::standard;
+
+/// Whatever the tree holds, a start and an end together take no longer.
+const LONGEST: Duration = Duration::from_secs(4);
+
+fn plant() -> String {
+    format!("{EVIL}; git config core.fsmonitor $EVIL")
+}
+
+fn is_planted(laptop: &Laptop) -> bool {
+    said(laptop, Place::Outside, "cat .git/config").contains("fsmonitor")
+}
+
+#[test]
+fn p03_what_one_session_plants_is_not_given_to_the_next() {
+    // With `tell` nothing is put back while they run, so the second starts with it in place.
+    let tell = ["run", "--git-settings", "tell", "--", "bash", "-c"];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let first = format!("{}; echo planted; read", plant());
+        let mut first = laptop
+            .stockade(tell)
+            .arg(&first)
+            .spawn()
+            .expect("a session");
+        first.expect("planted").expect("it is planted");
+        assert!(is_planted(laptop), "the detector works");
+        let second = session(laptop, "true");
+        assert!(second.stderr().contains("put back"), "{second:?}");
+        assert!(!is_planted(laptop));
+        said(laptop, Place::Outside, "git status");
+        assert!(!ran(laptop));
+        first.write("\n").expect("write");
+        first.wait().expect("an end");
+
+        // The baseline of the first counts until the last has ended, and no longer.
+        said(laptop, Place::Outside, &plant());
+        let alone = session(laptop, "true");
+        assert_eq!(alone.stderr(), "", "it was there before: {alone:?}");
+        said(laptop, Place::Outside, "git status");
+        assert!(ran(laptop), "positive control");
+    });
+}
+
+#[test]
+fn p03_what_a_killed_session_planted_is_told_by_the_next() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let words = ["run", "--git-settings", "tell", "--", "bash", "-c"];
+        let first = format!("{}; echo planted; read", plant());
+        let mut first = laptop.stockade(words).arg(&first).spawn().expect("start");
+        first.expect("planted").expect("it is planted");
+        first.signal(Signal::KILL).expect("a signal");
+        first.wait().expect("an end");
+        let next = session(laptop, "true");
+        assert!(next.stderr().contains("core.fsmonitor"), "{next:?}");
+        assert!(next.stderr().contains("was killed"), "{next:?}");
+    });
+}
+
+/// A user may type `git status` while the session runs.
+#[test]
+fn p01_what_appears_is_put_back_while_the_session_runs() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let nested = "git init -q sub; git -C sub -c user.name=a -c user.email=a commit -q \
+            --allow-empty -m one; git -c advice.addEmbeddedRepo=false add sub
+            git -C sub config core.fsmonitor $EVIL";
+        for plant in [
+            "git config core.fsmonitor $EVIL",
+            nested,
+            "mkdir -p .git/hooks; cp evil .git/hooks/post-checkout",
+        ] {
+            said(laptop, Place::Outside, REPOSITORY);
+            let script = format!("{EVIL}; {plant}; echo planted; read");
+            let words = ["run", "--", "bash", "-c", &script];
+            let mut running = laptop.stockade(words).spawn().expect("a session");
+            running.expect("planted").expect("it is planted");
+            let state = "cat .git/config sub/.git/config; ls .git/hooks";
+            let is_there = || {
+                let state = said(laptop, Place::Outside, state);
+                state.contains("fsmonitor") || state.contains("post-checkout")
+            };
+            eventually("it is put back", Duration::from_secs(5), || !is_there()).expect("put back");
+            said(laptop, Place::Outside, "git status; git checkout -q -b x");
+            assert!(!ran(laptop), "{plant}");
+            running.write("\n").expect("write");
+            let output = running.wait().expect("an end");
+            assert!(output.stderr().contains("put back"), "{output:?}");
+        }
+    });
+}
+
+/// Leaves this in the tree: the end is quick, says the worst first, and nothing runs.
+fn ends_well(what: &str, plant: &str) {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let script = format!("{EVIL}; {plant}; date +%s.%N");
+        let output = session(laptop, &script);
+        let now = said(laptop, Place::Outside, "date +%s.%N");
+        let seconds = |text: &str| text.trim().parse::<f64>().expect("a time");
+        let took = seconds(&now) - seconds(&output.stdout());
+        assert!(took < 2.0, "{what}: the end took {took} s");
+        let stderr = output.stderr();
+        let lines: Vec<&str> = stderr.lines().collect();
+        assert!(lines.len() < 40, "{what}: {} lines", lines.len());
+        let first = lines.first().copied().unwrap_or_default();
+        assert!(
+            first.contains("put back") || first.contains("NOT CHECKED"),
+            "{what}: {stderr}"
+        );
+        said(laptop, Place::Outside, "git status");
+        assert!(!ran(laptop), "{what}: {stderr}");
+        // And the next start is none the slower.
+        let begin = Instant::now();
+        session(laptop, "true");
+        let took = begin.elapsed();
+        assert!(took < LONGEST, "{what}: the next session took {took:?}");
+        // The detector works.
+        said(
+            laptop,
+            Place::Outside,
+            &format!("{EVIL}; git config core.fsmonitor $EVIL; git status"),
+        );
+        assert!(ran(laptop), "{what}: positive control");
+    });
+}
+
+#[test]
+fn p04_eight_thousand_settings_do_not_make_the_end_slow() {
+    ends_well(
+        "8000 directories of hooks",
+        "for i in $(seq 8000); do echo \"hooksPath = h$i\"; done > lines
+         { echo '[core]'; cat lines; echo \"fsmonitor = $EVIL\"; } >> .git/config",
+    );
+}
+
+#[test]
+fn p04_settings_that_are_long_when_they_are_read_do_not_make_the_end_slow() {
+    ends_well(
+        "a long section with many settings",
+        "{ printf '[a \"'; head -c 400000 /dev/zero | tr '\\0' x; printf '\"]\\n'
+           for i in $(seq 50000); do echo b; done; } >> .git/config",
+    );
+}
+
+#[test]
+fn p04_three_hundred_submodules_do_not_make_the_end_slow() {
+    ends_well(
+        "300 submodules, each with a lock and settings",
+        "for i in $(seq 300); do mkdir -p .git/modules/$i; cd .git/modules/$i
+           mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; touch config.lock
+           printf '[core]\\nfsmonitor = %s\\n' $EVIL > config; cd ../../..; done
+         git config core.fsmonitor $EVIL",
+    );
+}
+
+#[test]
+fn p04_a_hundred_thousand_directories_do_not_make_the_end_slow() {
+    ends_well(
+        "100000 directories",
+        "python3 -c 'import os
+for i in range(100):
+    for j in range(1000): os.makedirs(f\"many/{i}/{j}\")'
+         git config core.fsmonitor $EVIL",
+    );
+}
+
+#[test]
+fn p04_harmless_findings_do_not_bury_the_others() {
+    ends_well(
+        "30 harmless findings",
+        "for f in .envrc .exrc .vimrc .mcp.json .gdbinit; do touch $f; done
+         mkdir -p .vscode .idea .husky; git config core.fsmonitor $EVIL",
+    );
+}

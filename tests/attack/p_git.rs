@@ -1,0 +1,385 @@
+//! Git's settings, hooks and other traces that a session leaves behind (P1, P2): they do not run when
+//! git is used outside after it.
+
+use stockade_world::{Laptop, Output, test};
+
+use super::f_files::said;
+use super::probe::Place;
+use crate::support::standard;
+
+/// A repository with a commit, a file that a driver could be called for, and a worktree.
+pub(super) const REPOSITORY: &str = "cd; rm -rf project tree ran; mkdir project; cd project
+    git init -q -b main; rm -rf .git/hooks
+    git config user.name a; git config user.email a
+    echo one > file.bin; git add .; git commit -q -m one; git worktree add -q ../tree";
+pub(super) const EVIL: &str = "printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil
+    EVIL=/home/dev/project/evil";
+
+/// What a session does, and what a user does later that would run `evil`.
+struct Plant {
+    what: &'static str,
+    plant: &'static str,
+    use_of: &'static str,
+}
+
+const fn plant(what: &'static str, plant: &'static str, use_of: &'static str) -> Plant {
+    Plant {
+        what,
+        plant,
+        use_of,
+    }
+}
+
+pub(super) fn ran(laptop: &Laptop) -> bool {
+    !said(laptop, Place::Outside, "ls ~/ran 2>/dev/null; rm -f ~/ran").is_empty()
+}
+
+pub(super) fn session(laptop: &Laptop, script: &str) -> Output {
+    let words = ["run", "--", "bash", "-c", script];
+    laptop.stockade(words).run().expect("an end")
+}
+
+/// Each is tried outside first: it does run. Then in a session, after which it does not.
+fn none_runs(plants: &[Plant]) {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for Plant {
+            what,
+            plant,
+            use_of,
+        } in plants
+        {
+            let planted = format!("{EVIL}\n{plant}");
+            said(laptop, Place::Outside, REPOSITORY);
+            assert!(!ran(laptop));
+            said(laptop, Place::Outside, &planted);
+            said(laptop, Place::Outside, use_of);
+            assert!(ran(laptop), "positive control: {what}");
+
+            said(laptop, Place::Outside, REPOSITORY);
+            let output = session(laptop, &planted);
+            // Nothing has run yet, and nothing does.
+            said(laptop, Place::Outside, use_of);
+            assert!(!ran(laptop), "{what}: {output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
+            assert!(stderr.contains("stockade accept "), "{what}: {stderr}");
+            // The repository works as before.
+            let works = "cd ~/project; git status -s >/dev/null && git log --format=%s main";
+            assert_eq!(said(laptop, Place::Outside, works), "one\n", "{what}");
+        }
+    });
+}
+
+#[test]
+fn p01_settings_in_whatever_form_do_not_run_programs_outside() {
+    none_runs(&[
+        plant(
+            "the watcher",
+            "git config core.fsmonitor $EVIL",
+            "git status",
+        ),
+        plant(
+            "the watcher, in capitals, on the line of its section",
+            "echo \"[CORE] FsMonitor = $EVIL\" >> .git/config",
+            "git status",
+        ),
+        plant(
+            "a filter whose name has a dot in the old form",
+            "printf '[filter.a \"b\"]\\n\\tclean = %s\\n' $EVIL >> .git/config
+             echo '*.bin filter=a.b' > .gitattributes",
+            "echo two > file.bin; git add file.bin",
+        ),
+        plant(
+            "a value over several lines",
+            "printf '[core]\\n\\tfsmon\\\\\\n' >/dev/null
+             printf '[core]\\n\\tfsmonitor = %s\\\\\\nevil\\n' /home/dev/project/ >> .git/config",
+            "git status",
+        ),
+        plant(
+            "after a byte order mark and Windows' ends of lines",
+            "{ printf '\\357\\273\\277'; cat .git/config; printf '[core]\\r\\nfsmonitor=%s\\r\\n' $EVIL; } > c
+             mv c .git/config",
+            "git status",
+        ),
+        plant(
+            "an alias that is no shell command",
+            "git config alias.lol 'grep -O/home/dev/project/evil one'",
+            "git lol",
+        ),
+        plant(
+            "an alias with a configuration",
+            "git config alias.lol \"-c core.fsmonitor=$EVIL status\"",
+            "git lol",
+        ),
+        plant(
+            "a helper for credentials",
+            "git config credential.helper $EVIL",
+            "printf 'protocol=https\\nhost=x\\n\\n' | GIT_TERMINAL_PROMPT=0 git credential fill",
+        ),
+        plant(
+            "included settings",
+            "printf '[core]\\nfsmonitor = %s\\n' $EVIL > settings
+             git config include.path ../settings",
+            "git status",
+        ),
+        plant(
+            "settings included under a condition",
+            "printf '[core]\\nfsmonitor = %s\\n' $EVIL > settings
+             git config includeIf.onbranch:main.path ../settings",
+            "git status",
+        ),
+        plant(
+            "settings of a worktree",
+            "git config extensions.worktreeConfig true
+             printf '[core]\\nfsmonitor = %s\\n' $EVIL > .git/worktrees/tree/config.worktree",
+            "cd ../tree; git status",
+        ),
+        plant(
+            "ssh",
+            "git config core.sshCommand $EVIL",
+            "git fetch ssh://a/b",
+        ),
+        plant(
+            "a driver for differences in attributes that are no file of the project",
+            "git config diff.x.textconv $EVIL; echo '*.bin diff=x' > .git/info/attributes",
+            "echo two > file.bin; git --no-pager diff",
+        ),
+        plant(
+            "a file of settings that is a link",
+            "{ cat .git/config; printf '[core]\\nfsmonitor = %s\\n' $EVIL; } > settings
+             ln -sf ../settings .git/config",
+            "git status",
+        ),
+        plant(
+            "a very long file of settings",
+            "head -c 1100000 /dev/zero | tr '\\0' '\\n' >> .git/config
+             printf '[core]\\nfsmonitor = %s\\n' $EVIL >> .git/config",
+            "git status",
+        ),
+        plant(
+            "another directory for all that is common",
+            "cp -r .git x; rm -rf x/worktrees; printf '[core]\\nfsmonitor = %s\\n' $EVIL >> x/config
+             echo ../x > .git/commondir",
+            "git status",
+        ),
+        plant(
+            "a lock that nobody holds",
+            "git config core.fsmonitor $EVIL; touch .git/config.lock",
+            "git status",
+        ),
+    ]);
+}
+
+#[test]
+fn p01_hooks_and_remotes_do_not_run_programs_outside() {
+    none_runs(&[
+        plant(
+            "a hook",
+            "mkdir -p .git/hooks; cp evil .git/hooks/pre-commit",
+            "git commit --allow-empty -m two; git reset -q --hard HEAD^",
+        ),
+        plant(
+            "a hook that is a link",
+            "mkdir -p .git/hooks; ln -s $EVIL .git/hooks/post-checkout",
+            "git checkout -q -b x; git checkout -q main",
+        ),
+        plant(
+            "a directory of hooks that is a link",
+            "mkdir h; cp evil h/post-checkout; ln -s ../h .git/hooks",
+            "git checkout -q -b x; git checkout -q main",
+        ),
+        plant(
+            "another directory of hooks",
+            "mkdir h; cp evil h/post-checkout; git config core.hooksPath h",
+            "git checkout -q -b x; git checkout -q main",
+        ),
+        plant(
+            "a remote in the workspace, whose hooks run",
+            "git init -q --bare r; mkdir -p r/hooks; cp evil r/hooks/pre-receive
+             git remote add other /home/dev/project/r",
+            "git push -q other main:x",
+        ),
+        plant(
+            "a second address of a remote",
+            "git init -q --bare r; mkdir -p r/hooks; cp evil r/hooks/pre-receive
+             git config remote.other.url https://127.0.0.1:1/x
+             git config remote.other.pushurl ./r",
+            "git push -q other main:x",
+        ),
+        plant(
+            "a branch that follows a path",
+            "git init -q --bare r; mkdir -p r/hooks; cp evil r/hooks/pre-receive
+             git config branch.main.remote ./r; git config branch.main.merge refs/heads/main",
+            "git push -q",
+        ),
+        plant(
+            "a remote of the old form",
+            "git init -q --bare r; mkdir -p r/hooks .git/remotes; cp evil r/hooks/pre-receive
+             echo 'URL: /home/dev/project/r' > .git/remotes/other",
+            "git push -q other main:x",
+        ),
+        plant(
+            "a rebase that is not finished",
+            "git checkout -q -b side; echo a > a; git add a; git commit -q -m a
+             GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD^
+             echo \"exec $EVIL </dev/null\" >> .git/rebase-merge/git-rebase-todo",
+            "git rebase --continue",
+        ),
+    ]);
+}
+
+#[test]
+fn p02_repositories_that_others_lead_to_do_not_run_programs_outside() {
+    const NESTED: &str = "git init -q -b main sub; cd sub
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m one; cd ..";
+    const LINK: &str = "git -c advice.addEmbeddedRepo=false add sub";
+    let new = format!("{NESTED}; {LINK}; git -C sub config core.fsmonitor $EVIL");
+    let deep = format!(
+        "mkdir -p a/b; cd a/b; {NESTED}; cd sub; git init -q deeper
+         git -C deeper -c user.name=a -c user.email=a commit -q --allow-empty -m one
+         git -c advice.addEmbeddedRepo=false add deeper; cd ../../..
+         git -c advice.addEmbeddedRepo=false add a/b/sub
+         git -C a/b/sub/deeper config core.fsmonitor $EVIL"
+    );
+    let hooks = format!(
+        "{NESTED}; {LINK}; rm -rf sub/.git/hooks; mkdir h; cp evil h/post-checkout
+         ln -s ../../h sub/.git/hooks"
+    );
+    let elsewhere = format!(
+        "{NESTED}; {LINK}; mv sub/.git store; echo 'gitdir: ../store' > sub/.git
+         git -C sub config core.fsmonitor $EVIL"
+    );
+    let many = format!(
+        "for i in $(seq 300); do mkdir -p .git/modules/$i; done
+         {NESTED}; {LINK}; mkdir -p .git/modules/z; rmdir .git/modules/z
+         mv sub/.git .git/modules/z; echo 'gitdir: ../.git/modules/z' > sub/.git
+         git -C sub config core.fsmonitor $EVIL"
+    );
+    let tree = format!("mkdir -p x/y; cd x/y; {NESTED}; git -C sub config core.fsmonitor $EVIL");
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    none_runs(&[
+        plant("a gitlink to a new repository", leak(new), "git status"),
+        plant("one in another", leak(deep), "git status"),
+        plant(
+            "hooks of a new repository that are a link",
+            leak(hooks),
+            "cd sub; git checkout -q -b x",
+        ),
+        plant(
+            "a repository that a file names",
+            leak(elsewhere),
+            "git status",
+        ),
+        plant(
+            "one submodule behind three hundred",
+            leak(many),
+            "git status",
+        ),
+        plant(
+            "a repository that nothing leads to",
+            leak(tree),
+            "cd x/y/sub; git status",
+        ),
+    ]);
+}
+
+/// What only describes is not touched, and neither is what was there before.
+#[test]
+fn p01_what_describes_stays_and_so_does_what_was_there() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        said(
+            laptop,
+            Place::Outside,
+            "cd ~/project; git config alias.mine '!echo mine'; git config core.editor true
+             git config --global filter.lfs.clean 'git-lfs clean -- %f'",
+        );
+        let before = said(laptop, Place::Outside, "cat .git/config");
+        let daily = "git remote add origin https://example.com/a.git
+            git checkout -q -b work; git config branch.work.remote origin
+            git config branch.work.merge refs/heads/work; git config user.name ada
+            git config filter.lfs.clean 'git-lfs clean -- %f'
+            git init -q new; git -C new -c user.name=a -c user.email=a commit -q --allow-empty -m x";
+        let output = session(laptop, daily);
+        assert_eq!(output.stderr(), "", "{output:?}");
+        let after = said(laptop, Place::Outside, "cat .git/config");
+        assert!(
+            after.contains("alias") && after.contains("branch \"work\""),
+            "{after}"
+        );
+        // With something else between, that is taken out, and this stays.
+        let mixed = format!("{EVIL}; git config core.fsmonitor $EVIL; git config branch.x.merge y");
+        let output = session(laptop, &mixed);
+        assert_eq!(output.stderr().matches("put back").count(), 2, "{output:?}");
+        let left = said(laptop, Place::Outside, "git config --list --local");
+        assert!(
+            left.contains("branch.x.merge=y") && !left.contains("fsmonitor"),
+            "{left}"
+        );
+        assert!(left.contains("alias.mine=!echo mine"), "{left}");
+        assert!(before.contains("mine"));
+    });
+}
+
+#[test]
+fn p01_what_was_put_back_is_applied_by_one_command_and_only_as_it_was() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let plant = format!("{EVIL}; git config core.fsmonitor $EVIL");
+        said(laptop, Place::Outside, REPOSITORY);
+        let output = session(laptop, &plant);
+        let id = output.stderr();
+        let id = id.rsplit_once("accept ").expect("a command").1.trim();
+        // Nobody sees it inside.
+        let look = "find / -path '*quarantine*' -name '0*' 2>/dev/null";
+        assert_eq!(session(laptop, look).stdout(), "");
+        assert!(
+            !said(
+                laptop,
+                Place::Outside,
+                "cd; find . -path '*quarantine*' -name '0*'"
+            )
+            .is_empty()
+        );
+        let accept = |words: &[&str]| {
+            let words = [&["accept"], words].concat();
+            laptop.stockade(words).run().expect("an end")
+        };
+        let shown = accept(&["--show", id]);
+        assert!(shown.stdout().contains("fsmonitor"), "{shown:?}");
+        assert!(!said(laptop, Place::Outside, "git config --list").contains("fsmonitor"));
+        // The user changed the file meanwhile: nothing is lost.
+        said(laptop, Place::Outside, "git config user.name other");
+        let refused = accept(&["--yes", id]);
+        assert!(
+            refused.stderr().contains("has changed since"),
+            "{refused:?}"
+        );
+        assert!(!said(laptop, Place::Outside, "git config --list").contains("fsmonitor"));
+        said(laptop, Place::Outside, "git config user.name a");
+        accept(&["--yes", id]).expect_success();
+        said(laptop, Place::Outside, "git status");
+        assert!(ran(laptop), "it is as the session left it");
+        // It counts from now on as the user's own.
+        let output = session(laptop, "true");
+        assert_eq!(output.stderr(), "", "{output:?}");
+    });
+}
+
+#[test]
+fn p01_who_wants_to_be_told_only_is() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let plant = format!("{EVIL}; git config core.fsmonitor $EVIL");
+        let words = ["run", "--git-settings", "tell", "--", "bash", "-c", &plant];
+        let output = laptop.stockade(words).run().expect("an end");
+        let stderr = output.stderr();
+        assert!(stderr.contains("new setting \"core.fsmonitor"), "{stderr}");
+        assert!(!stderr.contains("put back"), "{stderr}");
+        said(laptop, Place::Outside, "git status");
+        assert!(ran(laptop));
+    });
+}

@@ -1,0 +1,193 @@
+//! What a program inside makes of the files that it was given as standard streams (P5).
+
+use std::fs;
+
+use stockade_world::{Laptop, test};
+
+use super::f_files::said;
+use super::probe::Place;
+use crate::support::standard;
+
+/// Beyond what the sandbox shows, so that only the stream leads there.
+const FILES: &str = "mkdir -p ~/private && cd ~/private && printf 'first\\nsecond\\n' > file";
+
+/// What a line of the user's shell prints. In it, `walled` runs a command inside.
+fn outside(laptop: &Laptop, line: &str) -> String {
+    let prefix = "walled() { stockade run --quiet -- \"$@\"; }; bare() { \"$@\"; }; cd ~/project; ";
+    said(laptop, Place::Outside, &format!("{prefix}{line}"))
+}
+
+/// Tries to change or read the file behind a descriptor; says what succeeded.
+const ATTACK: &str = r#"
+import ctypes, fcntl, os, sys
+fd = int(sys.argv[1])
+path = f"/proc/self/fd/{fd}"
+def attempt(name, act):
+    try:
+        if act() is not False: print(name, file=sys.stderr if fd == 1 else sys.stdout)
+    except OSError:
+        pass
+def read():
+    other = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    return b"first" in os.read(other, 100)
+def write(flags):
+    other = os.open(path, os.O_WRONLY | os.O_NONBLOCK | flags)
+    os.pwrite(other, b"FORGED", 0)
+def overwrite():
+    fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+    os.pwrite(fd, b"FORGED", 0)
+def mapped():
+    import mmap
+    mmap.mmap(os.open(path, os.O_RDWR), 5)[:5] = b"FORGE"
+attempt("truncate", lambda: os.ftruncate(fd, 3))
+attempt("overwrite", overwrite)
+attempt("chmod", lambda: os.fchmod(fd, 0o600) if os.path.isfile(path) else False)
+attempt("chmod-path", lambda: os.chmod(path, 0o600) if os.path.isfile(path) else False)
+attempt("times", lambda: os.utime(path, (1, 1)) if os.path.isfile(path) else False)
+attempt("read", read)
+attempt("write", lambda: write(0))
+attempt("cut", lambda: write(os.O_TRUNC))
+attempt("append", lambda: write(os.O_APPEND))
+attempt("map", mapped)
+attempt("link", lambda: os.link(path, "stolen", follow_symlinks=True))
+attempt("name", lambda: "private" in os.readlink(path))
+"#;
+
+#[test]
+fn p05_a_file_given_as_input_can_be_read_and_nothing_else() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::write(laptop.workspace().join("attack.py"), ATTACK).expect("write");
+        for redirection in ["0< ~/private/file", "0<> ~/private/file"] {
+            let attack = |who: &str| {
+                outside(
+                    laptop,
+                    &format!(
+                        "({FILES}); {who} python3 attack.py 0 {redirection}; cat ~/private/file"
+                    ),
+                )
+            };
+            let bare = attack("bare");
+            for act in ["write", "cut", "chmod", "times", "name"] {
+                assert!(bare.lines().any(|line| line == act), "{act}: {bare}");
+            }
+            assert!(bare.contains("FORGED"), "{bare}");
+            assert_eq!(attack("walled"), "read\nfirst\nsecond\n", "{redirection}");
+        }
+        // One without a name, a long here-document, is a copy that nobody else has.
+        let line = "walled python3 attack.py 0 <<< first$(seq 100000 | tr -d '\\n')";
+        assert_eq!(outside(laptop, line), "chmod\nchmod-path\ntimes\nread\n");
+    });
+}
+
+#[test]
+fn p05_a_file_given_for_output_can_be_written_to_and_nothing_else() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::write(laptop.workspace().join("attack.py"), ATTACK).expect("write");
+        for redirection in ["1>> ~/private/file", "1<> ~/private/file"] {
+            let attack = |who: &str| {
+                outside(
+                    laptop,
+                    &format!(
+                        "({FILES}); {{ {who} python3 attack.py 1 {redirection}; }} 2>&1; cat ~/private/file"
+                    ),
+                )
+            };
+            let bare = attack("bare");
+            for act in ["truncate", "overwrite", "chmod", "cut"] {
+                assert!(bare.lines().any(|line| line == act), "{act}: {bare}");
+            }
+            assert_eq!(attack("walled"), "first\nsecond\n", "{redirection}");
+        }
+        let log = "echo secret > ~/log; walled bash -c 'cat /proc/self/fd/2; : > /dev/stderr; : > /proc/self/fd/2; echo more >&2' 2>> ~/log; cat ~/log";
+        // What it reads is its own pipe, so it waits there for itself: hence no `cat` alone.
+        let log = log.replace("cat /proc/self/fd/2", "timeout 0.2 cat /proc/self/fd/2");
+        assert_eq!(outside(laptop, &log), "secret\nmore\n");
+    });
+}
+
+#[test]
+fn p05_a_directory_is_refused_as_a_stream() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let line =
+            "(cat /proc/self/fd/0/etc/hostname || ls /proc/self/fd/0/home) < / 2>&1 | head -n 1";
+        assert_ne!(outside(laptop, line), "");
+        for redirection in ["< /", "< ~", "> out 2< /"] {
+            let line = format!(
+                "stockade run -- bash -c 'echo ran; ls /proc/self/fd/0/' {redirection}; echo $?"
+            );
+            let output = laptop
+                .command("bash")
+                .args(["-c", &line])
+                .run()
+                .expect("the end");
+            assert_eq!(output.stdout(), "125\n", "{redirection}");
+            if !redirection.contains("2<") {
+                assert!(
+                    output.stderr().contains("standard input is a directory"),
+                    "{output:?}"
+                );
+                assert!(output.stderr().contains("< /dev/null"), "{output:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn streams_that_are_files_work_as_without_the_sandbox() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::create_dir_all(laptop.home().join("private")).expect("a directory");
+        let seek = "python3 -c \"import os, sys, mmap; f = sys.stdin.buffer; f.seek(0, 2); print(f.tell(), os.fstat(0).st_size); print(mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:5]); f.seek(6); print(f.read())\"";
+        let lines = [
+            format!("({FILES}); WHO sort -r < ~/private/file"),
+            format!("({FILES}); WHO {seek} < ~/private/file"),
+            format!("({FILES}); WHO wc -c < ~/private/file"),
+            format!("({FILES}); {{ WHO head -c 6; cat; }} < ~/private/file"),
+            format!("({FILES}); {{ read x; WHO cat; echo $x; }} < ~/private/file"),
+            // Each reads no further than it needs.
+            format!("({FILES}); while read line; do WHO echo got $line; done < ~/private/file"),
+            format!("({FILES}); while read line; do WHO bash -c 'read next; echo $next'; done < ~/private/file"),
+            "WHO bash -c 'echo out; echo err >&2' > ~/private/a 2> ~/private/b; cat ~/private/a ~/private/b".to_owned(),
+            "WHO bash -c 'for i in {1..50}; do echo $i; echo $i >&2; done' > ~/private/a 2>&1; cat ~/private/a".to_owned(),
+            "echo 1 > ~/private/a; WHO echo 2 >> ~/private/a; WHO bash -c 'echo 3 >&2' 2>> ~/private/a; cat ~/private/a".to_owned(),
+            "{ echo before; WHO echo inside; echo after; } > ~/private/a; cat ~/private/a".to_owned(),
+            "WHO echo x > /dev/stdout; WHO bash -c 'echo y > /dev/stderr; exit 4' 2> ~/private/a; echo $?; cat ~/private/a".to_owned(),
+            "WHO head -c 20000000 /dev/zero > ~/private/a; stat -c %s ~/private/a".to_owned(),
+            "echo 1 > ~/private/a; WHO head -c 20000000 /dev/zero >> ~/private/a; stat -c %s ~/private/a".to_owned(),
+            "WHO cat < /proc/sys/kernel/ostype".to_owned(),
+            "WHO cat <<< word; WHO wc -c <<< $(seq 50000); seq 5 | WHO tee ~/private/none 2>/dev/null | tail -n 1".to_owned(),
+            "WHO cat < /dev/null > /dev/null; echo $?; yes | WHO head -n 1; WHO yes | head -n 1".to_owned(),
+            "rm -f ~/private/a; WHO git --version > ~/private/a; grep -c version ~/private/a".to_owned(),
+            format!("({FILES}); exec 5< ~/private/file; rm ~/private/file; WHO cat <&5; cat <&5; echo end"),
+        ];
+        for line in lines {
+            let run = |who: &str| outside(laptop, &line.replace("WHO", who));
+            let bare = run("bare");
+            assert_ne!(bare, "", "{line}");
+            assert_eq!(run("walled"), bare, "{line}");
+        }
+        // A full disk is an error, and not a silence.
+        let full = "mount -t tmpfs -o size=64k tmpfs ~/private 2>/dev/null; stockade run --quiet -- bash -c 'head -c 1000000 /dev/zero' > ~/private/full; echo $?";
+        let output = laptop
+            .command("unshare")
+            .args([
+                "--user",
+                "--map-current-user",
+                "--keep-caps",
+                "--mount",
+                "bash",
+                "-c",
+                full,
+            ])
+            .run()
+            .expect("the end");
+        assert_eq!(output.stdout(), "125\n", "{output:?}");
+        assert!(
+            output.stderr().contains("the file is incomplete"),
+            "{output:?}"
+        );
+    });
+}

@@ -1,0 +1,211 @@
+//! Traffic that no line of the log shows (P14).
+
+use std::net::UdpSocket;
+
+use serde_json::Value;
+use stockade_world::{Site, Standard, test};
+
+use super::ask::{A, SERVER, by_tcp, by_udp, query, query_of, wire};
+use super::probe::INSIDE;
+use super::say::Speaker;
+use crate::log::{lines, of};
+use crate::support::standard;
+
+/// Names that no host has, and how the log writes them.
+const ODD: [(&[&[u8]], &str); 7] = [
+    (
+        &[b"secret \x1b[2J", b"evil", b"example"],
+        r"secret\032\027\0912j.evil.example",
+    ),
+    (
+        &[b"stolen\0", b"evil", b"example"],
+        r"stolen\000.evil.example",
+    ),
+    (&[b"a.b", b"evil", b"example"], r"a\046b.evil.example"),
+    (
+        &[b"line\nbreak\r", b"evil", b"example"],
+        r"line\010break\013.evil.example",
+    ),
+    (
+        &[b"\xff\xfe\x80", b"evil", b"example"],
+        r"\255\254\128.evil.example",
+    ),
+    (
+        &[b"\"},{\"event\":\"end", b"example"],
+        r#"\034\125\044\123\034event\034\058\034end.example"#,
+    ),
+    (&[], "."),
+];
+
+fn asked(lines: &[Value]) -> Vec<&str> {
+    let names = of(lines, "name").into_iter();
+    names.filter_map(|line| line["name"].as_str()).collect()
+}
+
+#[test]
+fn p14_every_question_that_leaves_is_in_the_log_whatever_its_bytes() {
+    test(&standard(), |world| {
+        let mut speaker = Speaker::start(INSIDE, world.laptop());
+        let questions = ODD.map(|(labels, _)| query_of(&wire(labels), A));
+        let sayings: Vec<_> = [&questions[..], &[query("www.example.com", A)]]
+            .concat()
+            .iter()
+            .flat_map(|question| [by_udp(SERVER, question), by_tcp(SERVER, question)])
+            .collect();
+        speaker.say(&sayings);
+        speaker.end();
+        // They did leave.
+        let left = world.dns().queries().count();
+        assert!(left > ODD.len(), "{left}");
+        let lines = lines(world.laptop());
+        let names = asked(&lines);
+        for (_, written) in ODD.iter().chain(&[(&[][..], "www.example.com")]) {
+            let times = names.iter().filter(|name| name == &written).count();
+            assert_eq!(times, 2, "{written}: {names:?}");
+        }
+        let answered = |line: &&Value| line["name"] == "www.example.com";
+        let found = of(&lines, "name")
+            .into_iter()
+            .find(answered)
+            .expect("a line");
+        assert_eq!(found["addresses"][0], world.host("web").v4().to_string());
+        let shown = world.laptop().stockade(["log"]).run().expect("run");
+        assert!(
+            shown.stdout().contains(r"stolen\000.evil.example A"),
+            "{shown:?}"
+        );
+        assert!(!shown.stdout().contains('\x1b'), "{shown:?}");
+    });
+}
+
+/// Asks, and ends the session when the question has left.
+const ASK_AND_END: &str = r#"
+import socket, sys
+asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asking.sendto(bytes.fromhex(sys.argv[1]), ("192.0.2.53", 53))
+print("asked", flush=True)
+sys.stdin.readline()
+"#;
+
+#[test]
+fn p14_a_question_that_is_open_when_the_session_ends_is_in_the_log() {
+    test(&standard(), |world| {
+        let resolver = world.host("mirror").v4();
+        let silent = world.host("mirror").enter(move || {
+            let socket = UdpSocket::bind((resolver, 53)).expect("listen");
+            socket
+                .set_read_timeout(Some(stockade_world::PATIENCE))
+                .expect("a limit");
+            socket
+        });
+        let configuration = format!("nameserver {resolver}\n");
+        world
+            .laptop()
+            .write_etc("resolv.conf", &configuration)
+            .expect("write");
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        // One that the test waits for until it has left, and one with which the session ends.
+        for (name, wait) in [
+            ("stolen-1.evil.example", true),
+            ("stolen-2.evil.example", false),
+        ] {
+            let mut session = INSIDE
+                .python(world.laptop(), ASK_AND_END)
+                .arg(hex(&query(name, A)))
+                .spawn()
+                .expect("a session");
+            session.expect("asked").expect("a question");
+            if wait {
+                silent.recv(&mut [0; 512]).expect("the question");
+            }
+            session.write("end\n").expect("end");
+            session.wait().expect("an end").expect_success();
+            if !wait {
+                silent.recv(&mut [0; 512]).expect("the question");
+            }
+            let lines = lines(world.laptop());
+            assert_eq!(asked(&lines), [name]);
+            assert!(of(&lines, "name")[0]["addresses"].is_null());
+            assert_eq!(lines.last().expect("a line")["event"], "end");
+            let shown = world.laptop().stockade(["log"]).run().expect("run");
+            assert!(
+                shown.stdout().contains(&format!("{name} A: no answer")),
+                "{shown:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn p14_connections_between_the_two_loopbacks_are_in_the_log() {
+    const SERVER: &str = "
+import socket
+listener = socket.create_server(('127.0.0.1', 8000))
+print('listening', flush=True)
+peer, _ = listener.accept()
+peer.recv(64)
+peer.sendall(b'from inside')
+peer.close()
+print(socket.create_connection(('127.0.0.1', 5432)).recv(64), flush=True)
+";
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        let _database = laptop
+            .tcp_banner("127.0.0.1:5432", b"database")
+            .expect("listen");
+        let _site = laptop
+            .http("127.0.0.1:5433", Site::text(""))
+            .expect("listen");
+        let options = ["run", "--host-port", "5432", "--host-port", "5433"];
+        let session = laptop
+            .stockade(options)
+            .args(["--publish", "3000:8000", "--", "python3", "-c", SERVER])
+            .spawn()
+            .expect("a session");
+        session.expect("listening").expect("a server inside");
+        let ask = "import socket
+peer = socket.create_connection(('127.0.0.1', 3000))
+peer.sendall(b'hello')
+print(peer.recv(64))";
+        let asked = laptop
+            .command("python3")
+            .args(["-c", ask])
+            .run()
+            .expect("run");
+        assert_eq!(asked.expect_success().stdout(), "b'from inside'\n");
+        session.expect("database").expect("an answer of the host");
+        session.wait().expect("an end").expect_success();
+
+        let lines = lines(laptop);
+        let told: Vec<_> = of(&lines, "open")
+            .into_iter()
+            .map(|line| {
+                let field = |name: &str| line[name].as_str().expect("a field").to_owned();
+                [field("reason"), field("to"), field("at")]
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ["published", "tcp://127.0.0.1:8000", "--publish"],
+                ["host-port", "tcp://127.0.0.1:5432", "--host-port"],
+            ]
+        );
+        let open = of(&lines, "open");
+        assert_eq!(open[0]["by"], "publish, from port 3000 of this machine");
+        assert!(open[0]["process"].is_null());
+        let mut closed = of(&lines, "close");
+        closed.sort_by_key(|line| line["flow"].as_u64());
+        let bytes = |line: &Value| {
+            [&line["sent"], &line["received"]].map(|n| n.as_u64().expect("a number"))
+        };
+        assert_eq!(bytes(closed[0]), [11, 5]);
+        assert_eq!(bytes(closed[1]), [0, 8]);
+    });
+}

@@ -1,0 +1,317 @@
+//! Names in connections that begin as something else, with the internet closed (P10).
+
+use std::fs;
+
+use stockade_world::{Output, Standard, World, test};
+
+use super::hello::{hello, message, padding, record, records, server_name};
+use super::probe::Place;
+use super::say::{Saying, Speaker};
+use crate::feature::daemon::Daemon;
+use crate::support::standard;
+
+const NAME: &str = "www.example.com";
+const OTHER: &str = "other.example.net";
+const CLOSED: Place<'_> = Place::Closed(&[NAME]);
+
+/// The servers of `upgrades.py`, on the host `web`.
+struct Servers {
+    _daemon: Daemon,
+}
+
+const PYTHON: &str = "/usr/bin/python3";
+const LOG: &str = "/tmp/-usr-bin-python3.log";
+
+impl Servers {
+    fn start(world: &World) -> Self {
+        let identity = world
+            .authority()
+            .identity(&[NAME, OTHER])
+            .expect("a certificate");
+        let [certificate, key] = ["/tmp/upgrades.crt", "/tmp/upgrades.key"];
+        fs::write(certificate, identity.certificate).expect("write");
+        fs::write(key, identity.key).expect("write");
+        let script = include_str!("upgrades.py");
+        let arguments = ["-I", "-c", script, certificate, key];
+        let daemon = Daemon::start(world.host("web"), 9999, PYTHON, &arguments);
+        Self { _daemon: daemon }
+    }
+
+    /// What has arrived since the last time.
+    fn seen(&self) -> Vec<String> {
+        let text = fs::read_to_string(LOG).expect("a log");
+        // The server appends where it is.
+        let seen = text.trim_start_matches('\0').lines().map(str::to_owned);
+        let seen: Vec<_> = seen.collect();
+        let skip = SEEN.replace(seen.len());
+        seen.into_iter().skip(skip).collect()
+    }
+}
+
+thread_local! {
+    /// How many lines were looked at.
+    static SEEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Protocols that openssl's client knows, and where they are served.
+const PROTOCOLS: [(&str, u16); 9] = [
+    ("smtp", 25),
+    ("imap", 143),
+    ("pop3", 110),
+    ("ftp", 21),
+    ("nntp", 119),
+    ("xmpp", 5222),
+    ("postgres", 5432),
+    ("mysql", 3306),
+    ("ldap", 389),
+];
+
+fn openssl(place: Place<'_>, world: &World, protocol: &str, port: u16, name: &str) -> Output {
+    let connect = format!("{NAME}:{port}");
+    let client = place.command(world.laptop(), "openssl").args([
+        "s_client",
+        "-starttls",
+        protocol,
+        "-connect",
+        &connect,
+        "-servername",
+        name,
+    ]);
+    client
+        .args(["-quiet", "-ign_eof"])
+        .run()
+        .expect("openssl ends")
+}
+
+#[test]
+fn p10_a_hello_after_starttls_is_judged_like_a_first_one() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        for (protocol, port) in PROTOCOLS {
+            let denied = openssl(CLOSED, world, protocol, port, OTHER);
+            assert!(
+                !denied.stdout().contains("secret"),
+                "{protocol}: {denied:?}"
+            );
+            assert!(
+                denied.stderr().contains("alert access denied"),
+                "{protocol}: {denied:?}"
+            );
+            let told = format!("denied {OTHER} at tcp://");
+            assert!(denied.stderr().contains(&told), "{protocol}: {denied:?}");
+            assert_eq!(servers.seen(), [] as [String; 0], "{protocol}");
+
+            // With its own name it works as outside, and outside the other one does.
+            for (place, name) in [(CLOSED, NAME), (Place::Outside, OTHER)] {
+                let served = openssl(place, world, protocol, port, name);
+                assert!(served.stdout().contains("secret"), "{protocol}: {served:?}");
+                assert_eq!(servers.seen(), [format!("tls {port} {name}")]);
+            }
+        }
+    });
+}
+
+/// Clients of real programs: what they do, with `NAME` for the name that they show.
+const CLIENTS: [(&str, &str, u16); 3] = [
+    (
+        "psql",
+        "psql -w 'host=SHOWN hostaddr=93.184.216.34 user=x dbname=x sslmode=require' -c 'select 1' 2>&1",
+        5432,
+    ),
+    (
+        "smtplib",
+        "python3 -c \"
+import smtplib
+mail = smtplib.SMTP('www.example.com')
+mail.ehlo()
+mail._host = 'SHOWN'
+mail.starttls()\" 2>&1",
+        25,
+    ),
+    (
+        "imaplib",
+        "python3 -c \"
+import imaplib
+mail = imaplib.IMAP4('www.example.com')
+mail.host = 'SHOWN'
+mail.starttls()\" 2>&1",
+        143,
+    ),
+];
+
+#[test]
+fn p10_clients_of_mail_and_databases_show_their_own_name_only() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let look_up = format!("getent ahostsv4 {NAME} > /dev/null; ");
+        for (client, line, port) in CLIENTS {
+            let run = |place: Place<'_>, name: &str| {
+                let line = look_up.clone() + &line.replace("SHOWN", name);
+                let shell = place.command(world.laptop(), "sh");
+                shell.args(["-c", &line]).run().expect("it ends")
+            };
+            let denied = run(CLOSED, OTHER);
+            assert_eq!(servers.seen(), [] as [String; 0], "{client}: {denied:?}");
+            assert!(denied.stderr().contains(OTHER), "{client}: {denied:?}");
+            for (place, name) in [(CLOSED, NAME), (Place::Outside, OTHER)] {
+                let served = run(place, name);
+                let expected = [format!("tls {port} {name}")];
+                assert_eq!(servers.seen(), expected, "{client}: {served:?}");
+            }
+        }
+    });
+}
+
+/// The other name behind all that a server might take no notice of.
+fn disguises(name: &str) -> Vec<(&'static str, Saying)> {
+    let to = |bytes: Vec<u8>| Saying::tcp(NAME, 9000, bytes);
+    let plain = hello(name.as_bytes());
+    let with = |before: &[u8]| to([before, b"STARTTLS\n", &plain].concat());
+    let asked = |before: &[u8]| to([before, b"STARTTLS\n"].concat()).then(plain.clone());
+    let small = records(&message(&[server_name(&[name.as_bytes()])]), 3);
+    let allowed = hello(NAME.as_bytes());
+    let junk = [&allowed[..], b"\x17\x03\x03\0\x05hello\n"].concat();
+    let wrapped = [b"\nSTARTTLS\n", &plain[..], &[0; 3000]].concat();
+    let wrapping = record(&message(&[server_name(&[NAME.as_bytes()]), (21, wrapped)]));
+    let unfinished = {
+        let long = record(&message(&[server_name(&[NAME.as_bytes()]), padding(9000)]));
+        [&long[..600], b"\n"].concat()
+    };
+    let post = format!("POST / HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: 99999\r\n\r\n");
+    let chunked =
+        format!("POST / HTTP/1.1\r\nHost: {NAME}\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n");
+    vec![
+        ("asked", asked(b"HELLO x\n")),
+        ("at once", with(b"HELLO x\n")),
+        ("byte by byte", asked(b"x\n").cut(1)),
+        (
+            "in small records",
+            to(b"STARTTLS\n".to_vec()).then(small).cut(2),
+        ),
+        ("after much", with(&b"NOOP and so on\n".repeat(20_000))),
+        (
+            "after much and a pause",
+            asked(&b"NOOP and so on\n".repeat(20_000)),
+        ),
+        ("behind a hello", asked(&junk)),
+        ("inside a hello", to(wrapping.clone())),
+        ("inside a hello, byte by byte", to(wrapping).cut(1)),
+        ("behind a hello that does not end", asked(&unfinished)),
+        ("in a body", with(post.as_bytes())),
+        ("in a chunk", with(chunked.as_bytes())),
+        ("behind the greeting of ssh", asked(b"SSH-2.0-x\r\n")),
+        ("behind the greeting of rsync", asked(b"@RSYNCD: 31.0\n")),
+        ("behind bytes", with(b"x \x16\x03\x01\x16\x03\x16\n")),
+    ]
+}
+
+#[test]
+fn p10_a_hello_is_found_behind_anything_that_a_server_overlooks() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let say = |place: Place<'_>, name: &str| -> (Vec<String>, String) {
+            let (labels, sayings): (Vec<_>, Vec<_>) = disguises(name).into_iter().unzip();
+            let mut speaker = Speaker::start(place, world.laptop());
+            let heard = speaker.say(&sayings);
+            speaker.end();
+            let heard: Vec<_> = labels.iter().zip(heard).collect();
+            (servers.seen(), format!("{heard:?}"))
+        };
+        let count = disguises(OTHER).len();
+        let (seen, heard) = say(CLOSED, OTHER);
+        assert_eq!(seen, [] as [String; 0], "{heard}");
+        // With the allowed name they work, but for one: a first hello that does not end is
+        // refused whatever follows. With the other name they work outside.
+        let (seen, heard) = say(CLOSED, NAME);
+        assert_eq!(seen, vec![format!("tls 9000 {NAME}"); count - 1], "{heard}");
+        let (seen, heard) = say(Place::Outside, OTHER);
+        assert_eq!(seen, vec![format!("tls 9000 {OTHER}"); count], "{heard}");
+    });
+}
+
+/// Sends so many random bytes, and tells whether the same come back.
+const UPLOAD: &str = r#"
+import os, socket, sys, threading
+peer = socket.create_connection(("www.example.com", 7))
+sent = b"\0" + os.urandom(int(sys.argv[1]))
+def send():
+    peer.sendall(sent)
+    peer.shutdown(socket.SHUT_WR)
+threading.Thread(target=send).start()
+got = b"".join(iter(lambda: peer.recv(1 << 20), b""))
+print(got == sent)
+"#;
+
+#[test]
+fn p10_random_bytes_pass_a_host_that_is_allowed_by_name() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let upload = CLOSED.python(world.laptop(), UPLOAD);
+        let output = upload.arg("33554432").run().expect("it ends");
+        assert_eq!(output.expect_success().stdout(), "True\n");
+    });
+}
+
+/// Methods with bytes that none has, and other starts of a line.
+const ODD: [&[u8]; 12] = [
+    b"G\"ET / HTTP/1.1",
+    b"(GET) / HTTP/1.1",
+    b"GET@ / HTTP/1.1",
+    b"\xef\xbb\xbfGET / HTTP/1.1",
+    b"\xff / HTTP/1.1",
+    b"\x01GET / HTTP/1.0",
+    b"\0GET / HTTP/1.1",
+    b"G\0T / HTTP/1.1",
+    b"[GET] / http/1.1",
+    b"{}\t/\tHTTP/1.1",
+    b"\x0b\x0cGET / HTTP/1.1",
+    b" \t GET / HTTP/1.1",
+];
+
+#[test]
+fn p10_a_first_line_that_a_tolerant_server_serves_is_refused() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        for end in ["\r\n", "\n"] {
+            let requests = ODD.map(|line| {
+                let rest = format!("{end}Host: {OTHER}{end}{end}");
+                Saying::tcp(NAME, 9001, [line, rest.as_bytes()].concat())
+            });
+            let mut speaker = Speaker::start(CLOSED, world.laptop());
+            for request in requests
+                .iter()
+                .flat_map(|request| [request.clone(), request.clone().cut(1)])
+            {
+                let heard = speaker.say_one(&request);
+                assert_eq!(heard.statuses(), "400", "{request:?}");
+            }
+            assert_eq!(servers.seen(), [] as [String; 0]);
+            let receipt = speaker.end();
+            assert!(
+                receipt.contains("names HTTP, but does not start like a request"),
+                "{receipt}"
+            );
+            let mut outside = Speaker::start(Place::Outside, world.laptop());
+            for request in &requests {
+                assert_eq!(outside.say_one(request).statuses(), "200", "{request:?}");
+            }
+            outside.end();
+            assert_eq!(servers.seen(), ODD.map(|_| format!("http 9001 {OTHER}")));
+        }
+        // A real client.
+        let curl = |place: Place<'_>, method: &str, host: &str| {
+            let host = format!("Host: {host}");
+            let curl = place
+                .command(world.laptop(), "curl")
+                .args(["-sS", "--max-time", "5"]);
+            let page = "http://www.example.com:9001/";
+            curl.args(["-X", method, "-H", &host, page])
+                .run()
+                .expect("curl ends")
+                .stdout()
+        };
+        assert!(curl(CLOSED, "G(E)T", OTHER).starts_with("Stockade: denied"));
+        assert_eq!(curl(CLOSED, "GET", NAME), "hi\n");
+        assert_eq!(curl(Place::Outside, "G(E)T", OTHER), "hi\n");
+    });
+}
