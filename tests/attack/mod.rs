@@ -24,6 +24,7 @@ mod http;
 mod keeper;
 mod lateral;
 mod notation;
+mod others;
 mod pins;
 pub(crate) mod probe;
 mod questions;
