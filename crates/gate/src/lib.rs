@@ -40,6 +40,7 @@ mod local;
 mod pins;
 mod pipes;
 mod ports;
+mod rebinding;
 mod refusals;
 mod relay;
 mod resolvers;
@@ -343,6 +344,8 @@ fn set_up(
     foreign.watch(&tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
+    // Read before the thread is confined.
+    let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
     for publish in publish {
         let outside = publish.outside();
         for listener in publish.listeners {
@@ -354,6 +357,7 @@ fn set_up(
                 speakers: Rc::clone(&speakers),
                 carriers: Rc::clone(&carriers),
                 judge: Rc::clone(&judge),
+                machine: Rc::clone(&machine),
             }));
         }
     }
