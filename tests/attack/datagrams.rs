@@ -81,7 +81,7 @@ fn p11_a_flow_to_the_internet_takes_no_port_of_the_hosts_that_a_program_chose() 
         let laptop = world.laptop();
         let device = world.host("device").v4().to_string();
         let rules = [&*device, "93.184.216.34"];
-        let mut from = |place: Place<'_>, addresses: &[&str], port: u16| {
+        let from = |place: Place<'_>, addresses: &[&str], port: u16| {
             let python = place.python(laptop, FROM_PORT).arg(port.to_string());
             let mut flow = python.args(addresses).spawn().expect("start");
             for _ in addresses {

@@ -25,6 +25,7 @@ mod http;
 mod keeper;
 mod lateral;
 mod notation;
+mod others;
 mod p_baseline;
 mod p_bulk;
 mod p_git;

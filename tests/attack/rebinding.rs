@@ -138,3 +138,100 @@ fn n13_an_answer_with_an_inner_address_among_others_opens_the_others() {
         watch.expect_nothing();
     });
 }
+
+/// A web server inside that serves whatever name it is asked for, and one that speaks first.
+const SERVERS: &str = r#"
+import http.server, socket, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"from inside\n")
+    def log_message(self, *words):
+        pass
+web = http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler)
+threading.Thread(target=web.serve_forever, daemon=True).start()
+greeter = socket.create_server(("127.0.0.1", 8001))
+def greet():
+    while True:
+        peer, _ = greeter.accept()
+        peer.sendall(b"hello ")
+        peer.sendall(peer.recv(64))
+        peer.close()
+threading.Thread(target=greet, daemon=True).start()
+print("listening", flush=True)
+input()
+"#;
+
+#[test]
+fn n13_a_web_page_that_calls_a_published_port_by_a_name_of_its_own_is_refused() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let hosts = "127.0.0.1 localhost\n127.0.1.1 app.test\n10.20.0.5 intranet.test\n";
+        laptop.write_etc("hosts", hosts).expect("write");
+        let options = ["run", "--publish", "3000:8000", "--publish", "3001:8001"];
+        let session = laptop
+            .stockade(options)
+            .args(["--", "python3", "-c", SERVERS]);
+        let mut session = session.spawn().expect("a session");
+        session.expect("listening").expect("servers inside");
+        let curl = |arguments: &[&str]| {
+            let curl = laptop.command("curl").args(["-sS", "--max-time", "5"]);
+            curl.args(arguments).run().expect("curl ends").stdout()
+        };
+        let many: Vec<String> = (0..200).map(|n| format!("-HX-{n}: y")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        for name in [
+            "evil.example",
+            "intranet.test",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+        ] {
+            let there = format!("{name}:3000:127.0.0.1");
+            let page = format!("http://{name}:3000/");
+            let asked = ["--resolve", &there, &page];
+            for asked in [&asked[..], &[&asked[..], &many].concat()] {
+                let answer = curl(asked);
+                assert!(answer.starts_with("Stockade: denied: "), "{name}: {answer}");
+            }
+        }
+        let machine = laptop
+            .command("uname")
+            .arg("-n")
+            .run()
+            .expect("uname")
+            .stdout();
+        for host in [
+            "localhost",
+            "LOCALHOST:3000",
+            "app.localhost:3000",
+            "127.0.0.1:3000",
+            "[::1]:3000",
+            "app.test:3000",
+            machine.trim(),
+        ] {
+            let field = format!("Host: {host}");
+            let answer = curl(&["-H", &field, "http://127.0.0.1:3000/"]);
+            assert_eq!(answer, "from inside\n", "{host}");
+        }
+        assert_eq!(curl(&["http://[::1]:3000/"]), "from inside\n");
+        // What is no request passes, also where the server speaks first.
+        let talk = "import socket
+peer = socket.create_connection(('127.0.0.1', 3001))
+got = peer.recv(64)
+peer.sendall(b'GET / HTTP/1.1\\r\\nHost: evil.example\\r\\n\\r\\n')
+print(got + peer.recv(64)[:3])";
+        let talked = laptop
+            .command("python3")
+            .args(["-c", talk])
+            .run()
+            .expect("run");
+        assert_eq!(talked.expect_success().stdout(), "b'hello GET'\n");
+        session.write("\n").expect("end");
+        let receipt = session.wait().expect("an end").expect_success().stderr();
+        assert!(
+            receipt.contains("evil.example:3000 at tcp://127.0.0.1:8000"),
+            "{receipt}"
+        );
+    });
+}

@@ -14,6 +14,8 @@ pub enum Subject {
     Claim(Flow, String),
     /// A connection to this port of the loopback inside, where nobody listens. The host does.
     HostPort(u16),
+    /// A packet of which no flow can be made.
+    Packet(String),
 }
 
 impl fmt::Display for Subject {
@@ -23,6 +25,7 @@ impl fmt::Display for Subject {
             Self::Name(name) => write!(f, "the name {name}"),
             Self::Claim(flow, name) => write!(f, "{name} at {flow}"),
             Self::HostPort(port) => write!(f, "localhost:{port}"),
+            Self::Packet(what) => f.write_str(what),
         }
     }
 }

@@ -91,6 +91,22 @@ impl Table {
     }
 }
 
+/// Whether the file gives a name an address of the host's loopback. Such names are not kept: a list
+/// of blocked hosts may have a million of them.
+pub(crate) fn is_own(name: &Hostname) -> bool {
+    let text = read().unwrap_or_default();
+    text.lines().any(|line| {
+        let mut words = line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let address = words.next().map(str::parse::<IpAddr>);
+        matches!(address, Some(Ok(address)) if address.is_loopback())
+            && words.any(|word| Hostname::from_wire(word.as_bytes()).as_ref() == Some(name))
+    })
+}
+
 fn read() -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(PATH)?.take(LARGEST).read_to_end(&mut bytes)?;

@@ -485,7 +485,7 @@ impl Drop for Held {
     }
 }
 
-async fn send(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn send(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         to.writable().await?;
         match to.try_write(bytes) {
@@ -522,7 +522,7 @@ const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
 /// An answer of the gate's own to a plain HTTP request.
-fn forbidden(status: u16, why: &str) -> Vec<u8> {
+pub(crate) fn forbidden(status: u16, why: &str) -> Vec<u8> {
     let reason = if status == 403 {
         "Forbidden"
     } else {

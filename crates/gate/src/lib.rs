@@ -29,6 +29,7 @@ mod echo;
 mod ends;
 mod events;
 mod flows;
+mod foreign;
 mod groups;
 mod hints;
 mod hold;
@@ -39,6 +40,7 @@ mod local;
 mod pins;
 mod pipes;
 mod ports;
+mod rebinding;
 mod refusals;
 mod relay;
 mod resolvers;
@@ -53,7 +55,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
 use stockade_sys::{
-    packet::{GroupTap, RefusalTap},
+    packet::{ForeignTap, GroupTap, RefusalTap},
     transparent::Family,
     watch::watch,
 };
@@ -206,6 +208,7 @@ fn serve(
         echoes,
         refusals,
         groups,
+        foreign,
         unseen,
     } = match ready {
         Ok(parts) => {
@@ -248,6 +251,7 @@ fn serve(
     });
     refusals.catch_up();
     groups.catch_up();
+    foreign.catch_up();
     unseen.tell();
     judge.take_denials()
 }
@@ -262,6 +266,7 @@ struct Serving {
     echoes: Rc<echo::Echoes>,
     refusals: hints::Hints<RefusalTap>,
     groups: hints::Hints<GroupTap>,
+    foreign: hints::Hints<ForeignTap>,
     unseen: Rc<unseen::Unseen>,
 }
 
@@ -280,6 +285,7 @@ fn set_up(
         v6,
         refusals,
         groups,
+        foreign,
         injector,
         speakers,
     } = sockets;
@@ -305,7 +311,7 @@ fn set_up(
         Rc::clone(&injector),
         Rc::clone(&speakers),
     ));
-    let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), injector));
+    let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), Rc::clone(&injector)));
     for Face {
         syns,
         listener,
@@ -334,8 +340,12 @@ fn set_up(
     refusals.watch(&tasks);
     let groups = groups::hints(Rc::clone(&judge), groups)?;
     groups.watch(&tasks);
+    let foreign = foreign::hints(Rc::clone(&judge), injector, foreign)?;
+    foreign.watch(&tasks);
     tasks.spawn_local(awake::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
+    // Read before the thread is confined.
+    let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
     for publish in publish {
         let outside = publish.outside();
         for listener in publish.listeners {
@@ -347,6 +357,7 @@ fn set_up(
                 speakers: Rc::clone(&speakers),
                 carriers: Rc::clone(&carriers),
                 judge: Rc::clone(&judge),
+                machine: Rc::clone(&machine),
             }));
         }
     }
@@ -360,6 +371,7 @@ fn set_up(
         echoes,
         refusals,
         groups,
+        foreign,
         unseen,
     })
 }

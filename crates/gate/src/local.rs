@@ -23,7 +23,10 @@ use tokio::{
 };
 
 use crate::carriers::Carriers;
+use crate::denials::{Ruling, Subject, shown};
+use crate::inspect::{farewell, forbidden, send};
 use crate::judge::Judge;
+use crate::rebinding::{self, First, is_own};
 use crate::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
@@ -83,6 +86,8 @@ pub(crate) struct Published {
     pub(crate) speakers: Rc<RefCell<Speakers>>,
     pub(crate) carriers: Rc<Carriers>,
     pub(crate) judge: Rc<Judge>,
+    /// The name of the machine.
+    pub(crate) machine: Rc<str>,
 }
 
 pub(crate) async fn serve(published: Published) {
@@ -107,10 +112,36 @@ pub(crate) async fn serve(published: Published) {
 impl Published {
     async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
         let flow = inner.peer_addr().ok().and_then(Flow::tcp);
+        let mut read = Vec::new();
+        let stranger = match rebinding::first(&inner, &outer, &mut read).await {
+            First::Request(host) if !is_own(&host, &self.machine) => Some(host),
+            First::Endless => Some("an endless request".to_owned()),
+            First::Request(_) | First::Other => None,
+        };
+        if let (Some(host), Some(flow)) = (stranger, flow) {
+            let host = shown(&host);
+            let why = format!(
+                "port {} is published for this machine, and a web page of another site could \
+                 call it by that name; use http://localhost:{} or add the name to /etc/hosts \
+                 for 127.0.0.1",
+                self.outside, self.outside
+            );
+            let message = forbidden(403, &format!("{host}: {why}"));
+            let subject = Subject::Claim(flow, host);
+            self.judge.denied(subject, Ruling::Odd(why), None);
+            return farewell(outer, &message).await;
+        }
         let papers = Papers {
             entry: flow.map(|flow| self.judge.published(flow, client, self.outside)),
             ..Papers::default()
         };
+        if send(&inner, &read).await.is_err() {
+            return reset(outer);
+        }
+        if let Some(entry) = &papers.entry {
+            entry.received(read.len());
+        }
+        drop(read);
         relay(inner, outer, &self.carriers, papers, None).await;
     }
 }

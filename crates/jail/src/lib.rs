@@ -30,7 +30,7 @@ pub use speakers::Speakers;
 use stockade_sys::{
     confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
-    packet::{EchoTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
     transparent::AnyAddressUdp,
 };
 
@@ -84,6 +84,8 @@ pub struct Sockets {
     pub refusals: [RefusalTap; 2],
     /// Copies of datagrams to many, which go nowhere.
     pub groups: Vec<GroupTap>,
+    /// Copies of packets of which no flow can be made.
+    pub foreign: Vec<ForeignTap>,
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.

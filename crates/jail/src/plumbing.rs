@@ -4,7 +4,7 @@ use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
     namespace::Identity,
-    packet::{EchoTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
 };
@@ -54,6 +54,8 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
     if device != LOOPBACK {
         groups.push(at("tap groups", GroupTap::at_device(device))?);
     }
+    let foreign = addresses().map(|own| at("tap other protocols", ForeignTap::open(own)));
+    let foreign = foreign.collect::<Result<_, _>>()?;
     let injector = at("open raw sockets", Injector::open())?;
 
     permit_ping();
@@ -67,6 +69,7 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         v6,
         refusals,
         groups,
+        foreign,
         injector,
         speakers,
     })

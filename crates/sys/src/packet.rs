@@ -75,6 +75,39 @@ impl GroupTap {
     }
 }
 
+/// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension
+/// headers, whose destination is not the jail's own. Hints, too.
+#[derive(Debug)]
+pub struct ForeignTap(Tap);
+
+impl ForeignTap {
+    /// `own` is as for [`SynTap::open`].
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open(own: IpAddr) -> io::Result<Self> {
+        let filter = match own {
+            IpAddr::V4(own) => filter::foreign_protocol_v4(own),
+            IpAddr::V6(own) => filter::foreign_protocol_v6(own),
+        };
+        Tap::open(Family::of(own), &filter, FEW).map(Self)
+    }
+}
+
+impl Deref for ForeignTap {
+    type Target = Tap;
+
+    fn deref(&self) -> &Tap {
+        &self.0
+    }
+}
+
+impl AsRawFd for ForeignTap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.socket.as_raw_fd()
+    }
+}
+
 impl Deref for GroupTap {
     type Target = Tap;
 

@@ -124,23 +124,27 @@ impl Routing {
             })
         });
         self.change(message)?;
-        // Without a link-local address there is one address less that is the jail's own. A
-        // kernel without IPv6 refuses, and has none anyway.
-        let _ = self.change(
-            Message::new(NEWLINK, REQUEST | ACK, &interface(index, 0)).nested(
-                IFLA_AF_SPEC,
-                |families| {
-                    families.nested(AF_INET6, |v6| {
-                        v6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE])
-                    })
-                },
-            ),
-        );
+        self.without_link_local(index);
+        if device == Device::VethPair {
+            self.without_link_local(index + 1);
+        }
         // Only now: one end of a pair cannot be up before the other exists.
         if device == Device::VethPair {
             self.set_up(index + 1)?;
         }
         self.set_up(index)
+    }
+
+    /// Without a link-local address there is one address less that is the jail's own, and no route
+    /// to others, at the end of which programs would wait. A kernel without IPv6 refuses, and has
+    /// none anyway.
+    fn without_link_local(&mut self, index: u32) {
+        let message = Message::new(NEWLINK, REQUEST | ACK, &interface(index, 0));
+        let _ = self.change(message.nested(IFLA_AF_SPEC, |families| {
+            families.nested(AF_INET6, |v6| {
+                v6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE])
+            })
+        }));
     }
 
     /// Gives the device a /32 or /128 address.

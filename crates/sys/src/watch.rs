@@ -5,7 +5,7 @@ use std::{io, os::fd::AsRawFd};
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    packet::{EchoTap, GroupTap, RefusalTap, SynTap},
+    packet::{EchoTap, ForeignTap, GroupTap, RefusalTap, SynTap},
     transparent::AnyAddressUdp,
 };
 
@@ -18,6 +18,7 @@ pub trait Steady: AsRawFd + sealed::Sealed {}
 impl Steady for SynTap {}
 impl Steady for EchoTap {}
 impl Steady for GroupTap {}
+impl Steady for ForeignTap {}
 impl Steady for RefusalTap {}
 impl Steady for AnyAddressUdp {}
 
@@ -26,6 +27,7 @@ mod sealed {
     impl Sealed for super::SynTap {}
     impl Sealed for super::EchoTap {}
     impl Sealed for super::GroupTap {}
+    impl Sealed for super::ForeignTap {}
     impl Sealed for super::RefusalTap {}
     impl Sealed for super::AnyAddressUdp {}
 }

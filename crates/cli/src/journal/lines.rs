@@ -197,6 +197,7 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
         Subject::Name(name) => ("name", name.clone()),
         Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
         Subject::HostPort(_) => ("host-port", denied.subject.to_string()),
+        Subject::Packet(what) => ("packet", what.clone()),
     };
     let by = match denied.ruling {
         Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),

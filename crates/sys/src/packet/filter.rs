@@ -106,6 +106,32 @@ pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
     assemble(steps)
 }
 
+/// A packet of another protocol than TCP, UDP and ICMP to neither 127.0.0.0/8 nor `own`.
+pub(super) fn foreign_protocol_v4(own: Ipv4Addr) -> Vec<SockFilter> {
+    const ICMP: u32 = 1;
+    let mut steps = vec![
+        (LOAD_BYTE, 9, Go),
+        (JUMP_EQUAL, TCP, IgnoreIf),
+        (JUMP_EQUAL, UDP, IgnoreIf),
+        (JUMP_EQUAL, ICMP, IgnoreIf),
+    ];
+    steps.extend(foreign_v4(own, ignore()));
+    assemble(steps)
+}
+
+/// A packet whose fixed header is followed by none of TCP, UDP and ICMP, to neither ::1 nor `own`.
+pub(super) fn foreign_protocol_v6(own: Ipv6Addr) -> Vec<SockFilter> {
+    const ICMPV6: u32 = 58;
+    let mut steps = vec![
+        (LOAD_BYTE, 6, Go),
+        (JUMP_EQUAL, TCP, IgnoreIf),
+        (JUMP_EQUAL, UDP, IgnoreIf),
+        (JUMP_EQUAL, ICMPV6, IgnoreIf),
+    ];
+    steps.extend(foreign_v6(own, ignore()));
+    assemble(steps)
+}
+
 /// A first fragment of a UDP datagram to a group of IPv4.
 pub(super) fn to_group_v4() -> Vec<SockFilter> {
     let mut steps = first_of_protocol_v4(UDP);

@@ -40,6 +40,7 @@
 
 mod authority;
 mod chunked;
+mod glance;
 mod head;
 mod lines;
 mod opening;
@@ -48,6 +49,7 @@ mod requests;
 mod tests;
 
 pub use authority::Authority;
+pub use glance::{Opened, open};
 pub use opening::FirstLine;
 pub use requests::Requests;
 

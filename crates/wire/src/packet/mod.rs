@@ -27,13 +27,15 @@
 //!
 //! An attempt at the jail's own loopback is none of the gate's business, but that
 //! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer. The
-//! same goes for datagrams that the jail's kernel sends nowhere: [`Sent`].
+//! same goes for datagrams that the jail's kernel sends nowhere: [`Sent`]. Packets of other
+//! protocols are refused: [`Foreign`].
 //!
 //! The TCP options are never parsed. They are between the kernel inside, which
 //! wrote them, and the same kernel, which gets them back.
 
 mod checksum;
 mod echo;
+mod foreign;
 mod ip;
 mod refused;
 mod sent;
@@ -43,6 +45,7 @@ mod tests;
 mod unreachable;
 
 pub use echo::Echo;
+pub use foreign::Foreign;
 pub use refused::Refused;
 pub use sent::Sent;
 pub use syn::Syn;
