@@ -25,6 +25,7 @@ mod keeper;
 mod lateral;
 mod notation;
 mod p_baseline;
+mod p_files;
 mod p_git;
 mod pins;
 pub(crate) mod probe;

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     facts::absolute,
     gitconfig::{self, Setting},
-    protected::{ATTRIBUTES, HOOKS, REDIRECTION, REMOTES},
+    protected::{ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES},
 };
 
 /// How deep files of settings may include one another.
@@ -141,7 +141,16 @@ impl Collection<'_> {
         if self.controls.contains_key(path) {
             return;
         }
-        if let Some(content) = Content::of(path, self.bounds) {
+        if let Some(mut content) = Content::of(path, self.bounds) {
+            let is_claude = path.file_name() == Some(CLAUDE_JSON.as_ref());
+            if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
+                && is_claude
+            {
+                *bytes = parts_that_run(bytes);
+                if bytes.is_empty() {
+                    return;
+                }
+            }
             let control = Control {
                 kind,
                 content,
@@ -227,6 +236,35 @@ impl Collection<'_> {
             self.add(&directory.join(name), Kind::Plan, repository);
         }
     }
+}
+
+/// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.
+fn parts_that_run(json: &[u8]) -> Vec<u8> {
+    fn collect(value: &serde_json::Value, way: &str, parts: &mut Vec<String>) {
+        let serde_json::Value::Object(fields) = value else {
+            return;
+        };
+        for (name, value) in fields {
+            let way = format!("{way}/{name}");
+            let is_empty = match value {
+                serde_json::Value::Array(all) => all.is_empty(),
+                serde_json::Value::Object(all) => all.is_empty(),
+                other => other.is_null(),
+            };
+            if CLAUDE_JSON_PARTS.contains(&name.as_str()) && !is_empty {
+                parts.push(format!("{way}: {value}"));
+            } else {
+                collect(value, &way, parts);
+            }
+        }
+    }
+    let Ok(value) = serde_json::from_slice(json) else {
+        return json.to_vec();
+    };
+    let mut parts = Vec::new();
+    collect(&value, "", &mut parts);
+    parts.sort();
+    parts.join("\n").into_bytes()
 }
 
 /// The steps of a rebase without those that run programs; nothing if there are none.

@@ -56,7 +56,7 @@ use crate::{
     config::{Config, GitSettings},
     facts::{Facts, Git, Place},
     gitconfig::{self, Context, GitProgram, Setting},
-    protected::{HOST_EXECUTED, REDIRECTION, REPORTED, STATE_REPORTED},
+    protected::{DOTFILE, REDIRECTION, STATE, WORKSPACE},
 };
 
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
@@ -355,19 +355,38 @@ impl Watch {
 
 /// Files that run by themselves or are obeyed.
 fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
-    let in_workspace = HOST_EXECUTED
+    let in_workspace = WORKSPACE
         .iter()
-        .chain(REPORTED)
-        .map(|(name, why)| (facts.workspace.join(name), *why));
+        .map(|runs| (facts.workspace.join(runs.name), runs.why));
     let is_state = |path: &Path| {
         let mut states = config.agent.state.iter();
         states.any(|state| path.starts_with(&state.path))
     };
-    let in_home = STATE_REPORTED
+    let in_home = STATE
         .iter()
-        .map(|(name, why)| (facts.home.real.join(name), *why))
+        .map(|runs| (facts.home.real.join(runs.name), runs.why))
         .filter(|(path, _)| is_state(path));
-    in_workspace.chain(in_home).collect()
+    let dotfiles = dotfiles(&facts.home.real, &facts.workspace).into_iter();
+    let dotfiles = dotfiles.map(|path| (path, DOTFILE));
+    in_workspace.chain(in_home).chain(dotfiles).collect()
+}
+
+/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles.
+fn dotfiles(home: &Path, workspace: &Path) -> Vec<PathBuf> {
+    const MOST: usize = 2000;
+    let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let top = list(home).take(MOST).filter(is_dotfile);
+    let below = ["", "systemd/user", "autostart"];
+    let below = below.map(|name| home.join(".config").join(name));
+    let below = below
+        .iter()
+        .flat_map(|directory| list(directory).take(MOST));
+    top.chain(below)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+        .filter(|real| real.starts_with(workspace) && real != workspace)
+        .collect()
 }
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -743,9 +762,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "\".envrc\" is new: direnv runs it outside",
-                "\".husky\" is new: git runs its hooks",
-                "\".vscode\" has changed: VS Code runs its tasks outside",
+                "\".envrc\" is new: direnv runs it outside, when a shell enters the directory",
+                "\".husky\" is new: git's hooks run its commands outside, with commits",
+                "\".vscode\" has changed: VS Code runs its tasks outside, when it opens the directory",
             ]
         );
     }
