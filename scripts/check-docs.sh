@@ -16,7 +16,7 @@ for name in $named; do
     fi
 done
 # The other way round: each attack that is tried stands for a promise.
-for name in $(grep -rhoE 'fn [nf][0-9]{2}_[a-z0-9_]+' tests/attack | cut -d' ' -f2 | sort -u); do
+for name in $(grep -rhoE 'fn [nfp][0-9]{2}_[a-z0-9_]+' tests/attack | cut -d' ' -f2 | sort -u); do
     case "
 $named
 " in

@@ -17,7 +17,9 @@ use super::{
 use crate::{
     facts::absolute,
     gitconfig::{self, Setting},
-    protected::{ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES},
+    protected::{
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES, STRATEGY,
+    },
 };
 
 /// How deep files of settings may include one another.
@@ -68,23 +70,28 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(REDIRECTION), of);
         }
         for (directory, repository) in &repositories.found {
-            self.add_repository(directory, repository, workspace);
+            self.add_parts(directory, Some(directory), repository, workspace);
         }
         for directory in &repositories.worktrees {
             let owner = directory.ancestors().nth(2);
-            self.add_settings(&directory.join("config.worktree"), owner, 0);
-            self.add_plans(directory, owner);
-            let path = directory.join("commondir");
-            self.add(&path, Kind::Common, owner);
+            self.add(&directory.join("commondir"), Kind::Common, owner);
+            // Without that file, it would be a repository of its own.
+            let repository = Repository::default();
+            self.add_parts(directory, owner, &repository, workspace);
         }
     }
 
-    fn add_repository(&mut self, directory: &Path, repository: &Repository, workspace: &Path) {
+    fn add_parts(
+        &mut self,
+        directory: &Path,
+        of: Option<&Path>,
+        repository: &Repository,
+        workspace: &Path,
+    ) {
         for name in ["config", "config.worktree"] {
-            self.add_settings(&directory.join(name), Some(directory), 0);
+            self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
-        let of = Some(directory);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
         self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
@@ -169,6 +176,9 @@ impl Collection<'_> {
         if depth >= DEEPEST {
             return;
         }
+        if let Some(real) = self.target(path) {
+            self.add_settings(&real, repository, depth + 1);
+        }
         let settings = self.counting(path);
         let is_include = |setting: &&Setting| {
             matches!(setting.section(), b"include" | b"includeif") && setting.name() == b"path"
@@ -212,17 +222,9 @@ impl Collection<'_> {
 
     /// What a link leads to that a session can write is what runs.
     fn add_target(&mut self, link: &Path, why: &'static str, repository: Option<&Path>) {
-        let content = self.controls.get(link).map(|control| &control.content);
-        let is_link = matches!(content, Some(Content::Link(_)));
-        let was_so = self
-            .before
-            .is_none_or(|before| before.contents.get(link) == content);
-        let Some(real) = fs::canonicalize(link).ok().filter(|_| is_link && was_so) else {
+        let Some(real) = self.target(link) else {
             return;
         };
-        if !self.is_writable(&real) || self.controls.contains_key(&real) {
-            return;
-        }
         if real.is_dir() {
             self.add_programs(&real, why, repository);
         } else {
@@ -230,11 +232,52 @@ impl Collection<'_> {
         }
     }
 
+    /// Where a link leads, if that was so before, and a session can write there.
+    fn target(&self, link: &Path) -> Option<PathBuf> {
+        let content = self.controls.get(link).map(|control| &control.content);
+        let is_link = matches!(content, Some(Content::Link(_)));
+        let was_so = self
+            .before
+            .is_none_or(|before| before.contents.get(link) == content);
+        let real = fs::canonicalize(link).ok().filter(|_| is_link && was_so)?;
+        (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
+    }
+
     /// Steps of a rebase that is under way.
     fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
+        for name in ["rebase-merge/strategy", "sequencer/opts"] {
+            let path = directory.join(name);
+            let contents = crate::beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
+            if names_a_program(&contents) {
+                self.add(&path, Kind::Whole(STRATEGY), repository);
+            }
+        }
         for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
             self.add(&directory.join(name), Kind::Plan, repository);
         }
+    }
+}
+
+/// Whether a merge strategy is named that is not git's own: git runs a program of that name.
+fn names_a_program(contents: &[u8]) -> bool {
+    const OWN: &[&[u8]] = &[
+        b"ort",
+        b"recursive",
+        b"resolve",
+        b"octopus",
+        b"ours",
+        b"subtree",
+    ];
+    if OWN.contains(&contents.trim_ascii()) {
+        return false;
+    }
+    // The options of a sequence are in the form of git's settings.
+    match gitconfig::parse(contents) {
+        Ok(settings) => settings.iter().any(|setting| {
+            let is_strategy = setting.is("options", "strategy") && !OWN.contains(&setting.bytes());
+            is_strategy || setting.section() != b"options"
+        }),
+        Err(_) => true,
     }
 }
 
