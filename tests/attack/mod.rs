@@ -28,6 +28,7 @@ mod notation;
 mod others;
 mod p_baseline;
 mod p_bulk;
+mod p_files;
 mod p_git;
 mod p_launch;
 mod p_programs;

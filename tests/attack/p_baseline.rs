@@ -59,7 +59,7 @@ fn p03_what_a_killed_session_planted_is_told_by_the_next() {
         said(laptop, Place::Outside, REPOSITORY);
         let words = ["run", "--git-settings", "tell", "--", "bash", "-c"];
         let first = format!("{}; echo planted; read", plant());
-        let mut first = laptop.stockade(words).arg(&first).spawn().expect("start");
+        let first = laptop.stockade(words).arg(&first).spawn().expect("start");
         first.expect("planted").expect("it is planted");
         first.signal(Signal::KILL).expect("a signal");
         first.wait().expect("an end");

@@ -220,6 +220,23 @@ fn p01_hooks_and_remotes_do_not_run_programs_outside() {
             "git push -q other main:x",
         ),
         plant(
+            "a strategy of a rebase that is not finished",
+            "git checkout -q -b side; echo a > a; git add a; git commit -q -m a
+             GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD^
+             git commit -q --allow-empty -m y; mkdir git-merge-x
+             echo x/../evil > .git/rebase-merge/strategy",
+            "git rebase --continue",
+        ),
+        plant(
+            "a directory that is taken for a worktree until its file is gone",
+            "mkdir -p worktrees; git init -q -b main sub
+             git -C sub -c user.name=a -c user.email=a commit -q --allow-empty -m one
+             git -c advice.addEmbeddedRepo=false add sub; mv sub/.git worktrees/x
+             echo 'gitdir: ../worktrees/x' > sub/.git; echo . > worktrees/x/commondir
+             git -C sub config core.fsmonitor $EVIL",
+            "git status",
+        ),
+        plant(
             "a rebase that is not finished",
             "git checkout -q -b side; echo a > a; git add a; git commit -q -m a
              GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD^

@@ -52,7 +52,9 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let id = session::identifier();
     let keeping = accept::keeping(&loader.places, &id);
     let watch = Arc::new(Watch::begin(&config, &facts, Some(keeping)));
-    receipt::tell_findings(watch.begun(), &id);
+    if !arguments.quiet {
+        receipt::tell_findings(watch.begun(), &id);
+    }
     let plan = hooks::plan(plan);
     for given in plan.given.iter().filter(|_| !arguments.quiet) {
         eprintln!("stockade: WARNING: {given}");
@@ -88,9 +90,9 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {complaint}");
     }
     if !arguments.quiet {
+        receipt::tell_findings(&findings, &id);
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&denials, &programs, &loader);
-        receipt::tell_findings(&findings, &id);
     }
     Ok(outcome.exit_code().into())
 }

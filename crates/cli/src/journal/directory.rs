@@ -150,6 +150,10 @@ impl Directory {
             if (newer + 1 < sessions && total <= bytes) || self.is_running(id) {
                 continue;
             }
+            // What was put back goes with the log that tells of it.
+            if let Some(state) = self.0.parent() {
+                let _ = fs::remove_dir_all(state.join("quarantine").join(id));
+            }
             // The first last: the others are found by it.
             for file in files.iter().rev() {
                 let _ = fs::remove_file(file);

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::Git;
 use crate::{
     beneath,
-    protected::{DOT_GIT, HOOKS, HOST_EXECUTED},
+    protected::{DOT_GIT, HOOKS, How, WORKSPACE},
 };
 
 /// Something in the workspace, or in its repository, that can be made read-only.
@@ -26,9 +26,10 @@ const LOOP: i32 = Errno::LOOP.raw_os_error();
 
 /// What can be protected, and what cannot, because a link is on the way.
 pub(super) fn find(workspace: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
-    let executed = HOST_EXECUTED
+    let executed = WORKSPACE
         .iter()
-        .map(|(name, reason)| (workspace.join(name), *reason));
+        .filter(|runs| runs.how == How::Guard)
+        .map(|runs| (workspace.join(runs.name), runs.why));
     let hooks = git.hooks(workspace).into_iter().map(|path| (path, HOOKS));
     let dot_git = workspace.join(".git");
     // The directory `.git` is for work; the file is not.

@@ -441,9 +441,11 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     let Some(repository) = context.repository else {
         return false;
     };
-    let is_module = repository
+    let parts: Vec<_> = repository
         .components()
-        .any(|part| part.as_os_str() == "modules");
+        .map(std::path::Component::as_os_str)
+        .collect();
+    let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"]);
     let worktree = crate::facts::absolute(&repository.join(text));
     let is_inside = |place: &&Path| worktree.starts_with(place) && worktree != **place;
     is_module

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {
     pub(super) taken: SystemTime,
+    /// There was no time to look at all of them.
+    pub(super) is_partial: bool,
     pub(super) contents: BTreeMap<PathBuf, Content>,
     /// The directories of repositories that were looked at.
     pub(super) repositories: BTreeSet<PathBuf>,
@@ -199,6 +201,7 @@ fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
     }
     let workspace = decoder.path()?;
     let taken = UNIX_EPOCH + Duration::from_nanos(decoder.number()?);
+    let is_partial = decoder.number()? != 0;
     let count = decoder.number()?;
     let repositories = (0..count).map(|_| decoder.path());
     let repositories = repositories.collect::<Option<_>>()?;
@@ -207,6 +210,7 @@ fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
     let contents = contents.collect::<Option<_>>()?;
     let baseline = Baseline {
         taken,
+        is_partial,
         contents,
         repositories,
     };
@@ -222,6 +226,7 @@ fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     encoder.number(u64::try_from(taken.as_nanos()).unwrap_or_default());
+    encoder.number(baseline.is_partial.into());
     encoder.number(baseline.repositories.len() as u64);
     for repository in &baseline.repositories {
         encoder.path(repository);

@@ -17,7 +17,9 @@ use super::{
 use crate::{
     facts::absolute,
     gitconfig::{self, Setting},
-    protected::{ATTRIBUTES, HOOKS, REDIRECTION, REMOTES},
+    protected::{
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES, STRATEGY,
+    },
 };
 
 /// How deep files of settings may include one another.
@@ -68,23 +70,28 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(REDIRECTION), of);
         }
         for (directory, repository) in &repositories.found {
-            self.add_repository(directory, repository, workspace);
+            self.add_parts(directory, Some(directory), repository, workspace);
         }
         for directory in &repositories.worktrees {
             let owner = directory.ancestors().nth(2);
-            self.add_settings(&directory.join("config.worktree"), owner, 0);
-            self.add_plans(directory, owner);
-            let path = directory.join("commondir");
-            self.add(&path, Kind::Common, owner);
+            self.add(&directory.join("commondir"), Kind::Common, owner);
+            // Without that file, it would be a repository of its own.
+            let repository = Repository::default();
+            self.add_parts(directory, owner, &repository, workspace);
         }
     }
 
-    fn add_repository(&mut self, directory: &Path, repository: &Repository, workspace: &Path) {
+    fn add_parts(
+        &mut self,
+        directory: &Path,
+        of: Option<&Path>,
+        repository: &Repository,
+        workspace: &Path,
+    ) {
         for name in ["config", "config.worktree"] {
-            self.add_settings(&directory.join(name), Some(directory), 0);
+            self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
-        let of = Some(directory);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
         self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
@@ -141,7 +148,16 @@ impl Collection<'_> {
         if self.controls.contains_key(path) {
             return;
         }
-        if let Some(content) = Content::of(path, self.bounds) {
+        if let Some(mut content) = Content::of(path, self.bounds) {
+            let is_claude = path.file_name() == Some(CLAUDE_JSON.as_ref());
+            if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
+                && is_claude
+            {
+                *bytes = parts_that_run(bytes);
+                if bytes.is_empty() {
+                    return;
+                }
+            }
             let control = Control {
                 kind,
                 content,
@@ -159,6 +175,9 @@ impl Collection<'_> {
         self.add(path, Kind::Settings, repository);
         if depth >= DEEPEST {
             return;
+        }
+        if let Some(real) = self.target(path) {
+            self.add_settings(&real, repository, depth + 1);
         }
         let settings = self.counting(path);
         let is_include = |setting: &&Setting| {
@@ -203,17 +222,9 @@ impl Collection<'_> {
 
     /// What a link leads to that a session can write is what runs.
     fn add_target(&mut self, link: &Path, why: &'static str, repository: Option<&Path>) {
-        let content = self.controls.get(link).map(|control| &control.content);
-        let is_link = matches!(content, Some(Content::Link(_)));
-        let was_so = self
-            .before
-            .is_none_or(|before| before.contents.get(link) == content);
-        let Some(real) = fs::canonicalize(link).ok().filter(|_| is_link && was_so) else {
+        let Some(real) = self.target(link) else {
             return;
         };
-        if !self.is_writable(&real) || self.controls.contains_key(&real) {
-            return;
-        }
         if real.is_dir() {
             self.add_programs(&real, why, repository);
         } else {
@@ -221,12 +232,82 @@ impl Collection<'_> {
         }
     }
 
+    /// Where a link leads, if that was so before, and a session can write there.
+    fn target(&self, link: &Path) -> Option<PathBuf> {
+        let content = self.controls.get(link).map(|control| &control.content);
+        let is_link = matches!(content, Some(Content::Link(_)));
+        let was_so = self
+            .before
+            .is_none_or(|before| before.contents.get(link) == content);
+        let real = fs::canonicalize(link).ok().filter(|_| is_link && was_so)?;
+        (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
+    }
+
     /// Steps of a rebase that is under way.
     fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
+        for name in ["rebase-merge/strategy", "sequencer/opts"] {
+            let path = directory.join(name);
+            let contents = crate::beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
+            if names_a_program(&contents) {
+                self.add(&path, Kind::Whole(STRATEGY), repository);
+            }
+        }
         for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
             self.add(&directory.join(name), Kind::Plan, repository);
         }
     }
+}
+
+/// Whether a merge strategy is named that is not git's own: git runs a program of that name.
+fn names_a_program(contents: &[u8]) -> bool {
+    const OWN: &[&[u8]] = &[
+        b"ort",
+        b"recursive",
+        b"resolve",
+        b"octopus",
+        b"ours",
+        b"subtree",
+    ];
+    if OWN.contains(&contents.trim_ascii()) {
+        return false;
+    }
+    // The options of a sequence are in the form of git's settings.
+    match gitconfig::parse(contents) {
+        Ok(settings) => settings.iter().any(|setting| {
+            let is_strategy = setting.is("options", "strategy") && !OWN.contains(&setting.bytes());
+            is_strategy || setting.section() != b"options"
+        }),
+        Err(_) => true,
+    }
+}
+
+/// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.
+fn parts_that_run(json: &[u8]) -> Vec<u8> {
+    fn collect(value: &serde_json::Value, way: &str, parts: &mut Vec<String>) {
+        let serde_json::Value::Object(fields) = value else {
+            return;
+        };
+        for (name, value) in fields {
+            let way = format!("{way}/{name}");
+            let is_empty = match value {
+                serde_json::Value::Array(all) => all.is_empty(),
+                serde_json::Value::Object(all) => all.is_empty(),
+                other => other.is_null(),
+            };
+            if CLAUDE_JSON_PARTS.contains(&name.as_str()) && !is_empty {
+                parts.push(format!("{way}: {value}"));
+            } else {
+                collect(value, &way, parts);
+            }
+        }
+    }
+    let Ok(value) = serde_json::from_slice(json) else {
+        return json.to_vec();
+    };
+    let mut parts = Vec::new();
+    collect(&value, "", &mut parts);
+    parts.sort();
+    parts.join("\n").into_bytes()
 }
 
 /// The steps of a rebase without those that run programs; nothing if there are none.

@@ -44,7 +44,7 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     controls::{Collection, Control, Controls, Kind, without_commands},
-    repositories::{Repositories, Search},
+    repositories::{Repositories, Repository, Search},
 };
 pub use self::{
     finding::{Change, Finding, folded},
@@ -56,13 +56,15 @@ use crate::{
     config::{Config, GitSettings},
     facts::{Facts, Git, Place},
     gitconfig::{self, Context, GitProgram, Setting},
-    protected::{HOST_EXECUTED, REDIRECTION, REPORTED, STATE_REPORTED},
+    protected::{DOTFILE, REDIRECTION, STATE, WORKSPACE},
 };
 
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
 /// was not made to be slow.
 const START: Duration = Duration::from_millis(300);
-const END: Duration = Duration::from_millis(1200);
+const END: Duration = Duration::from_millis(1000);
+/// How long it looks at the workspace's own repository, besides.
+const TOP: Duration = Duration::from_millis(300);
 const MOST_FILES: usize = 1_000_000;
 /// How deep repositories are looked for in the tree before a session, and how many files that may
 /// be. Those that are found later only are judged as new, or told of if they are older.
@@ -119,6 +121,7 @@ impl Watch {
             hidden: hidden.collect(),
             baseline: Baseline {
                 taken: SystemTime::now(),
+                is_partial: false,
                 contents: Default::default(),
                 repositories: Default::default(),
             },
@@ -184,6 +187,7 @@ impl Watch {
         self.search(git, &writable, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
         let unseen = search.unseen.clone();
+        let is_partial = !unseen.0.is_empty();
         self.search(git, &writable, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
@@ -191,6 +195,7 @@ impl Watch {
         let contents = controls.into_iter();
         Baseline {
             taken,
+            is_partial,
             contents: contents
                 .map(|(path, control)| (path, control.content))
                 .collect(),
@@ -250,13 +255,14 @@ impl Watch {
     #[must_use]
     pub fn settle(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
         let lock = self.membership.as_ref().map(Membership::lock);
-        let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let git = Git::find(&self.workspace, &self.home);
         let writable = self.writable();
+        let mut settlement = Settlement::new(self, &writable, false);
+        // The workspace's own repository matters most, and nobody can have this wait for others.
+        settlement.compare_top(&git);
+        let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
         self.search(&git, &writable, &bounds, &mut repositories, None);
-        let mut settlement = Settlement::new(self, &writable, false);
-        // First what git comes to by itself; it is little, and matters most.
         settlement.compare(&repositories, &bounds);
         let before = repositories.found.len() + repositories.worktrees.len();
         self.search(&git, &writable, &bounds, &mut repositories, Some(DEEP));
@@ -287,12 +293,13 @@ impl Watch {
         let lock = self.membership.as_ref().map(Membership::lock);
         let git = Git::find(&self.workspace, &self.home);
         let writable = self.writable();
+        let mut settlement = Settlement::new(self, &writable, true);
+        settlement.compare_top(&git);
         let mut repositories = Repositories::default();
         self.search(&git, &writable, bounds, &mut repositories, None);
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
-        let mut settlement = Settlement::new(self, &writable, true);
         settlement.compare(&repositories, bounds);
         drop(lock);
         let mut findings = std::mem::take(settlement.findings.get_mut());
@@ -355,19 +362,38 @@ impl Watch {
 
 /// Files that run by themselves or are obeyed.
 fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
-    let in_workspace = HOST_EXECUTED
+    let in_workspace = WORKSPACE
         .iter()
-        .chain(REPORTED)
-        .map(|(name, why)| (facts.workspace.join(name), *why));
+        .map(|runs| (facts.workspace.join(runs.name), runs.why));
     let is_state = |path: &Path| {
         let mut states = config.agent.state.iter();
         states.any(|state| path.starts_with(&state.path))
     };
-    let in_home = STATE_REPORTED
+    let in_home = STATE
         .iter()
-        .map(|(name, why)| (facts.home.real.join(name), *why))
+        .map(|runs| (facts.home.real.join(runs.name), runs.why))
         .filter(|(path, _)| is_state(path));
-    in_workspace.chain(in_home).collect()
+    let dotfiles = dotfiles(&facts.home.real, &facts.workspace).into_iter();
+    let dotfiles = dotfiles.map(|path| (path, DOTFILE));
+    in_workspace.chain(in_home).chain(dotfiles).collect()
+}
+
+/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles.
+fn dotfiles(home: &Path, workspace: &Path) -> Vec<PathBuf> {
+    const MOST: usize = 2000;
+    let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let top = list(home).take(MOST).filter(is_dotfile);
+    let below = ["", "systemd/user", "autostart"];
+    let below = below.map(|name| home.join(".config").join(name));
+    let below = below
+        .iter()
+        .flat_map(|directory| list(directory).take(MOST));
+    top.chain(below)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+        .filter(|real| real.starts_with(workspace) && real != workspace)
+        .collect()
 }
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -406,6 +432,26 @@ impl<'a> Settlement<'a> {
             is_live,
             patience: Cell::new(Duration::from_millis(200)),
         }
+    }
+
+    /// The workspace's own repository alone.
+    fn compare_top(&self, git: &Git) {
+        let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
+        let mut repositories = Repositories::default();
+        let dot_git = self.watch.workspace.join(".git");
+        let top = git.directories.iter().take(1).cloned();
+        let is_directory = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_dir());
+        for directory in top.chain(is_directory.then(|| dot_git.clone())) {
+            let repository = Repository {
+                root: Some(self.watch.workspace.clone()),
+                is_reached: true,
+            };
+            repositories.found.insert(directory, repository);
+        }
+        if git.refused.is_some() {
+            repositories.astray.insert(dot_git, true);
+        }
+        self.compare(&repositories, &bounds);
     }
 
     fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
@@ -474,7 +520,9 @@ impl<'a> Settlement<'a> {
                     let why = "`git rebase --continue` runs what it says";
                     self.put_back(path, control, Some(&kept), &[(change, why)], is_ours);
                 } else if control.content.bytes().is_none() {
-                    self.find(path, change, "`git rebase --continue` does what it says");
+                    // A link, or longer than any.
+                    let why = "`git rebase --continue` does what it says";
+                    self.put_back(path, control, before, &[(change, why)], is_ours);
                 }
             }
             Kind::Settings => self.judge_settings(path, before, control, is_ours),
@@ -499,6 +547,7 @@ impl<'a> Settlement<'a> {
         let is_older = fs::symlink_metadata(directory)
             .and_then(|metadata| metadata.created())
             .is_ok_and(|created| created < self.watch.baseline.taken);
+        let is_reached = is_reached && !self.watch.baseline.is_partial;
         is_known || is_reached || !is_older || !path.starts_with(directory)
     }
 
@@ -743,9 +792,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "\".envrc\" is new: direnv runs it outside",
-                "\".husky\" is new: git runs its hooks",
-                "\".vscode\" has changed: VS Code runs its tasks outside",
+                "\".envrc\" is new: direnv runs it outside, when a shell enters the directory",
+                "\".husky\" is new: git's hooks run its commands outside, with commits",
+                "\".vscode\" has changed: VS Code runs its tasks outside, when it opens the directory",
             ]
         );
     }

@@ -180,14 +180,15 @@ impl Search<'_> {
             self.repositories.unseen.add(directory, why);
             return;
         }
-        if known.is_none() {
-            self.modules(&directory.join("modules"), is_reached, depth + 1);
-            self.worktrees(&directory.join("worktrees"), is_reached, depth + 1);
-        }
+        // What git follows by itself comes first.
         if let Some(root) = root
             && (!had_root || (is_reached && !was_reached))
         {
             self.linked(directory, &root, is_reached, depth);
+        }
+        if known.is_none() {
+            self.modules(&directory.join("modules"), is_reached, depth + 1);
+            self.worktrees(&directory.join("worktrees"), is_reached, depth + 1);
         }
     }
 

@@ -1,0 +1,150 @@
+//! Files that run by themselves outside, or that agents obey (P7): those that exist cannot be changed
+//! or are told, those that appear are told.
+
+use stockade_world::{Laptop, Output, test};
+
+use super::f_files::said;
+use super::p_git::ran;
+use super::probe::Place;
+use crate::support::standard;
+
+fn session(laptop: &Laptop, options: &[&str], script: &str) -> Output {
+    let words = [&["run"], options, &["--", "bash", "-c", script]].concat();
+    laptop.stockade(words).run().expect("an end")
+}
+
+/// Read-only where they exist.
+const GUARDED: [&str; 14] = [
+    ".envrc",
+    ".Rprofile",
+    ".dir-locals-2.el",
+    ".hg/hgrc",
+    ".jj/repo/config.toml",
+    ".pdbrc",
+    "mise.local.toml",
+    ".config/mise.toml",
+    ".irbrc",
+    ".ghci",
+    ".iex.exs",
+    ".helix/languages.toml",
+    ".autoenv.zsh",
+    ".vscode/tasks.json",
+];
+
+/// Part of the work, but told.
+const TOLD: [&str; 14] = [
+    "lefthook.yml",
+    ".lefthook-local.yml",
+    ".cargo/config.toml",
+    ".pre-commit-config.yaml",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".claude/settings.local.json",
+    ".claude/skills/a/b/c/d/e/f/SKILL.md",
+    ".mcp.json",
+    ".codex/config.toml",
+    ".gemini/commands/x.toml",
+    ".cursor/hooks.json",
+    "AGENTS.md",
+];
+
+#[test]
+fn p07_files_that_run_by_themselves_are_read_only_or_told() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let all: Vec<&str> = GUARDED.iter().chain(&TOLD).copied().collect();
+        let write = |text: &str| -> String {
+            let one = |name: &&str| {
+                format!("mkdir -p $(dirname {name}); echo {text} >> {name} && echo {name}; ")
+            };
+            all.iter().map(one).collect()
+        };
+        // New ones can be made, and each is told.
+        let output = session(laptop, &[], &write("new"));
+        assert_eq!(output.stdout().lines().count(), all.len(), "{output:?}");
+        let log = laptop.stockade(["log"]).run().expect("a log").stdout();
+        for name in &all {
+            // A directory of the table stands for what is in it.
+            let told = log.lines().any(|line| {
+                let found = line.split('"').nth(1).unwrap_or_default();
+                let below = found.strip_prefix("/home/dev/project/").unwrap_or("-");
+                line.contains("is new") && name.starts_with(below)
+            });
+            assert!(told, "{name}: {log}");
+        }
+        // Existing ones are read-only, or told.
+        let output = session(laptop, &[], &write("changed"));
+        for name in GUARDED {
+            let wrote = output.stdout().lines().any(|line| line == name);
+            assert!(!wrote, "{name}: {output:?}");
+        }
+        let log = laptop.stockade(["log"]).run().expect("a log").stdout();
+        assert_eq!(log.matches("has changed").count(), TOLD.len(), "{log}");
+        // Nothing is told of a session that touches none of them.
+        let output = session(laptop, &[], "echo x > README.md");
+        assert_eq!(output.stderr(), "", "{output:?}");
+    });
+}
+
+#[test]
+fn p07_dotfiles_that_lead_into_the_workspace_are_told() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let links = "echo : > rc; mkdir -p conf/nvim ~/.config; rm -f ~/.bashrc
+            ln -s project/rc ~/.bashrc; ln -s ../project/conf/nvim ~/.config/nvim";
+        said(laptop, Place::Outside, links);
+        let script = "echo 'touch ~/ran' >> rc; echo x > conf/nvim/init.lua; echo x > other";
+        let output = session(laptop, &[], script);
+        let stderr = output.stderr();
+        for name in ["project/rc\"", "project/conf/nvim\""] {
+            assert!(stderr.contains(name), "{stderr}");
+        }
+        assert!(!stderr.contains("other"), "{stderr}");
+        // It does run.
+        said(laptop, Place::Outside, "bash -ic true");
+        assert!(ran(laptop), "positive control");
+    });
+}
+
+#[test]
+fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let setup =
+            "mkdir -p ~/.claude ~/.codex ~/.gemini; echo '{\"numStartups\": 1}' > ~/.claude.json";
+        said(laptop, Place::Outside, setup);
+        let plants = [
+            (
+                "claude",
+                "mkdir -p ~/.claude/skills/a/b/c/d/e/f; echo x > ~/.claude/skills/a/b/c/d/e/f/s",
+            ),
+            (
+                "claude",
+                "mkdir -p ~/.claude/plugins/m/p; echo x > ~/.claude/plugins/m/p/hook",
+            ),
+            (
+                "claude",
+                "echo '{\"numStartups\": 2, \"projects\": {\"/x\": {\"mcp\\u0053ervers\": {\"a\": {\"command\": \"evil\"}}}}}' > ~/.claude.json",
+            ),
+            ("codex", "echo x > ~/.codex/hooks.json"),
+            (
+                "codex",
+                "mkdir -p ~/.codex/prompts/a/b; echo x > ~/.codex/prompts/a/b/c",
+            ),
+            (
+                "gemini",
+                "mkdir -p ~/.gemini/extensions/a; echo x > ~/.gemini/extensions/a/b",
+            ),
+        ];
+        for (profile, plant) in plants {
+            let output = session(laptop, &["--profile", profile], plant);
+            let stderr = output.stderr();
+            assert!(stderr.contains("in any project"), "{plant}: {stderr}");
+        }
+        // What changes all the time is nothing to tell.
+        let daily = "sed -i 's/2/3/' ~/.claude.json; mkdir -p ~/.claude/projects; echo x > ~/.claude/projects/x";
+        let output = session(laptop, &["--profile", "claude"], daily);
+        assert!(!output.stderr().contains("in any project"), "{output:?}");
+    });
+}
