@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use stockade_world::{Command, Laptop, test};
+use stockade_world::{Command, Laptop, Signal, test};
 
 use super::f_files::said;
 use super::probe::Place;
@@ -204,5 +204,68 @@ fn p12_covers_of_a_sandbox_inside_hold() {
         assert_eq!(after, before);
         // What it does not cover can be renamed in it.
         assert_eq!(said(laptop, Place::Outside, "cat renamed"), "new\n");
+    });
+}
+
+/// A cover that a program outside takes away ends the session at once, with the reason.
+#[test]
+fn p12_a_cover_that_vanishes_ends_the_session() {
+    // Each way by which it does: another file in its place, and the file moved out of it.
+    let ways = [
+        (".env", "echo new > x; mv x .env"),
+        (".env", "rm .env"),
+        (".env", "mv .env moved; echo new > .env"),
+        (
+            "private",
+            "mv private moved; mkdir private; echo new > private/key",
+        ),
+        (".envrc", "echo new > x; mv x .envrc"),
+        (".git/hooks", "mv .git/hooks moved; mkdir .git/hooks"),
+        (".git/hooks", "mv .git moved; cp -r moved .git"),
+        ("deep/down/key", "mv deep moved; cp -r moved deep"),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let watch =
+            "echo up; while true; do sleep 0.1; grep -h new .env private/key; done 2>/dev/null";
+        let session = || {
+            let command = laptop.stockade(["run"]).args(HIDE);
+            let session = command.args(["--", "bash", "-c", watch]).spawn();
+            let session = session.expect("start");
+            session.expect("up\n").expect("a session");
+            session
+        };
+        for (path, change) in ways {
+            said(
+                laptop,
+                Place::Outside,
+                "rm -rf .env private .envrc .vscode .git deep moved",
+            );
+            said(laptop, Place::Outside, PREPARE);
+            let session = session();
+            said(laptop, Place::Outside, change);
+            let output = session.wait().expect("the end").expect_code(125);
+            let stderr = output.stderr();
+            assert!(
+                stderr.contains(path) && stderr.contains("was hidden or read-only"),
+                "{stderr}"
+            );
+            assert_eq!(
+                said(laptop, Place::Outside, "pgrep -fc 'grep -h new'"),
+                "0\n"
+            );
+        }
+        // What is changed in place, or is not covered, ends nothing.
+        said(
+            laptop,
+            Place::Outside,
+            "rm -rf .env private .envrc .vscode .git deep moved",
+        );
+        said(laptop, Place::Outside, PREPARE);
+        let session = session();
+        let harmless = "echo in place > .env; mv plain other; echo x > new; mv new plain; sleep 2";
+        said(laptop, Place::Outside, harmless);
+        session.signal(Signal::TERM).expect("running");
+        session.wait().expect("the end").expect_code(143);
     });
 }

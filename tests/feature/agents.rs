@@ -33,6 +33,11 @@ const CODEX: Agent = Agent {
     package: "@openai/codex",
     help: "Usage: codex",
 };
+const SRT: Agent = Agent {
+    name: "srt",
+    package: "@anthropic-ai/sandbox-runtime",
+    help: "Usage: srt",
+};
 const GEMINI: Agent = Agent {
     name: "gemini",
     package: "@google/gemini-cli",
@@ -100,6 +105,65 @@ fn claude_codes_screen_works_in_a_multiplexer() {
         assert!(terminal.wait().expect("the end").success());
         let kept = fs::read_to_string(&file).expect("settings");
         assert!(kept.contains("hasCompletedOnboarding"), "{kept}");
+    });
+}
+
+/// What a command does that runs in a sandbox of an agent's own: it writes, renames, removes.
+const WORK: &str = "echo one > one; mv one two; mkdir -p d/e; mv two d/e; cat d/e/two; rm -r d; ls -d d \
+    2>/dev/null || echo gone; touch /usr/x 2>/dev/null && echo wrote; true";
+
+#[test]
+fn the_sandbox_of_codex_works_inside() {
+    with(&CODEX, |laptop| {
+        let boxed = [
+            "codex",
+            "sandbox",
+            "-c",
+            "sandbox_mode=\"workspace-write\"",
+            "--",
+            "bash",
+            "-c",
+            WORK,
+        ];
+        let inside = said(
+            laptop
+                .stockade(["run"])
+                .args(["--profile", "codex", "--"])
+                .args(boxed),
+        );
+        assert_eq!(inside, "one\ngone\n");
+        // The profile is why it does.
+        let without = laptop.stockade(["run", "--nested=false", "--profile", "codex", "--"]);
+        let without = without.args(boxed).env("PATH", path()).limit(LIMIT).run();
+        assert_eq!(without.expect("the end").stdout(), "");
+    });
+}
+
+/// It is what Claude Code runs commands in, if its settings say so.
+#[test]
+fn the_sandbox_of_claude_code_works_inside() {
+    let needed = ["/usr/bin/rg", "/usr/bin/socat"].map(Path::new);
+    if let Some(missing) = needed.iter().find(|path| !path.exists()) {
+        let _ = writeln!(io::stderr(), "skipped: it needs {}", missing.display());
+        return;
+    }
+    with(&SRT, |laptop| {
+        let settings = r#"{"network": {"allowedDomains": [], "deniedDomains": []},
+            "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []}}"#;
+        fs::write(laptop.home().join(".srt-settings.json"), settings).expect("settings");
+        let read = ["--read", "~/.srt-settings.json"];
+        let boxed = ["--", "srt", "bash", "-c", WORK];
+        let run = |nested: &str| {
+            let command = laptop.stockade(["run", nested]).args(read).args(boxed);
+            command
+                .env("PATH", path())
+                .limit(LIMIT)
+                .run()
+                .expect("the end")
+        };
+        let inside = run("--nested");
+        assert_eq!(inside.stdout(), "one\ngone\n", "{inside:?}");
+        assert_eq!(run("--nested=false").stdout(), "");
     });
 }
 

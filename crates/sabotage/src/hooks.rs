@@ -23,7 +23,7 @@ pub(crate) fn plan(mut plan: Plan) -> Plan {
     match wanted.as_str() {
         "ipc" => without(&mut plan, Isolation::Ipc),
         "host name" => without(&mut plan, Isolation::HostName),
-        "capabilities" | "landlock" | "descriptors" | "filter" => plan.sabotage(&wanted),
+        "broker" | "capabilities" | "landlock" | "descriptors" | "filter" => plan.sabotage(&wanted),
         rule if rule.starts_with("filter ") => plan.sabotage(rule),
         "jail and landlock" => plan.sabotage("landlock"),
         "hardening" => plan.hardening = stockade_wall::Hardening::Default,

@@ -43,7 +43,7 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ("filter 11", &["call.ioctl.btrfs_ioc_snap_destroy"]),
     ("filter 12", &["call.ioctl.btrfs_ioc_snap_destroy_v2"]),
     ("filter 13", &["call.ioctl.bch_ioctl_subvolume_destroy"]),
-    ("filter 14", &["call.unshare.clone_newns"]),
+    ("filter 14", &["call.unshare.clone_newns", "nested.mounts"]),
     ("filter 15", &["call.clone.clone_newns"]),
     ("filter 16", &["call.clone3"]),
     ("filter 17", &["call.setns.clone_newns"]),
@@ -87,6 +87,9 @@ const MUTATIONS: &[(&str, &[&str])] = &[
 
 /// The same where hardening is strict.
 const STRICT: &[(&str, &[&str])] = &[("hardening", &["landlock.files", "nested.none"])];
+
+/// The same where sandboxes work inside the sandbox.
+const NESTED: &[(&str, &[&str])] = &[("broker", &["nested.mounts"])];
 
 /// What only shows that the others mean something: it is inconclusive, not a failure, if it
 /// does not hold.
@@ -173,6 +176,13 @@ fn every_protection_that_is_taken_away_is_missed_by_its_check() {
 fn strict_hardening_that_is_taken_away_is_missed() {
     test(&world(), |world| {
         try_all(world, STRICT, &["--hardening", "strict"]);
+    });
+}
+
+#[test]
+fn a_broker_that_is_taken_away_is_missed() {
+    test(&world(), |world| {
+        try_all(world, NESTED, &["--nested"]);
     });
 }
 

@@ -159,6 +159,12 @@ pub enum Error {
     },
     #[error("the sandbox was killed from outside ({0}): the fate of the command is not known")]
     SandboxLost(ExitStatus),
+    #[error(
+        "{0:?} was hidden or read-only inside and is not any more, since a program outside \
+         replaced, moved or removed it: the session was ended. Start it again; while it runs, \
+         change the file in place"
+    )]
+    Uncovered(PathBuf),
     #[error("the sandbox sent a message that makes no sense, and was killed")]
     Nonsense,
     #[error("watching over the command: {0}")]

@@ -24,6 +24,14 @@ mod hooks {
         false
     }
 
+    pub(crate) const fn keeps_capabilities(_: &[CString]) -> bool {
+        false
+    }
+
+    pub(crate) const fn removes_broker(_: &[CString]) -> bool {
+        false
+    }
+
     pub(crate) const fn leak_descriptor(_: &[CString]) {}
 
     pub(crate) const fn environment(environment: &[CString]) -> &[CString] {
@@ -77,6 +85,14 @@ mod hooks {
         told(environment) == Some(&format!("filter {rule}"))
     }
 
+    pub(crate) fn keeps_capabilities(environment: &[CString]) -> bool {
+        told(environment) == Some("capabilities")
+    }
+
+    pub(crate) fn removes_broker(environment: &[CString]) -> bool {
+        told(environment) == Some("broker")
+    }
+
     pub(crate) fn leak_descriptor(environment: &[CString]) {
         if told(environment) == Some("descriptors") {
             let file = rustix::fs::open("/etc/passwd", OFlags::RDONLY, Mode::empty());
@@ -94,5 +110,6 @@ mod hooks {
 }
 
 pub(crate) use hooks::{
-    environment, gives_capabilities, leak_descriptor, lets_rule_pass, removes_filter,
+    environment, gives_capabilities, keeps_capabilities, leak_descriptor, lets_rule_pass,
+    removes_broker, removes_filter,
 };

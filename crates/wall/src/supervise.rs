@@ -224,6 +224,9 @@ impl Running {
             (_, Report::Stopped(signal)) => self.stopped(signal)?,
             (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
             (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
+            (_, Report::Uncovered(path)) => {
+                self.state = State::Over(Err(Error::Uncovered(path)));
+            }
             (_, Report::Failed { what, errno }) => {
                 self.state = State::Over(self.failed(what, errno));
             }

@@ -115,6 +115,9 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let second = SecondAssignment {
         change: is_apart,
         denied: if is_jailed { denied } else { Vec::new() },
+        covered: (controls == Controls::Given)
+            .then(|| outside.canaries.hidden.clone())
+            .flatten(),
         name_server: is_jailed.then_some(SocketAddr::new(NAME_SERVER.into(), 53)),
     };
     let then: SecondObservations = session.ask(&second)?;
@@ -156,6 +159,10 @@ fn with_controls(
         wider.flags.set(Key::Allow, rule.as_str());
         given.push(format!("--allow={rule}"));
     }
+    if let Some(path) = outside.canaries.hidden.as_deref().and_then(Path::to_str) {
+        wider.flags.set(Key::Hide, path);
+        given.push(format!("--hide={path}"));
+    }
     if let Ok(loaded) = wider.load() {
         *loader = wider;
         return Ok((loaded.effective, Controls::Given, given));
@@ -184,7 +191,7 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
     let credentials = credentials()
         .map(|name| home.join(name))
         .filter(|path| probe::read(path).worked());
-    let guarded = judge::guarded(plan);
+    let guarded = judge::guarded(plan, outside);
     let private = outside::PRIVATE.map(PathBuf::from);
     let places: Vec<PathBuf> = private.into_iter().chain([home.to_owned()]).collect();
     let system = [

@@ -40,6 +40,8 @@ pub(super) struct SecondAssignment {
     pub(super) change: bool,
     /// Destinations that the policy denies.
     pub(super) denied: Vec<Target>,
+    /// A file that is hidden, in a directory that can be written.
+    pub(super) covered: Option<PathBuf>,
     /// A name server to ask for `localhost`.
     pub(super) name_server: Option<SocketAddr>,
 }
@@ -211,4 +213,16 @@ pub(super) struct Nested {
     pub(super) own_network: Option<Tried>,
     /// The control: a mount over a directory of one's own.
     pub(super) own_mount: Option<Tried>,
+    pub(super) lift: Option<Lift>,
+}
+
+/// An attempt to take away the name of what is covered, and so the cover.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Lift {
+    /// A mount namespace of one's own, in which nothing is mounted any more.
+    pub(super) apart: Tried,
+    /// How it could be taken away, if it could.
+    pub(super) taken: Tried,
+    /// The control: the same with a file that is not covered.
+    pub(super) control: Tried,
 }

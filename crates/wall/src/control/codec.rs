@@ -1,9 +1,14 @@
 //! Messages as bytes. Numbers are little-endian; a message is its exact encoding, or none.
 
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
 use stockade_sys::signals::{Signal, SignalSet};
 
 use super::{Failure, Order, Report, Start, Target};
 use crate::limits::{Limit, Resource};
+
+/// The longest path in a report, in bytes.
+const LONGEST_PATH: u8 = 200;
 
 impl Order {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -54,7 +59,7 @@ impl Order {
 }
 
 impl Report {
-    pub(super) fn encode(self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Ready => vec![0],
             Self::Failed { what, errno } => {
@@ -63,8 +68,15 @@ impl Report {
                 bytes
             }
             Self::Stopped(signal) => vec![2, signal.number()],
-            Self::Exited(code) => vec![3, code],
+            Self::Exited(code) => vec![3, *code],
             Self::Killed(signal) => vec![4, signal.number()],
+            Self::Uncovered(path) => {
+                let path = path.as_os_str().as_bytes();
+                // Enough to know it by.
+                let shown = path.get(..LONGEST_PATH.into()).unwrap_or(path);
+                let length = u8::try_from(shown.len()).unwrap_or(LONGEST_PATH);
+                [&[5, length], shown].concat()
+            }
         }
     }
 
@@ -79,6 +91,12 @@ impl Report {
             2 => Self::Stopped(take_signal(&mut rest)?),
             3 => Self::Exited(take_u8(&mut rest)?),
             4 => Self::Killed(take_signal(&mut rest)?),
+            5 => {
+                let length = take_u8(&mut rest)?;
+                let (path, after) = rest.split_at_checked(length.into())?;
+                rest = after;
+                Self::Uncovered(OsStr::from_bytes(path).into())
+            }
             _ => return None,
         };
         rest.is_empty().then_some(report)
@@ -197,6 +215,7 @@ pub(super) mod tests {
             Report::Stopped(Signal::TSTP),
             Report::Exited(255),
             Report::Killed(Signal::KILL),
+            Report::Uncovered("/w/.env".into()),
         ];
         reports.extend(Failure::ALL.map(|what| Report::Failed { what, errno: 2 }));
         reports

@@ -10,6 +10,7 @@ mod codec;
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
 };
 
 use rustix::{
@@ -53,7 +54,7 @@ pub(crate) enum Target {
 }
 
 /// From the inner stage to the warden.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The sandbox is built, and the command is about to start: orders will be obeyed.
     Ready,
@@ -65,6 +66,8 @@ pub(crate) enum Report {
     Stopped(Signal),
     Exited(u8),
     Killed(Signal),
+    /// What was covered at this path is not any more. All inside is about to die.
+    Uncovered(PathBuf),
 }
 
 /// What kept the command from starting.
@@ -130,7 +133,7 @@ impl Control {
         self.send(&order.encode())
     }
 
-    pub(crate) fn report(&self, report: Report) -> io::Result<()> {
+    pub(crate) fn report(&self, report: &Report) -> io::Result<()> {
         self.send(&report.encode())
     }
 
@@ -192,7 +195,7 @@ mod tests {
             assert_eq!(inner.hear_order().unwrap(), Heard::Message(order));
         }
         for report in reports() {
-            inner.report(report).unwrap();
+            inner.report(&report).unwrap();
             assert_eq!(warden.hear_report().unwrap(), Heard::Message(report));
         }
         assert_eq!(warden.hear_report().unwrap(), Heard::Silence);
@@ -204,7 +207,7 @@ mod tests {
     fn last_words_are_heard_although_an_order_was_not() {
         let (warden, inner) = Control::pair().unwrap();
         let inner = Control::from_descriptor(inner);
-        inner.report(Report::Exited(7)).unwrap();
+        inner.report(&Report::Exited(7)).unwrap();
         for order in orders() {
             warden.order(&order).unwrap();
         }
@@ -221,7 +224,7 @@ mod tests {
         let (warden, inner) = Control::pair().unwrap();
         let inner = Control::from_descriptor(inner);
         inner.send(&[0; 10_000]).unwrap();
-        inner.report(Report::Ready).unwrap();
+        inner.report(&Report::Ready).unwrap();
         assert_eq!(warden.hear_report().unwrap(), Heard::Nonsense);
         assert_eq!(warden.hear_report().unwrap(), Heard::Message(Report::Ready));
     }

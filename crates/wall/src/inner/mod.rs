@@ -13,6 +13,7 @@
 
 mod broker;
 mod command;
+mod covers;
 mod settings;
 mod stage;
 mod syscalls;

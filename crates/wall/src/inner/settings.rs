@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) is_root: bool,
     /// Where the command can write: the only places, if hardening is strict.
     pub(crate) writable: Vec<PathBuf>,
+    /// What is hidden or read-only, and has to stay so.
+    pub(crate) covers: Vec<PathBuf>,
     /// Each as `NAME=value`.
     pub(crate) environment: Vec<CString>,
 }
@@ -40,6 +42,7 @@ impl Settings {
             nested: plan.nested,
             is_root: plan.is_root,
             writable: plan.writable().map(ToOwned::to_owned).collect(),
+            covers: plan.covers().map(ToOwned::to_owned).collect(),
             environment: plan
                 .environment
                 .iter()
@@ -48,7 +51,8 @@ impl Settings {
         }
     }
 
-    /// Fields that end in NUL: four flags, the paths, an empty field, the environment.
+    /// Fields that end in NUL: four flags, the two lists of paths, each with an
+    /// empty field after it, the environment.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let flag = |value: bool| if value { b"1" } else { b"0" };
         let mut bytes = Vec::new();
@@ -60,10 +64,12 @@ impl Settings {
         field(flag(self.hardening == Hardening::Strict));
         field(flag(self.nested));
         field(flag(self.is_root));
-        for path in &self.writable {
-            field(path.as_os_str().as_bytes());
+        for paths in [&self.writable, &self.covers] {
+            for path in paths {
+                field(path.as_os_str().as_bytes());
+            }
+            field(b"");
         }
-        field(b"");
         for assignment in &self.environment {
             field(assignment.as_bytes());
         }
@@ -86,19 +92,24 @@ impl Settings {
         };
         let nested = flag()?;
         let is_root = flag()?;
-        let mut writable = Vec::new();
-        loop {
-            match fields.next()? {
-                b"" => break,
-                path => writable.push(OsStr::from_bytes(path).into()),
+        let mut paths = || {
+            let mut paths = Vec::new();
+            loop {
+                match fields.next()? {
+                    b"" => return Some(paths),
+                    path => paths.push(OsStr::from_bytes(path).into()),
+                }
             }
-        }
+        };
+        let writable = paths()?;
+        let covers = paths()?;
         Some(Self {
             scopes,
             hardening,
             nested,
             is_root,
             writable,
+            covers,
             environment: fields
                 .map(|field| CString::new(field).ok())
                 .collect::<Option<_>>()?,
@@ -125,6 +136,7 @@ mod tests {
             nested: false,
             is_root: false,
             writable: vec!["/tmp".into(), "/a\nb".into()],
+            covers: vec!["/w/.env".into()],
             environment: vec![c"A=".into(), c"B=x\ny=z".into()],
         };
         assert_eq!(Settings::decode(&settings.encode()), Some(settings.clone()));
@@ -134,6 +146,7 @@ mod tests {
             nested: true,
             is_root: true,
             writable: Vec::new(),
+            covers: Vec::new(),
             environment: vec![c"A=1".into()],
         };
         assert_eq!(Settings::decode(&bare.encode()), Some(bare));

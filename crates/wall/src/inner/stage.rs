@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, WaitOptions, WaitStatus},
 };
@@ -15,6 +15,7 @@ use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
 use super::{
     Task, broker,
     command::{self, Handover, News, Started},
+    covers::{self, Covers},
 };
 use crate::{
     control::{Control, Heard, Order, Report, Target},
@@ -26,6 +27,7 @@ pub(super) struct Stage {
     /// Tells when a child has ended or stopped.
     children: SignalReader,
     command: Command,
+    covers: Covers,
 }
 
 enum Command {
@@ -49,6 +51,7 @@ struct Happened {
     bereaved: bool,
     /// There is something for the broker to listen at.
     handed_over: bool,
+    mounts_changed: bool,
 }
 
 /// Whether there is more to do.
@@ -61,6 +64,7 @@ impl Stage {
         Ok(Self {
             control,
             children: SignalReader::new(children)?,
+            covers: Covers::new(&task.settings.covers)?,
             command: Command::Waiting(task),
         })
     }
@@ -72,9 +76,14 @@ impl Stage {
             told,
             bereaved,
             handed_over,
+            mounts_changed,
         } = self.wait()?;
         // Before anything that may still wait to be read: without a warden nothing runs.
         if control.contains(PollFlags::HUP) {
+            return Ok(false);
+        }
+        if let Some(path) = self.covers.lost(mounts_changed)? {
+            self.control.report(&Report::Uncovered(path.to_owned()))?;
             return Ok(false);
         }
         if handed_over {
@@ -111,7 +120,15 @@ impl Stage {
         let mut fds: Vec<_> = polled
             .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
             .collect();
-        match poll(&mut fds, None) {
+        let interval = Timespec::try_from(covers::INTERVAL).map_err(io::Error::other)?;
+        let covers = self.covers.are_there_any();
+        if covers {
+            fds.push(PollFd::from_borrowed_fd(
+                self.covers.as_fd(),
+                PollFlags::PRI,
+            ));
+        }
+        match poll(&mut fds, covers.then_some(&interval)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -129,13 +146,14 @@ impl Stage {
             told,
             bereaved,
             handed_over,
+            mounts_changed: events.next().is_some_and(|events| !events.is_empty()),
         })
     }
 
     fn obey(&mut self, order: Order) -> io::Result<GoOn> {
         match (&self.command, order) {
             (Command::Waiting(task), Order::Start(start)) => {
-                self.control.report(Report::Ready)?;
+                self.control.report(&Report::Ready)?;
                 match command::start(task, &start) {
                     Ok(Started {
                         pid,
@@ -149,7 +167,7 @@ impl Stage {
                         };
                     }
                     Err(report) => {
-                        self.control.report(report)?;
+                        self.control.report(&report)?;
                         return Ok(false);
                     }
                 }
@@ -196,7 +214,7 @@ impl Stage {
         match news.take().and_then(News::read) {
             None => Ok(true),
             Some(failure) => {
-                self.control.report(failure)?;
+                self.control.report(&failure)?;
                 Ok(false)
             }
         }
@@ -219,11 +237,11 @@ impl Stage {
                 continue;
             };
             if matches!(report, Report::Stopped(_)) {
-                self.control.report(report)?;
+                self.control.report(&report)?;
             } else {
                 // If it ended because it could not become the command, that is the news.
                 if self.told()? {
-                    self.control.report(report)?;
+                    self.control.report(&report)?;
                 }
                 return Ok(false);
             }

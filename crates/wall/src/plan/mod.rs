@@ -249,6 +249,14 @@ impl Plan {
         limit.hard
     }
 
+    /// What is covered, so that it can be seen no more or not be changed.
+    pub(crate) fn covers(&self) -> impl Iterator<Item = &Path> {
+        let operations = self.files.iter().map(|step| &step.operation);
+        let covers = operations
+            .filter(|operation| operation.hides() || matches!(operation, Operation::Guard { .. }));
+        covers.map(Operation::at)
+    }
+
     /// Where the command can write.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         let operations = self.files.iter().map(|step| &step.operation);

@@ -216,7 +216,7 @@ fn guards(case: &Case<'_>) -> Finding {
         "files.executed-outside",
         "what programs outside execute of the workspace cannot be changed",
     );
-    let guarded = guarded(case.plan);
+    let guarded = guarded(case.plan, case.outside);
     if guarded.is_empty() {
         return check.inconclusive("there is no such file in this workspace");
     }

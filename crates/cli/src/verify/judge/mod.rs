@@ -124,10 +124,11 @@ pub(super) fn shown(path: &Path) -> String {
 }
 
 /// What the plan protects in directories that can be written.
-pub(super) fn guarded(plan: &Plan) -> Vec<PathBuf> {
+pub(super) fn guarded(plan: &Plan, outside: &Outside) -> Vec<PathBuf> {
     let operations = plan.files.iter().map(|step| &step.operation);
     operations
         .filter(|it| matches!(it, Operation::Guard { .. }))
         .map(|it| it.at().to_owned())
+        .filter(|path| outside.canaries.hidden.as_ref() != Some(path))
         .collect()
 }

@@ -86,7 +86,9 @@ fn filter(case: &Case<'_>) -> Finding {
 /// A filter answers before the kernel looks at arguments that make no sense.
 fn calls(case: &Case<'_>) -> Vec<Finding> {
     let absent = Errno::NOSYS.raw_os_error();
-    let calls = ATTEMPTS.iter().map(|attempt| {
+    let attempts = ATTEMPTS.iter();
+    let attempts = attempts.filter(|attempt| !(attempt.unless_nested && case.plan.nested));
+    let calls = attempts.map(|attempt| {
         let refused = attempt.answer.errno();
         let name = attempt
             .name
@@ -212,7 +214,7 @@ fn nested(case: &Case<'_>) -> Vec<Finding> {
     );
     let mounts = Check::new(
         "nested.mounts",
-        "a nested user namespace cannot undo what is read-only",
+        "nothing that is hidden or read-only can be uncovered",
     );
     let strict = case.effective.agent.hardening.value == Hardening::Strict;
     let Some(nested) = &case.then.nested else {
@@ -229,7 +231,7 @@ fn nested(case: &Case<'_>) -> Vec<Finding> {
     }
     if !nested.user.worked() {
         let why = "no user namespace can be made inside";
-        findings.extend([network.pass(why), mounts.pass(why)]);
+        findings.extend([network.pass(why), nested_mounts(case, mounts, nested)]);
         return findings;
     }
     if nested.changes.is_none() {
@@ -237,14 +239,35 @@ fn nested(case: &Case<'_>) -> Vec<Finding> {
     } else {
         findings.push(nested_network(network, nested));
     }
-    findings.push(match (&nested.remount, &nested.own_mount) {
-        (Some(Tried::Worked(_)), _) => mounts.fail("/usr could be made writable"),
-        (Some(_), Some(Tried::Worked(_))) => {
-            mounts.pass("it can mount, but not make /usr writable")
-        }
-        _ => mounts.inconclusive("it cannot mount anything"),
-    });
+    findings.push(nested_mounts(case, mounts, nested));
     findings
+}
+
+/// Tries the attack: a cover is a mount point, which the kernel protects only in the mount
+/// namespace of who takes its name away.
+fn nested_mounts(case: &Case<'_>, check: Check, nested: &Nested) -> Finding {
+    if let Some(Tried::Worked(_)) = &nested.remount {
+        return check.fail("/usr could be made writable");
+    }
+    let Some(lift) = &nested.lift else {
+        return check.inconclusive("there is nothing hidden in the workspace to try it with");
+    };
+    match (&lift.taken, &lift.apart, case.plan.nested) {
+        (Tried::Worked(how), ..) => check.fail(format!(
+            "what is hidden in the workspace could be {how}, and so be seen"
+        )),
+        (_, Tried::Worked(_), false) => check.fail(
+            "a mount namespace could be made, in which nobody protects what is hidden or read-only",
+        ),
+        _ if !lift.control.worked() => {
+            check.inconclusive("what is not hidden cannot be renamed either")
+        }
+        (_, Tried::Worked(_), true) => check.pass(
+            "a mount namespace can be made; what is hidden can be renamed or removed from none",
+        ),
+        (_, _, true) => check.inconclusive("no mount namespace can be made, though it should"),
+        (_, _, false) => check.pass("no mount namespace can be made inside"),
+    }
 }
 
 fn nested_network(check: Check, nested: &Nested) -> Finding {

@@ -31,6 +31,8 @@ pub(in crate::verify) enum Place {
 pub(in crate::verify) struct Canaries {
     /// Those that could be made, and can be read here.
     pub(in crate::verify) files: Vec<(Place, PathBuf)>,
+    /// One in the workspace that is hidden in the session, if it could be made.
+    pub(in crate::verify) hidden: Option<PathBuf>,
     pub(in crate::verify) abstract_name: String,
     /// The socket in the temporary directory, if one could be made.
     pub(in crate::verify) socket: Option<PathBuf>,
@@ -65,6 +67,8 @@ impl Canaries {
                 files.push((place, path));
             }
         }
+        let hidden = workspace.join(format!("{name}.hidden"));
+        let hidden = (hidden.to_str().is_some() && make(&hidden, token)).then_some(hidden);
         let abstract_name = format!("stockade-verify/{token}");
         let listener = SocketAddr::from_abstract_name(&abstract_name)
             .and_then(|address| UnixListener::bind_addr(&address));
@@ -72,6 +76,7 @@ impl Canaries {
         let socket = UnixListener::bind(&path);
         Self {
             files,
+            hidden,
             abstract_name,
             socket: socket.is_ok().then_some(path),
             sockets: sockets(),
@@ -91,7 +96,7 @@ impl Canaries {
 impl Drop for Canaries {
     fn drop(&mut self) {
         let files = self.files.iter().map(|(_, path)| path);
-        for path in files.chain(&self.socket) {
+        for path in files.chain(&self.socket).chain(&self.hidden) {
             // One that stays is empty but for a number.
             let _ = fs::remove_file(path);
         }

@@ -61,7 +61,7 @@ pub(crate) fn probe() -> Result<ExitCode> {
             .name_server
             .map_or_else(Vec::new, network::ask_for_localhost),
         changes: second.change.then(network::change),
-        nested: Some(nested::attempts(second.change)),
+        nested: Some(nested::attempts(second.change, second.covered.as_deref())),
     })?;
     Ok(ExitCode::SUCCESS)
 }
