@@ -24,6 +24,7 @@ mod http;
 mod keeper;
 mod lateral;
 mod notation;
+mod p_advice;
 mod p_launch;
 mod p_streams;
 mod p_terminal;

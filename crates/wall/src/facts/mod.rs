@@ -19,7 +19,7 @@ use std::{
 
 use rustix::fs::{Access, AtFlags};
 
-pub(crate) use self::place::absolute;
+pub(crate) use self::place::{absolute, is_led_from_inside};
 pub use self::{
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
@@ -30,7 +30,7 @@ pub use self::{
 };
 use self::{
     installation::Search,
-    place::{directory, is_led_from_inside, look},
+    place::{directory, look},
 };
 use crate::{
     config::{Agent, Config, PathRequest},

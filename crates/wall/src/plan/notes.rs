@@ -9,9 +9,11 @@ use crate::{
 pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some((path, why)) = &facts.git.refused {
+        // No proposal: a session may have written the path that stands in `.git`.
         notes.push(format!(
-            "git will not work inside: {path:?} is not shown, because {why}. \
-             If it is yours, name the directory in files.write"
+            "suspicious: git will not work inside: {path:?} is not shown, because {why}. Look at \
+             .git: if you did not make it, a command did. If you moved a worktree, run \
+             `git worktree repair` in its repository"
         ));
     }
     if let Some(repository) = &facts.git.above {
@@ -29,7 +31,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     for path in &facts.astray {
         notes.push(format!(
             "{path:?} is not shown: a link leads it to credentials, or to where the command \
-             could have led it. If that is meant, name what it leads to in files.read"
+             could have led it. That is suspicious unless you made the link"
         ));
     }
     for PathRequest { path, by, .. } in &config.read {
