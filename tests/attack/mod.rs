@@ -26,6 +26,7 @@ mod lateral;
 mod notation;
 mod p_advice;
 mod p_launch;
+mod p_small;
 mod p_streams;
 mod p_terminal;
 mod pins;

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{Config, PathRequest},
+    env,
     facts::Facts,
     state::Form,
 };
@@ -26,6 +27,20 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         notes.push(format!(
             "{path:?} is executed outside and cannot be protected, because it is a link: \
              look at what it leads to after the session"
+        ));
+    }
+    for (name, path, place) in &facts.no_certificates {
+        notes.push(format!(
+            "{name} names {path:?}, which is not shown, because it is {place}: name a file of \
+             certificates, or unset {name}"
+        ));
+    }
+    let proxies: Vec<_> = env::proxies_with_login(config, facts).collect();
+    if !proxies.is_empty() {
+        notes.push(format!(
+            "{} is passed on without the user and password in it: the command could send them \
+             anywhere. `env.pass` gives it whole",
+            proxies.join(", ")
         ));
     }
     for path in &facts.astray {
