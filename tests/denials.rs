@@ -84,9 +84,17 @@ fn a_request_under_another_name_is_answered_by_what_its_denial_says() {
             "curl -4 -sS -H 'Host: mirror.example.org' http://www.example.com/",
         ];
         let denied = transcript.types(&run(line));
-        let receipt = Receipt::read(&denied);
-        let flagged = transcript.types(&run([&format!("{options} {}", receipt.flag), line[1]]));
-        assert_eq!(flagged, "hello from web\n");
+        // The name, which is allowed by its own address, and not that of another.
+        let flag = "--allow tcp://mirror.example.org:80";
+        let proposed = format!("to allow it: {flag} (WARNING: suspicious");
+        assert!(denied.contains(&proposed), "{denied}");
+        let options = format!("{options} {flag}");
+        let by_name = "curl -4 -sS http://mirror.example.org/";
+        let flagged = transcript.types(&run([&options, by_name]));
+        assert_eq!(flagged, "hello from mirror\n");
+        let again = transcript.types(&run([&options, line[1]]));
+        assert!(again.contains("under other names"), "{again}");
+        assert!(!again.contains("to allow it"), "{again}");
     });
 }
 

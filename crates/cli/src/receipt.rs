@@ -76,6 +76,9 @@ fn danger(ruling: &Ruling) -> Option<&'static str> {
             restriction: Restriction::Own,
             ..
         } => Some("services there may take the command for the user"),
+        Reason::OtherName { .. } => {
+            Some("suspicious: the program used an address that it was given for another name")
+        }
         _ => None,
     }
 }

@@ -170,8 +170,11 @@ impl Loader {
         let effective = merge(&layers, &self.choice)?;
         let profiles = layers.iter().flat_map(|layer| &layer.profiles);
         let slips = profiles.filter_map(Slip::of).collect();
-        if let Some(record) = record {
-            self.check_loss(&record, &workspace_file, layers, &effective)?;
+        let lost = record.map(|record| (record, Loss::of(&workspace_file)));
+        let led_here = Trust::new(&self.places).led_here()?.into_iter();
+        let led_here = led_here.map(|(path, record)| (record, Loss::Moved(path)));
+        for (record, loss) in lost.into_iter().chain(led_here) {
+            self.check_loss(&record, &loss, layers.clone(), &effective)?;
         }
         self.check_writable(&effective)?;
         if workspace_file == WorkspaceFile::Trusted {
@@ -309,7 +312,7 @@ impl Loader {
     fn check_loss(
         &self,
         record: &Record,
-        lost_how: &WorkspaceFile,
+        loss: &Loss,
         mut layers: Vec<Layer>,
         without: &Effective,
     ) -> Result<(), Diagnostics> {
@@ -328,10 +331,14 @@ impl Loader {
             return Ok(());
         }
         let keys: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let how = match lost_how {
-            WorkspaceFile::Gone => "is gone".to_owned(),
-            WorkspaceFile::Unusable(why) => format!("cannot be used ({why})"),
-            _ => "has changed".to_owned(),
+        let how = match loss {
+            Loss::Gone => "is gone".to_owned(),
+            Loss::Unusable(why) => format!("cannot be used ({why})"),
+            Loss::Changed => "has changed".to_owned(),
+            Loss::Moved(path) => {
+                let path = shown(&path.to_string_lossy());
+                format!("was moved away from {path}, which is a link now,")
+            }
         };
         let title = format!(
             ".stockade.toml {how} since it was trusted, and narrowed {}, which would be lost",
@@ -339,12 +346,15 @@ impl Loader {
         );
         let problem = Diagnostic::new(title);
         // What is not there, or is no file, cannot be trusted anew.
-        let problem = match lost_how {
-            WorkspaceFile::Gone => {
+        let problem = match loss {
+            Loss::Gone => {
                 problem.help("put it back as it was, from the project's history for example")
             }
-            WorkspaceFile::Unusable(_) => problem.help("mend it, then look at `stockade trust`"),
-            _ => problem.help("`stockade trust` shows and accepts what it says now"),
+            Loss::Unusable(_) => problem.help("mend it, then look at `stockade trust`"),
+            Loss::Changed => problem.help("`stockade trust` shows and accepts what it says now"),
+            Loss::Moved(_) => problem.help(
+                "if you moved the directory: `stockade trust` shows and accepts what the file says",
+            ),
         };
         Err(problem
             .help("`stockade trust --revoke` does without it")
@@ -400,6 +410,25 @@ impl Read {
         match layer {
             Ok(layer) => self.layers.push(layer),
             Err(problems) => self.wrong.extend(problems),
+        }
+    }
+}
+
+/// How a file that was trusted came not to count.
+enum Loss {
+    Changed,
+    Gone,
+    Unusable(String),
+    /// The workspace had this path when it was trusted. The path leads here still, by a link.
+    Moved(PathBuf),
+}
+
+impl Loss {
+    fn of(file: &WorkspaceFile) -> Self {
+        match file {
+            WorkspaceFile::Gone => Self::Gone,
+            WorkspaceFile::Unusable(why) => Self::Unusable(why.clone()),
+            _ => Self::Changed,
         }
     }
 }

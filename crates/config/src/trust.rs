@@ -10,6 +10,10 @@
 //! The bytes are kept for one question: a file that was trusted and has changed no longer
 //! counts, but what if it *narrowed* the sandbox? Then its loss would widen it, and the
 //! command could bring that about for its next start. See `load`.
+//!
+//! A record is found by the path of its workspace. A command that could write above it, in
+//! another session, can move the directory away and put a link in its place. So records of
+//! other paths that lead here now are looked at, too.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -80,8 +84,39 @@ impl Trust {
     /// # Errors
     /// If the record cannot be relied on.
     pub fn recorded(&self) -> Result<Option<Record>, Diagnostic> {
-        let path = self.file();
-        let Some(source) = own_file(&path, &Guard::new(&self.places))? else {
+        self.read(&self.file())
+    }
+
+    /// What the user agreed to in workspaces whose paths lead here by a link.
+    ///
+    /// # Errors
+    /// If a record of one cannot be relied on.
+    pub(crate) fn led_here(&self) -> Result<Vec<(PathBuf, Record)>, Diagnostic> {
+        let mut records = Vec::new();
+        for (file, workspace) in self.files_that_lead_here() {
+            records.extend(self.read(&file)?.map(|record| (workspace, record)));
+        }
+        Ok(records)
+    }
+
+    /// Records of other paths of this workspace, and these paths.
+    fn files_that_lead_here(&self) -> Vec<(PathBuf, PathBuf)> {
+        let here = &self.places.workspace;
+        let entries = fs::read_dir(self.places.trust()).into_iter().flatten();
+        let leads_here = |file: PathBuf| {
+            let value: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+            let workspace = PathBuf::from(value.get("workspace")?.as_str()?);
+            let leads_here = workspace != *here && fs::canonicalize(&workspace).ok()? == *here;
+            leads_here.then_some((file, workspace))
+        };
+        let files = entries.flatten().map(|entry| entry.path());
+        let mut found: Vec<_> = files.filter_map(leads_here).collect();
+        found.sort();
+        found
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<Record>, Diagnostic> {
+        let Some(source) = own_file(path, &Guard::new(&self.places))? else {
             return Ok(None);
         };
         let value: Value = serde_json::from_str(source.text()).unwrap_or_default();
@@ -115,7 +150,9 @@ impl Trust {
             "sha256": record.hash,
             "text": record.text,
         });
-        replace(&self.file(), format!("{value:#}\n").as_bytes()).map_err(failed)
+        replace(&self.file(), format!("{value:#}\n").as_bytes()).map_err(failed)?;
+        // What holds now was agreed to here.
+        self.forget_others().map(drop)
     }
 
     /// Takes the record away. Whether there was one.
@@ -123,11 +160,25 @@ impl Trust {
     /// # Errors
     /// If it is there and stays.
     pub fn revoke(&self) -> Result<bool, Diagnostic> {
-        match fs::remove_file(self.file()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(cannot("remove", &self.file(), &error)),
+        let others = self.forget_others()?;
+        Ok(remove(&self.file())? || others)
+    }
+
+    /// Takes away the records of other paths of this workspace. Whether there were some.
+    fn forget_others(&self) -> Result<bool, Diagnostic> {
+        let mut forgotten = false;
+        for (file, _) in self.files_that_lead_here() {
+            forgotten |= remove(&file)?;
         }
+        Ok(forgotten)
+    }
+}
+
+fn remove(path: &Path) -> Result<bool, Diagnostic> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(cannot("remove", path, &error)),
     }
 }
 

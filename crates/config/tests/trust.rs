@@ -303,3 +303,40 @@ fn a_proposal_tells_all_effects_for_every_command_and_profile() {
             .trusted
     );
 }
+
+#[test]
+fn a_project_that_was_moved_away_and_linked_back_keeps_what_it_narrowed() {
+    let user = User::new();
+    user.write(user.workspace_file(), NO_INTERNET);
+    agree(&user);
+    let (project, moved) = (user.path("home/project"), user.path("home/elsewhere"));
+    fs::rename(&project, &moved).expect("rename");
+    // Moved by the user, without a link: another project.
+    let there = || {
+        let mut loader = user.loader();
+        loader.places.workspace = moved.clone();
+        loader
+    };
+    let loaded = there().load().expect("loaded");
+    assert_eq!(loaded.workspace_file, WorkspaceFile::Untrusted);
+
+    symlink(&moved, &project).expect("a link");
+    let refusal = there().load().expect_err("a refusal").to_string();
+    assert!(refusal.contains("was moved away from"), "{refusal}");
+    assert!(refusal.contains("narrowed network.internet"), "{refusal}");
+    // Also if the file is gone, or another one was trusted there once.
+    fs::rename(moved.join(".stockade.toml"), moved.join("kept")).expect("rename");
+    there().load().expect_err("a refusal");
+    fs::rename(moved.join("kept"), moved.join(".stockade.toml")).expect("rename");
+
+    // Each way out that is named.
+    let trust = Trust::new(&there().places);
+    let proposal = there().proposal().expect("a file").expect("a proposal");
+    trust.record(&proposal.record).expect("recorded");
+    let loaded = there().load().expect("loaded");
+    assert_eq!(loaded.workspace_file, WorkspaceFile::Trusted);
+    assert!(!loaded.effective.network.internet.value);
+    assert!(trust.revoke().expect("revoked"));
+    assert!(!trust.revoke().expect("nothing is left"));
+    there().load().expect("loaded");
+}

@@ -110,13 +110,20 @@ pub fn decide_claim(
         None => &[],
     };
     let verdict = decide(policy, flow, &Evidence { names, ..*evidence });
-    // That no rule covers it is not the point then, and no rule for a name would help.
+    // That no rule covers it is not the point then. Who wants the name allows the name: the address
+    // may be that of a whole CDN, and the program alone says what it is for.
     if named.is_none() && matches!(verdict.reason(), Reason::NotListed { .. }) {
         let denial = Reason::OtherName {
             destination: flow.destination(),
             claimed: claimed.clone(),
         };
-        return Verdict::with_fix(denial, Rule::exactly(flow));
+        let names = std::slice::from_ref(claimed);
+        let is_covered = covering_name(policy, flow, &Evidence { names, ..*evidence }).is_some();
+        let fix = Rule::of_name(claimed, Some(flow.protocol()), flow.port());
+        return match fix.filter(|_| !is_covered) {
+            Some(fix) => Verdict::with_fix(denial, fix),
+            None => Verdict::new(denial),
+        };
     }
     verdict
 }
@@ -155,9 +162,21 @@ fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
             rule: rule.clone(),
         });
     }
-    let fix = name.and_then(|name| Rule::of_name(name, Some(flow.protocol()), flow.port()));
+    listed_by_name_if_it_has_one(flow, evidence)
+}
+
+/// Denied, and what would allow it. An address that has a name is never proposed by its number:
+/// others are at the same address.
+fn listed_by_name_if_it_has_one(flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     let denial = not_listed(flow, evidence);
-    Verdict::with_fix(denial, fix.unwrap_or_else(|| Rule::exactly(flow)))
+    let fix = match evidence.names.iter().find(|name| !name.is_localhost()) {
+        Some(name) => Rule::of_name(name, Some(flow.protocol()), flow.port()),
+        None => Some(Rule::exactly(flow)),
+    };
+    match fix {
+        Some(fix) => Verdict::with_fix(denial, fix),
+        None => Verdict::new(denial),
+    }
 }
 
 /// A rule that covers the TCP connection instead is all that it takes.
@@ -203,7 +222,12 @@ fn nowhere(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
             destination: flow.destination(),
         });
     }
-    Verdict::with_fix(not_listed(flow, evidence), Rule::exactly(flow))
+    let denial = not_listed(flow, evidence);
+    if evidence.names.iter().any(|name| !name.is_localhost()) {
+        // A rule for the name would not make a route, and one for the address opens others.
+        return Verdict::new(denial);
+    }
+    Verdict::with_fix(denial, Rule::exactly(flow))
 }
 
 fn not_listed(flow: &Flow, evidence: &Evidence<'_>) -> Reason {

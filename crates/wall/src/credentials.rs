@@ -4,9 +4,11 @@
 use std::path::Path;
 
 use crate::{
+    beneath,
     config::{Config, PathRequest},
-    facts::{Facts, Found, Place},
+    facts::{Facts, Found, Kind, Place},
     home,
+    plan::OWN_DIRECTORIES,
 };
 
 /// What lies in some places of a home directory.
@@ -333,6 +335,37 @@ pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static
     places.find(|place| is_behind(&home.join(place)))
 }
 
+/// Why a file that a variable names as certificates is none to be shown: nobody asked for it by a
+/// path, and whoever set the variable may not have been the user.
+pub(crate) fn no_certificates(found: &Found, home: &Path) -> Option<&'static str> {
+    let is_at = |place: &Path| found.real.starts_with(place) || found.at.starts_with(place);
+    let own = OWN_DIRECTORIES.iter().any(|place| is_at(&home.join(place)));
+    let secret = (IN_HOME.iter().map(|(place, _)| *place))
+        .chain(home::SECRETS.iter().copied())
+        .any(|place| is_at(&home.join(place)));
+    if found.kind != Kind::File {
+        Some("no file")
+    } else if own {
+        Some("Stockade's own")
+    } else if secret || SOCKETS.iter().any(|(place, _)| is_at(Path::new(place))) {
+        Some("where credentials are kept")
+    } else if is_at(Path::new("/dev")) || is_at(Path::new("/proc")) {
+        Some("no ordinary file")
+    } else if holds_private_key(&found.real) {
+        Some("a private key")
+    } else {
+        None
+    }
+}
+
+/// Whether a file says that it holds a private key, as far as one look tells.
+fn holds_private_key(path: &Path) -> bool {
+    beneath::read_beginning(path).is_ok_and(|text| {
+        const MARK: &[u8] = b"PRIVATE KEY-----";
+        text.windows(MARK.len()).any(|part| part == MARK)
+    })
+}
+
 /// A sentence for each path that the user gives with something in it that only the user
 /// should have.
 pub(crate) fn given(config: &Config, facts: &Facts) -> Vec<String> {
@@ -395,10 +428,7 @@ fn of(request: &PathRequest, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{
-        Kind,
-        tests::{facts, with},
-    };
+    use crate::facts::tests::{facts, with};
 
     fn told(path: &str, by_user: bool) -> Vec<String> {
         let facts = with(facts(), &[(path, Kind::Directory)]);

@@ -53,6 +53,18 @@ pub(crate) const CERTIFICATES: &[&str] = &[
     "GIT_SSL_CAINFO",
 ];
 
+/// Variables that name proxies. Their values can have a login in them.
+const PROXIES: &[&str] = &[
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "FTP_PROXY",
+    "ALL_PROXY",
+];
+
 /// Variables that pass as they are, and why.
 const PASSED: &[(&[&str], &str)] = &[
     (&["USER", "LOGNAME", "SHELL"], "who the user is"),
@@ -72,27 +84,12 @@ const PASSED: &[(&[&str], &str)] = &[
         "what the terminal can do",
     ),
     (&["EDITOR", "VISUAL", "PAGER"], "which tools the user likes"),
-    (
-        &[
-            "http_proxy",
-            "https_proxy",
-            "ftp_proxy",
-            "all_proxy",
-            "no_proxy",
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "FTP_PROXY",
-            "ALL_PROXY",
-            "NO_PROXY",
-        ],
-        PROXIES,
-    ),
+    (&["no_proxy", "NO_PROXY"], WAY_OUT),
     (CERTIFICATES, "which certificates this network trusts"),
     (&["SSL_CERT_DIR"], "which certificates this network trusts"),
 ];
 
-/// A proxy's address can have a password in it.
-const PROXIES: &str = "how this network reaches the internet";
+const WAY_OUT: &str = "how this network reaches the internet";
 
 /// Locale categories (`LC_ALL`, `LC_CTYPE` …) pass by their prefix.
 const LOCALE_PREFIX: &[u8] = b"LC_";
@@ -116,9 +113,13 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
     for (names, reason) in PASSED {
         for name in *names {
             if let Some(value) = facts.variable(name) {
-                let is_private = *reason == PROXIES;
-                environment.set(name, value, Reason::from(*reason), is_private);
+                environment.put(name, value, reason);
             }
+        }
+    }
+    for name in PROXIES {
+        if let Some(value) = facts.variable(name) {
+            environment.put(name, without_login(value), WAY_OUT);
         }
     }
     for (name, value) in &facts.environment {
@@ -142,6 +143,41 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
         environment.set(name, value, format!("set: {by}").into(), true);
     }
     Ok(environment.0)
+}
+
+/// The proxies of the caller's that have a login, which is not passed on.
+pub(crate) fn proxies_with_login<'a>(
+    config: &Config,
+    facts: &'a Facts,
+) -> impl Iterator<Item = &'static str> + use<'a> {
+    let asked: Vec<_> = (config.pass.iter().map(|asked| asked.value.clone()))
+        .chain(config.set.iter().map(|(name, _)| name.clone()))
+        .collect();
+    PROXIES
+        .iter()
+        .copied()
+        .filter(move |name| !asked.iter().any(|asked| asked == name))
+        .filter(|name| {
+            facts
+                .variable(name)
+                .is_some_and(|value| without_login(value) != value)
+        })
+}
+
+/// The address of a proxy without `user:password@`. Up to the last `@`, since programs differ in
+/// what they take for a part of a password.
+fn without_login(address: &OsStr) -> OsString {
+    let bytes = address.as_bytes();
+    let Some(at) = bytes.iter().rposition(|byte| *byte == b'@') else {
+        return address.to_owned();
+    };
+    let (login, host) = bytes.split_at(at);
+    let end = login.windows(3).position(|part| part == b"://");
+    let scheme = end.and_then(|end| login.get(..end + 3)).unwrap_or_default();
+    // A scheme has no colon; what has one is a part of the login.
+    let is_scheme = scheme.iter().filter(|byte| **byte == b':').count() == 1;
+    let scheme = if is_scheme { scheme } else { &[] };
+    OsString::from_vec([scheme, host.get(1..).unwrap_or_default()].concat())
 }
 
 struct Environment(Vec<Variable>);
@@ -264,6 +300,24 @@ mod tests {
                 Some("a\nb".into()),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn proxies_pass_without_their_logins() {
+        for (given, passed) in [
+            ("http://proxy:3128", "http://proxy:3128"),
+            ("http://u:p@proxy:3128/", "http://proxy:3128/"),
+            ("http://u:p/@w@proxy", "http://proxy"),
+            ("u:p@proxy:1", "proxy:1"),
+            ("u:http://p@proxy", "proxy"),
+            ("socks5h://u@[fd00::1]:9", "socks5h://[fd00::1]:9"),
+            ("@", ""),
+        ] {
+            for name in PROXIES {
+                let value = value(name, &[(name, given)]);
+                assert_eq!(value, Some(passed.into()), "{name}={given}");
+            }
         }
     }
 

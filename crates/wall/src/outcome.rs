@@ -9,6 +9,8 @@ use std::{
 
 use stockade_sys::signals::Signal;
 
+use crate::facts::is_led_from_inside;
+
 /// The exit code for everything that is Stockade's fault: the command was not run, or was ended.
 pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
@@ -33,6 +35,8 @@ pub struct NotFound {
     pub outside: Option<PathBuf>,
     /// That is no place where it was looked for inside.
     pub off_path: bool,
+    /// A link that the command could have made leads there.
+    pub is_led: bool,
 }
 
 /// A program, and where it is looked for inside.
@@ -85,9 +89,16 @@ impl NotFound {
         Self {
             program: program.clone(),
             off_path: !is_path && directory.is_some_and(|directory| !is_searched(directory)),
+            is_led: outside.as_deref().is_some_and(is_led_from_here),
             outside,
         }
     }
+}
+
+/// Whether a link in the current directory, which the command can write, leads there.
+fn is_led_from_here(path: &Path) -> bool {
+    env::current_dir()
+        .is_ok_and(|here| is_led_from_inside(&here.join(path), std::slice::from_ref(&here)))
 }
 
 fn find(program: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
@@ -111,6 +122,12 @@ impl fmt::Display for NotFound {
             None => write!(
                 f,
                 "{program:?} was not found: install it, or name it by its path"
+            ),
+            Some(path) if self.is_led => write!(
+                f,
+                "{program:?} was not found: outside it is {path:?}, and a link in this directory \
+                 leads from there to what is not visible in the sandbox: that is suspicious unless \
+                 you made the link"
             ),
             Some(path) if self.off_path => write!(
                 f,

@@ -61,7 +61,8 @@ impl Verdict {
     }
 
     /// The narrowest rule that would allow exactly this flow, if it is denied
-    /// and a rule would help: by its name if it has one and is on the internet.
+    /// and a rule would help: by its name if it has one, or the program says one,
+    /// and is on the internet; the program has to ask for the name then.
     /// For QUIC it is the rule for the TCP connection that programs fall back to,
     /// or none if that is allowed already.
     pub fn fix(&self) -> Option<&Rule> {

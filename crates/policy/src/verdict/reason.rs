@@ -168,8 +168,7 @@ impl fmt::Display for Reason {
                 claimed,
             } => write!(
                 f,
-                "the program asks for {claimed} at {destination}, which it was given under other names; \
-                 a rule for the address would open all names at it"
+                "the program asks for {claimed} at {destination}, which it was given under other names"
             ),
             Reason::NoRoute { destination } => {
                 write!(f, "the host has no route to {destination}")

@@ -29,11 +29,11 @@ pub use self::{
 };
 pub(crate) use self::{
     git::{looks_like_repository, named_directory},
-    place::absolute,
+    place::{absolute, is_led_from_inside},
 };
 use self::{
     installation::Search,
-    place::{directory, first_missing, is_led_from_inside, look},
+    place::{directory, first_missing, look},
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -92,6 +92,8 @@ pub struct Facts {
     pub led_from_inside: BTreeSet<PathBuf>,
     /// Of what nobody asked for, but is usually shown: what leads astray, and so is not.
     pub astray: Vec<PathBuf>,
+    /// Variables for certificates that name something else, with what that is.
+    pub no_certificates: Vec<(&'static str, PathBuf, &'static str)>,
     pub git: Git,
     /// What programs outside execute of the workspace.
     pub guarded: Vec<Guarded>,
@@ -149,6 +151,9 @@ impl Facts {
             .collect();
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
+        let secrets = etc::secrets();
+        let mut no_certificates = no_certificates(&found, config, &home.real, &environment);
+        no_certificates.extend(certificates_among(&secrets, &found, &environment));
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
@@ -172,7 +177,7 @@ impl Facts {
                 .iter()
                 .filter_map(|(path, reason)| system_place(Path::new(path), reason))
                 .collect(),
-            secrets: etc::secrets(),
+            secrets,
             procfs: Procfs::detect()?,
             owns_kernel_settings: owns_kernel_settings(),
             is_root: rustix::process::geteuid().is_root(),
@@ -183,6 +188,7 @@ impl Facts {
             found,
             led_from_inside,
             astray,
+            no_certificates,
             git,
             guarded,
             unguarded,
@@ -352,6 +358,38 @@ fn take_astray(
     astray
 }
 
+/// What a variable names as certificates and is something else, unless it is asked for by its path
+/// as well. It stays among what was found, since it may have to be hidden.
+fn no_certificates(
+    found: &BTreeMap<PathBuf, Found>,
+    config: &Config,
+    home: &Path,
+    environment: &[(OsString, OsString)],
+) -> Vec<(&'static str, PathBuf, &'static str)> {
+    let refused = |name: &&'static str| {
+        let path = PathBuf::from(variable(environment, name)?);
+        let is_asked_for = config.requests().any(|request| request.path == path);
+        let what = credentials::no_certificates(found.get(&path)?, home)?;
+        (!is_asked_for).then_some((*name, path, what))
+    };
+    CERTIFICATES.iter().filter_map(refused).collect()
+}
+
+/// The same of what is hidden below `/etc`: nobody gets that back by a variable.
+fn certificates_among(
+    secrets: &[EtcSecret],
+    found: &BTreeMap<PathBuf, Found>,
+    environment: &[(OsString, OsString)],
+) -> Vec<(&'static str, PathBuf, &'static str)> {
+    let hidden = |name: &&'static str| {
+        let path = PathBuf::from(variable(environment, name)?);
+        let real = &found.get(&path)?.real;
+        let is_hidden = secrets.iter().any(|secret| real.starts_with(&secret.path));
+        is_hidden.then_some((*name, path, "hidden from everybody but root"))
+    };
+    CERTIFICATES.iter().filter_map(hidden).collect()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -404,6 +442,7 @@ pub(crate) mod tests {
             reserved: Vec::new(),
             led_from_inside: BTreeSet::new(),
             astray: Vec::new(),
+            no_certificates: Vec::new(),
             git: Git::default(),
             guarded: Vec::new(),
             unguarded: Vec::new(),

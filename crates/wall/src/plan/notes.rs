@@ -3,6 +3,7 @@
 use super::process::no_nested;
 use crate::{
     config::{Config, Nested, PathRequest},
+    env,
     facts::Facts,
     state::Form,
 };
@@ -10,9 +11,11 @@ use crate::{
 pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some((path, why)) = &facts.git.refused {
+        // No proposal: a session may have written the path that stands in `.git`.
         notes.push(format!(
-            "git will not work inside: {path:?} is not shown, because {why}. \
-             If it is yours, name the directory in files.write"
+            "suspicious: git will not work inside: {path:?} is not shown, because {why}. Look at \
+             .git: if you did not make it, a command did. If you moved a worktree, run \
+             `git worktree repair` in its repository"
         ));
     }
     if let Some(repository) = &facts.git.above {
@@ -33,10 +36,24 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              look at what it leads to after the session"
         ));
     }
+    for (name, path, place) in &facts.no_certificates {
+        notes.push(format!(
+            "{name} names {path:?}, which is not shown, because it is {place}: name a file of \
+             certificates, or unset {name}"
+        ));
+    }
+    let proxies: Vec<_> = env::proxies_with_login(config, facts).collect();
+    if !proxies.is_empty() {
+        notes.push(format!(
+            "{} is passed on without the user and password in it: the command could send them \
+             anywhere. `env.pass` gives it whole",
+            proxies.join(", ")
+        ));
+    }
     for path in &facts.astray {
         notes.push(format!(
             "{path:?} is not shown: a link leads it to credentials, or to where the command \
-             could have led it. If that is meant, name what it leads to in files.read"
+             could have led it. That is suspicious unless you made the link"
         ));
     }
     for PathRequest { path, by, .. } in &config.read {

@@ -149,6 +149,7 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
 fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
     CERTIFICATES
         .iter()
+        .filter(|name| !(facts.no_certificates.iter()).any(|(refused, _, _)| refused == *name))
         .filter_map(|name| facts.found.get(Path::new(facts.variable(name)?)))
         .filter(|found| found.kind == Kind::File)
         .map(|found| {

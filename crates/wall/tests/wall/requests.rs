@@ -203,3 +203,15 @@ fn locale_time_zone_and_certificates_work() {
         .env("TZ", "Asia/Tokyo");
     assert_eq!(output(command), "certificatesJST\ncorporate.pem\n");
 }
+
+#[test]
+fn a_secret_of_the_system_is_not_shown_as_certificates() {
+    let caller = Caller::new();
+    let mut command = caller.script("cat $SSL_CERT_FILE 2>/dev/null; true");
+    command.env("SSL_CERT_FILE", "/etc/shadow");
+    assert_eq!(output(command), "");
+    // Positive control: what everybody may read is.
+    let mut command = caller.script("head -c 4 $SSL_CERT_FILE");
+    command.env("SSL_CERT_FILE", "/etc/passwd");
+    assert_eq!(output(command).len(), 4);
+}

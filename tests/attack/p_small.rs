@@ -1,0 +1,166 @@
+//! Ways by which a setting of the user's is lost, or a variable gives something away (P15).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use stockade_world::{Laptop, Output, test};
+
+use super::f_files::said;
+use super::probe::{INSIDE, Place};
+use crate::support::standard;
+
+fn session(laptop: &Laptop, line: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = laptop.stockade(["run", "--", "bash", "-c", line]);
+    for (name, value) in variables {
+        command = command.env(name, value);
+    }
+    command.run().expect("the end").expect_success()
+}
+
+#[test]
+fn p15_a_certificate_variable_shows_no_key() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let home = laptop.home();
+        fs::create_dir_all(home.join("certificates")).expect("a directory");
+        fs::write(
+            home.join("certificates/ca.pem"),
+            "-----BEGIN CERTIFICATE-----\n",
+        )
+        .expect("write");
+        let key = "-----BEGIN RSA PRIVATE KEY-----\n";
+        fs::write(home.join("certificates/key.pem"), key).expect("write");
+        symlink(home.join(".ssh/id_ed25519"), home.join("led")).expect("a link");
+        let named = |name: &str, path: &str| {
+            let path = home.join(path).display().to_string();
+            session(
+                laptop,
+                &format!("cat ${name} 2>/dev/null; true"),
+                &[(name, &path)],
+            )
+        };
+        for name in [
+            "SSL_CERT_FILE",
+            "NODE_EXTRA_CA_CERTS",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "GIT_SSL_CAINFO",
+        ] {
+            let secrets = [
+                ".ssh/id_ed25519",
+                ".netrc",
+                "led",
+                "certificates/key.pem",
+                ".config/stockade/config.toml",
+            ];
+            for secret in secrets {
+                let output = named(name, secret);
+                assert_eq!(output.stdout(), "", "{name} {secret}");
+                assert!(
+                    output.stderr().contains("is not shown"),
+                    "{secret}: {output:?}"
+                );
+            }
+            // The control: certificates are shown.
+            let output = named(name, "certificates/ca.pem");
+            assert!(output.stdout().contains("BEGIN CERTIFICATE"), "{output:?}");
+            assert_eq!(output.stderr(), "", "{name}");
+        }
+        // Outside, all of them can be read.
+        let outside = said(
+            laptop,
+            Place::Outside,
+            "cat ~/.ssh/id_ed25519 ~/led ~/.netrc",
+        );
+        assert_ne!(outside, "");
+    });
+}
+
+#[test]
+fn p15_proxy_variables_pass_without_their_passwords() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let proxies = [
+            ("http_proxy", "http://ada:DECOY-pw@proxy.example:3128"),
+            ("HTTPS_PROXY", "ada:DECOY-pw@proxy.example:3128"),
+            ("all_proxy", "socks5://ada:DECOY@pw@proxy.example:1080"),
+            ("no_proxy", "localhost,.example.org"),
+        ];
+        let line = "env | grep -i proxy | sort";
+        let output = session(laptop, line, &proxies);
+        assert_eq!(
+            output.stdout(),
+            "HTTPS_PROXY=proxy.example:3128\nall_proxy=socks5://proxy.example:1080\n\
+             http_proxy=http://proxy.example:3128\nno_proxy=localhost,.example.org\n"
+        );
+        assert_eq!(
+            output
+                .stderr()
+                .matches("without the user and password")
+                .count(),
+            1
+        );
+        assert!(
+            !session(
+                laptop,
+                "cat /proc/1/environ /proc/*/environ 2>/dev/null; true",
+                &proxies
+            )
+            .stdout()
+            .contains("DECOY-pw")
+        );
+        // Without a password there is nothing to be told of; and who asks for it whole gets it.
+        let plain = session(laptop, line, &[("http_proxy", "http://proxy.example:3128")]);
+        assert_eq!(plain.stdout(), "http_proxy=http://proxy.example:3128\n");
+        assert_eq!(plain.stderr(), "");
+        let asked = laptop.stockade([
+            "run",
+            "--pass-env",
+            "http_proxy",
+            "--",
+            "printenv",
+            "http_proxy",
+        ]);
+        let asked = asked
+            .env(proxies[0].0, proxies[0].1)
+            .run()
+            .expect("the end");
+        assert_eq!(asked.stdout().trim(), proxies[0].1, "{asked:?}");
+    });
+}
+
+#[test]
+fn p15_a_trusted_project_that_is_moved_and_linked_back_stays_narrow() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let run =
+            "stockade run -- bash -c 'echo ran; dig +short +time=1 +tries=1 www.example.com' 2>&1";
+        let make = "mkdir inner && cd inner && printf '[network]\\ninternet = false\\n' > .stockade.toml && stockade trust --yes >/dev/null";
+        said(laptop, Place::Outside, make);
+        let narrow = said(laptop, Place::Outside, &format!("cd inner; {run}"));
+        assert!(
+            narrow.contains("ran") && narrow.contains("the internet is closed"),
+            "{narrow}"
+        );
+        // A session of the directory above can do this.
+        let moved = said(
+            laptop,
+            INSIDE,
+            "mv inner .hidden && ln -s .hidden inner && echo moved",
+        );
+        assert_eq!(moved, "moved\n");
+        let refused = said(laptop, Place::Outside, &format!("cd inner; {run}; echo $?"));
+        assert!(!refused.contains("ran\n"), "{refused}");
+        assert!(refused.contains("was moved away from"), "{refused}");
+        assert!(refused.ends_with("125\n"), "{refused}");
+        // The ways out: put it back, or agree to where it is now.
+        let back = "rm inner; mv .hidden inner; cd inner";
+        assert_eq!(
+            said(laptop, Place::Outside, &format!("{back}; {run}")),
+            narrow
+        );
+        said(laptop, INSIDE, "mv inner .hidden && ln -s .hidden inner");
+        let agree = format!("cd inner; stockade trust --yes >/dev/null; {run}");
+        assert_eq!(said(laptop, Place::Outside, &agree), narrow);
+    });
+}
