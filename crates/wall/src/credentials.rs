@@ -340,9 +340,7 @@ pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static
 pub(crate) fn no_certificates(found: &Found, home: &Path) -> Option<&'static str> {
     let is_at = |place: &Path| found.real.starts_with(place) || found.at.starts_with(place);
     let own = OWN_DIRECTORIES.iter().any(|place| is_at(&home.join(place)));
-    let secret = (IN_HOME.iter().map(|(place, _)| *place))
-        .chain(home::SECRETS.iter().copied())
-        .any(|place| is_at(&home.join(place)));
+    let secret = known_places().any(|(place, _)| is_at(&home.join(place)));
     if found.kind != Kind::File {
         Some("no file")
     } else if own {
