@@ -4,12 +4,9 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _, Seek as _, Write as _},
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::fs::OpenOptionsExt as _,
-    },
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::fd::{AsFd as _, OwnedFd},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -17,6 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat},
     io::{Errno, FdFlags, fcntl_setfd},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -43,10 +41,10 @@ pub(super) struct Session {
 impl Session {
     /// Starts it. `settings` are flags of `run`.
     pub(super) fn start(outside: &Outside, settings: &[OsString]) -> Result<Self> {
-        // A file with a path, though it has none any more: what a rule about paths says of it
-        // can be found out inside.
-        let messages = unnamed(&outside.token).context("cannot make a file in /tmp")?;
-        let spare: OwnedFd = messages.try_clone()?.into();
+        // A pipe that had a path, though it has none any more: what a rule about paths says of it
+        // can be found out inside. A file would not get there.
+        let (messages, writer) = unnamed(&outside.token).context("cannot make a pipe in /tmp")?;
+        let spare: OwnedFd = writer.try_clone()?.into();
         // The descriptor that is to stay outside.
         fcntl_setfd(&spare, FdFlags::empty())?;
         let program = env::current_exe().context("this program's own file cannot be found")?;
@@ -57,7 +55,7 @@ impl Session {
             .env(SECRET_VARIABLE, &outside.token)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(messages.try_clone()?)
+            .stderr(writer)
             .spawn()
             .context("cannot start the session")?;
         drop(spare);
@@ -118,9 +116,10 @@ impl Session {
     /// Why there was no answer: the session has ended, and said why.
     fn failure(&mut self) -> anyhow::Error {
         let ended = self.child.wait();
-        let mut said = String::new();
-        let read = self.messages.rewind();
-        let _ = read.and_then(|()| self.messages.read_to_string(&mut said));
+        let mut said = Vec::new();
+        // What is there; it does not wait for more.
+        let _ = self.messages.read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said);
         let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
         Refused {
             what: format!(
@@ -148,14 +147,20 @@ impl Drop for Session {
     }
 }
 
-fn unnamed(token: &str) -> io::Result<File> {
+/// Both ends of a pipe. The one to read from never waits.
+fn unnamed(token: &str) -> io::Result<(File, File)> {
     let path = env::temp_dir().join(format!(".stockade-verify-{token}.messages"));
-    let file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
-    fs::remove_file(path)?;
-    Ok(file)
+    mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
+    let open = |flags: OFlags| {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::open(&path, flags, Mode::empty()).map(File::from)
+    };
+    // Open both ways, so that neither end waits for the other one.
+    let reader = open(OFlags::RDWR | OFlags::NONBLOCK);
+    let writer = open(OFlags::WRONLY | OFlags::NONBLOCK);
+    fs::remove_file(&path)?;
+    let (reader, writer) = (reader?, writer?);
+    // The session's messages wait for room.
+    fcntl_setfl(&writer, OFlags::empty())?;
+    Ok((reader, writer))
 }

@@ -151,7 +151,7 @@ pub(super) struct Observations {
     pub(super) calls: BTreeMap<String, i32>,
     /// A signal without effect, to process 1, which is outside of the own Landlock domain.
     pub(super) signal: Option<Tried>,
-    /// The standard error stream, a file outside, opened again to write to it.
+    /// The standard error stream, a named pipe outside, opened again to write to it.
     pub(super) reopened: Option<Tried>,
     /// In the order of the targets.
     pub(super) targets: Vec<Tried>,

@@ -82,8 +82,8 @@ fn make(path: &Path) -> io::Result<()> {
         .map(drop)
 }
 
-/// The file that standard error is, opened anew. A rule about paths decides then: the file's
-/// own is not to be found in here.
+/// The pipe that standard error is, opened anew. A rule about paths decides then: the pipe's own
+/// is not to be found in here.
 pub(super) fn reopen_stderr() -> Tried {
     write(Path::new("/proc/self/fd/2"))
 }
