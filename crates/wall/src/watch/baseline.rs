@@ -107,12 +107,22 @@ impl Membership {
         lock(&self.directory)
     }
 
-    /// Says good bye. The last one takes the baseline along.
-    pub(super) fn leave(&self) {
+    /// Says good bye. The last one takes the baseline along. To be called with the lock held.
+    fn leave(&self) {
         let _ = fs::remove_file(self.directory.join(format!("session-{}", self.session)));
         if !is_in_use(&self.directory) {
             let _ = fs::remove_file(self.directory.join("baseline"));
         }
+    }
+}
+
+/// A session that ends, or whose launch fails, has nothing to be looked for any more. One that is
+/// killed does not come here.
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let lock = self.lock();
+        self.leave();
+        drop(lock);
     }
 }
 

@@ -5,7 +5,7 @@
 //! the kernel has no watches left it looks twice a second.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     ffi::OsStr,
     io,
     mem::MaybeUninit,
@@ -25,7 +25,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Bounds, Finding, Watch};
+use super::{Bounds, Finding, Repositories, Watch};
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
@@ -58,7 +58,8 @@ impl Live {
             watched: HashMap::new(),
         };
         // Before the command is there: what it does first counts, too.
-        looking.watch_more();
+        let directories = looking.watch.directories(Repositories::default());
+        looking.watch_more(directories);
         let thread = thread::Builder::new()
             .name("watch".to_owned())
             .spawn(move || looking.serve())?;
@@ -108,13 +109,13 @@ impl Looking {
                 Next::Nothing => {}
                 Next::Look => {
                     let begin = Instant::now();
-                    self.look();
+                    let mut directories = self.look();
                     // What came into a new directory before it was watched is not told.
-                    while self.watch_more() && begin.elapsed() < LOOK {
-                        self.look();
+                    while self.watch_more(directories) && begin.elapsed() < LOOK {
+                        directories = self.look();
                     }
-                    // Half of the time at most, whatever the session does.
-                    if self.is_over(begin.elapsed().max(PAUSE)) {
+                    // A fifth of the time at most, whatever the session does.
+                    if self.is_over((begin.elapsed() * 4).max(PAUSE)) {
                         return;
                     }
                 }
@@ -122,9 +123,10 @@ impl Looking {
         }
     }
 
-    fn look(&self) {
+    /// Settles, and says which directories are to be watched.
+    fn look(&self) -> BTreeSet<PathBuf> {
         let bounds = Bounds::new(LOOK, 100_000, &|| false);
-        let found = self.watch.settle_known(&bounds);
+        let (found, directories) = self.watch.settle_known(&bounds);
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in found {
             const MOST: usize = 10_000;
@@ -132,6 +134,7 @@ impl Looking {
                 findings.push(finding);
             }
         }
+        directories
     }
 
     fn wait(&self) -> Next {
@@ -186,7 +189,7 @@ impl Looking {
     }
 
     /// Has the kernel tell of directories that have appeared. Whether there were any.
-    fn watch_more(&mut self) -> bool {
+    fn watch_more(&mut self, directories: BTreeSet<PathBuf>) -> bool {
         let mut is_more = false;
         let Some(inotify) = &self.inotify else {
             return false;
@@ -197,7 +200,7 @@ impl Looking {
             | WatchFlags::ATTRIB
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
-        for directory in self.watch.known_directories() {
+        for directory in directories {
             if self.watched.len() >= MOST_WATCHES {
                 break;
             }

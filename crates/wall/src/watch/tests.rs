@@ -1,0 +1,303 @@
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{config::PathRequest, facts::tests::facts};
+
+struct Workspace {
+    _directory: TempDir,
+    state: TempDir,
+    path: PathBuf,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(directory.path()).unwrap();
+        let workspace = Self {
+            _directory: directory,
+            state: tempfile::tempdir().unwrap(),
+            path,
+        };
+        workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+        workspace.write(".git/config", "[core]\n\tbare = false\n");
+        workspace.write(".git/hooks/pre-commit.sample", "");
+        workspace.write(".vscode/tasks.json", "{}");
+        workspace
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn watch(&self) -> Watch {
+        let mut facts = facts();
+        facts.workspace = self.path.clone();
+        facts.git = Git::find(&self.path, &facts.home);
+        let keeping = Keeping {
+            state: self.state.path().to_owned(),
+            session: "1".to_owned(),
+        };
+        Watch::begin(&Config::default(), &facts, Some(keeping))
+    }
+
+    /// What is found after `change`, as text without the workspace's path.
+    fn found(&self, change: impl FnOnce()) -> Vec<String> {
+        let watch = self.watch();
+        assert_eq!(watch.settle(&|| false), []);
+        change();
+        let prefix = format!("{}/", self.path.display());
+        let findings = watch.end(None, &|| false).into_iter();
+        findings
+            .map(|finding| finding.to_string().replace(&prefix, ""))
+            .collect()
+    }
+}
+
+#[test]
+fn new_and_changed_files_that_run_outside_are_found() {
+    let workspace = Workspace::new();
+    let found = workspace.found(|| {
+        workspace.write(".envrc", "evil");
+        workspace.write(".vscode/tasks.json", "{ }");
+        workspace.write(".husky/pre-commit", "evil");
+        workspace.write("README.md", "fine");
+    });
+    assert_eq!(
+        found,
+        [
+            "\".envrc\" is new: direnv runs it outside, when a shell enters the directory",
+            "\".husky\" is new: git's hooks run its commands outside, with commits",
+            "\".vscode\" has changed: VS Code runs its tasks outside, when it opens the directory",
+        ]
+    );
+}
+
+#[test]
+fn hooks_are_found_and_samples_are_not() {
+    let workspace = Workspace::new();
+    let found = workspace.found(|| {
+        workspace.write(".git/hooks/post-checkout", "evil");
+        workspace.write(".git/hooks/update.sample", "");
+    });
+    assert_eq!(
+        found,
+        ["put back: \".git/hooks/post-checkout\" is new: git runs them outside"]
+    );
+}
+
+#[test]
+fn settings_that_run_programs_are_found_also_in_a_new_repository() {
+    let workspace = Workspace::new();
+    let found = workspace.found(|| {
+        workspace.write(
+            ".git/config",
+            "[core]\n\tbare = false\n\tfsmonitor = \"ev\\nil\"\n[user]\n\tname = x\n",
+        );
+    });
+    assert_eq!(
+        found,
+        [
+            "put back: \".git/config\" has a new setting \"core.fsmonitor = ev\\nil\": makes git run a program"
+        ]
+    );
+    fs::remove_dir_all(workspace.path.join(".git")).unwrap();
+    let found = workspace.found(|| {
+        workspace.write(".git/config", "[core]\n\thooksPath = x\n");
+        workspace.write("x/pre-commit", "evil");
+    });
+    assert_eq!(
+        found,
+        [
+            "put back: \".git/config\" has a new setting \"core.hookspath = x\": makes git run a program"
+        ]
+    );
+    let left = fs::read_to_string(workspace.path.join(".git/config"));
+    assert!(left.is_err(), "{left:?}");
+}
+
+#[test]
+fn what_leads_git_past_what_is_looked_at_is_found() {
+    const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
+    let workspace = Workspace::new();
+    let common = ".git/commondir";
+    let found = workspace.found(|| workspace.write(common, "../x\n"));
+    let why = "git takes settings and hooks from where it leads";
+    assert_eq!(found, [format!("put back: {common:?} is new: {why}")]);
+    assert!(!workspace.path.join(common).exists());
+
+    // A worktree that git made is nothing to tell of.
+    let common = ".git/worktrees/t/commondir";
+    let found = workspace.found(|| workspace.write(common, "../..\n"));
+    assert_eq!(found, [""; 0]);
+    let found = workspace.found(|| workspace.write(common, "../../../x\n"));
+    assert_eq!(found, [format!("put back: {common:?} has changed: {why}")]);
+    let found = workspace.found(|| workspace.write(".git/worktrees/t/config.worktree", EVIL));
+    assert_eq!(found.len(), 1, "{found:?}");
+
+    // Settings that git reads and we do not.
+    let config = workspace.path.join(".git/config");
+    for plant in [
+        &(|| workspace.write(".git/config", &(" ".repeat(1 << 20) + EVIL))) as &dyn Fn(),
+        &|| {
+            workspace.write("config", EVIL);
+            fs::remove_file(&config).unwrap();
+            symlink("../config", &config).unwrap();
+        },
+    ] {
+        fs::remove_file(&config).ok();
+        workspace.write(".git/config", "");
+        let found = workspace.found(plant);
+        assert!(found[0].contains("config\" cannot be read"), "{found:?}");
+    }
+
+    // A repository in another form.
+    let dot_git = workspace.path.join(".git");
+    let found = workspace.found(|| {
+        fs::rename(&dot_git, workspace.path.join("moved")).unwrap();
+        symlink("moved", &dot_git).unwrap();
+    });
+    assert_eq!(found, [format!("put back: \".git\" is new: {why}")]);
+    assert!(fs::symlink_metadata(&dot_git).is_err());
+    fs::remove_file(workspace.path.join("config")).unwrap();
+    let found = workspace.found(|| {
+        workspace.write("HEAD", "ref: refs/heads/main\n");
+        workspace.write("commondir", "moved\n");
+    });
+    assert_eq!(found, [format!("put back: \"commondir\" is new: {why}")]);
+}
+
+#[test]
+fn files_that_settings_include_are_settings() {
+    let workspace = Workspace::new();
+    workspace.write(".git/config", "[include]\n\tpath = ../.gitconfig\n");
+    workspace.write(".gitconfig", "");
+    let found = workspace.found(|| workspace.write(".gitconfig", "[alias] x = !evil\n"));
+    assert_eq!(
+        found,
+        ["put back: \".gitconfig\" has a new setting \"alias.x = !evil\": makes git run a program"]
+    );
+    let found = workspace.found(|| workspace.write(".git/config", "[core\n"));
+    assert!(
+        found[0].starts_with("put back: \".git/config\" cannot be read"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_was_hidden_and_is_another_file_now_is_told() {
+    let workspace = Workspace::new();
+    workspace.write(".env", "TOKEN=decoy");
+    workspace.write("new", "TOKEN=other");
+    let path = workspace.path.join(".env");
+    let mut config = Config::default();
+    config.hide.push(PathRequest {
+        path: path.clone(),
+        required: true,
+        by: String::new(),
+    });
+    let mut facts = facts();
+    facts.workspace = workspace.path.clone();
+    let watch = Watch::begin(&config, &facts, None);
+    workspace.write(".env", "written in place");
+    assert_eq!(watch.settle(&|| false), []);
+    fs::rename(workspace.path.join("new"), &path).unwrap();
+    let found = watch.settle(&|| false);
+    let [Finding { what, .. }] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(*what, Change::Replaced);
+}
+
+#[test]
+fn links_are_told_and_not_followed() {
+    let workspace = Workspace::new();
+    let found = workspace.found(|| {
+        symlink("/dev/zero", workspace.path.join(".envrc")).unwrap();
+        symlink("/", workspace.path.join(".idea")).unwrap();
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+/// Who presses Ctrl-C at the end does not wait, is told so, and is safe at the top.
+#[test]
+fn an_end_that_is_interrupted_says_so_and_has_looked_at_the_top() {
+    let workspace = Workspace::new();
+    let watch = workspace.watch();
+    workspace.write(".git/config", "[core]\n\tfsmonitor = evil\n");
+    workspace.write(".envrc", "evil");
+    workspace.write("deep/er/.git/HEAD", "");
+    workspace.write("deep/er/.git/config", "[core]\n\tfsmonitor = evil\n");
+    let found = watch.end(None, &|| true);
+    assert_eq!(found[0].what, Change::Unseen, "{found:?}");
+    let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(
+        text.iter().any(|line| line.contains("was interrupted")),
+        "{text:?}"
+    );
+    let left = fs::read_to_string(workspace.path.join(".git/config")).unwrap();
+    assert_eq!(
+        left, "[core]\n",
+        "what it took out and only described stays out"
+    );
+    let deep = || fs::read_to_string(workspace.path.join("deep/er/.git/config"));
+    assert!(deep().unwrap().contains("evil"), "nobody looked there");
+    // Positive control: with time, the rest is looked at, too.
+    let found = watch.end(None, &|| false);
+    assert!(
+        found.iter().all(|finding| finding.what != Change::Unseen),
+        "{found:?}"
+    );
+    assert!(!deep().unwrap_or_default().contains("evil"));
+}
+
+/// An older session's baseline counts as long as one of its sessions lives.
+#[test]
+fn a_baseline_is_shared_while_sessions_live_and_not_after() {
+    let workspace = Workspace::new();
+    let session = |number: &str| {
+        let mut facts = facts();
+        facts.workspace = workspace.path.clone();
+        facts.git = Git::find(&workspace.path, &facts.home);
+        let keeping = Keeping {
+            state: workspace.state.path().to_owned(),
+            session: number.to_owned(),
+        };
+        let config = Config {
+            git: GitSettings::Tell,
+            ..Config::default()
+        };
+        Watch::begin(&config, &facts, Some(keeping))
+    };
+    let first = session("1");
+    workspace.write(".envrc", "evil");
+    let second = session("2");
+    assert_eq!(second.end(None, &|| false).len(), 1);
+    drop(second);
+    assert_eq!(first.end(None, &|| false).len(), 1);
+    drop(first);
+    let third = session("3");
+    assert_eq!(third.end(None, &|| false), []);
+    drop(third);
+    // A launch that failed leaves nothing to tell.
+    drop(session("f"));
+    workspace.write(".vimrc", "mine");
+    let after = session("a");
+    assert_eq!(after.begun(), []);
+    drop(after);
+    // One that was killed never looked: the next one does.
+    let killed = session("4");
+    workspace.write(".exrc", "evil");
+    let baselines = workspace.state.path().join("baselines");
+    let mut directories = fs::read_dir(baselines).unwrap();
+    let baseline = directories.next().unwrap().unwrap().path().join("baseline");
+    let bytes = fs::read(&baseline).unwrap();
+    drop(killed);
+    fs::write(&baseline, bytes).unwrap();
+    let next = session("5");
+    assert_eq!(next.begun().len(), 1, "{:?}", next.begun());
+    assert_eq!(next.end(None, &|| false), []);
+}
