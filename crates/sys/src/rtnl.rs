@@ -125,9 +125,6 @@ impl Routing {
         });
         self.change(message)?;
         self.without_link_local(index);
-        if device == Device::VethPair {
-            self.without_link_local(index + 1);
-        }
         // Only now: one end of a pair cannot be up before the other exists.
         if device == Device::VethPair {
             self.set_up(index + 1)?;
