@@ -24,6 +24,9 @@ use crate::{
     streams::Kept,
 };
 
+/// How often in a row a report may fail to be received before the session is given up.
+const PATIENCE: u32 = 3;
+
 /// A sandbox that runs. Dropping it kills everything inside.
 #[derive(Debug)]
 pub struct Running {
@@ -41,6 +44,8 @@ pub struct Running {
     is_stopped: bool,
     /// The inner stage has started the command, or tried to.
     has_started: bool,
+    /// How often in a row a report could not be received.
+    unheard: u32,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
     reload: Option<Reload>,
@@ -100,6 +105,7 @@ impl Running {
             state: State::Building,
             is_stopped: false,
             has_started: false,
+            unheard: 0,
             is_asked_to_stop: false,
             reload: None,
         }
@@ -201,7 +207,18 @@ impl Running {
     /// Hears all that the inner stage has said. Says whether it is still there.
     fn hear(&mut self) -> io::Result<bool> {
         loop {
-            match self.control.hear_report()? {
+            let heard = match self.control.hear_report() {
+                Ok(heard) => heard,
+                // The kernel may be short of memory for a moment, and a command that runs is not
+                // ended for that. What was not heard is still there.
+                Err(_) if self.has_started && self.unheard < PATIENCE => {
+                    self.unheard += 1;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            };
+            self.unheard = 0;
+            match heard {
                 Heard::Message(report) => self.report(report)?,
                 Heard::Silence => return Ok(true),
                 Heard::Gone => return Ok(false),
