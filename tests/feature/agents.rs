@@ -142,10 +142,11 @@ fn the_sandbox_of_codex_works_inside() {
 /// It is what Claude Code runs commands in, if its settings say so.
 #[test]
 fn the_sandbox_of_claude_code_works_inside() {
-    let needed = ["/usr/bin/rg", "/usr/bin/socat"].map(Path::new);
-    if let Some(missing) = needed.iter().find(|path| !path.exists()) {
-        let _ = writeln!(io::stderr(), "skipped: it needs {}", missing.display());
-        return;
+    for needed in ["/usr/bin/rg", "/usr/bin/socat"] {
+        assert!(
+            Path::new(needed).exists(),
+            "{needed} is missing; ./test.sh installs it"
+        );
     }
     with(&SRT, |laptop| {
         let settings = r#"{"network": {"allowedDomains": [], "deniedDomains": []},

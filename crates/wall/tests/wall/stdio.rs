@@ -1,9 +1,11 @@
 //! Input, output and messages pass untouched (F12).
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     process::Stdio,
 };
+
+use stockade_world::is_real_root;
 
 use crate::support::{Caller, run};
 
@@ -83,13 +85,18 @@ fn inherited_descriptors_are_closed() {
 
 #[test]
 fn a_disk_is_refused_as_a_stream() {
+    // Others can open none, as a rule.
+    if !is_real_root() {
+        return;
+    }
     let caller = Caller::new();
-    // One that this user can open: root has some, others rarely.
     let find = "for disk in /dev/*; do test -b $disk && head -c 1 $disk >/dev/null 2>&1 && echo $disk && break; done";
     let disk = caller.outside(&format!("{find} || true"));
     let disk = disk.trim();
     if disk.is_empty() {
-        eprintln!("skipped: there is no disk here that this user can open");
+        // Not by a macro: libtest would keep the line to itself.
+        let _ =
+            io::stderr().write_all(b"NOT TESTED: a_disk_is_refused_as_a_stream: no disk here\n");
         return;
     }
     let mut command = caller.command("bash");
