@@ -154,6 +154,10 @@ fn streams_that_are_files_work_as_without_the_sandbox() {
             "WHO bash -c 'for i in {1..50}; do echo $i; echo $i >&2; done' > ~/private/a 2>&1; cat ~/private/a".to_owned(),
             "echo 1 > ~/private/a; WHO echo 2 >> ~/private/a; WHO bash -c 'echo 3 >&2' 2>> ~/private/a; cat ~/private/a".to_owned(),
             "{ echo before; WHO echo inside; echo after; } > ~/private/a; cat ~/private/a".to_owned(),
+            // Others write to the same file meanwhile.
+            "(echo A; WHO echo hi | cat; echo B) > ~/private/a 2>&1; cat ~/private/a".to_owned(),
+            "mkfifo -m 600 go; { WHO bash -c 'echo one; cat go; echo three' & until grep -q one ~/private/a; do sleep 0.01; done; echo two; echo > go; wait; echo four; } > ~/private/a; rm go; cat ~/private/a".to_owned(),
+            format!("({FILES}); {{ WHO true <&3; head -n 1 <&3; WHO true <&3; cat <&3; }} 3< ~/private/file"),
             "WHO echo x > /dev/stdout; WHO bash -c 'echo y > /dev/stderr; exit 4' 2> ~/private/a; echo $?; cat ~/private/a".to_owned(),
             "WHO head -c 20000000 /dev/zero > ~/private/a; stat -c %s ~/private/a".to_owned(),
             "echo 1 > ~/private/a; WHO head -c 20000000 /dev/zero >> ~/private/a; stat -c %s ~/private/a".to_owned(),

@@ -17,7 +17,7 @@ use rustix::{
 };
 
 /// Of files that may be hostile, no more is read than this.
-const LONGEST: u64 = 1 << 20;
+pub(crate) const LONGEST: u64 = 1 << 20;
 
 /// A handle on what an absolute path leads to, if no link is on the way or at the end.
 pub(crate) fn pin(path: &Path) -> io::Result<OwnedFd> {

@@ -349,19 +349,20 @@ pub(crate) fn no_certificates(found: &Found, home: &Path) -> Option<&'static str
         Some("where credentials are kept")
     } else if is_at(Path::new("/dev")) || is_at(Path::new("/proc")) {
         Some("no ordinary file")
-    } else if holds_private_key(&found.real) {
-        Some("a private key")
     } else {
-        None
+        // What cannot be read at all is for the kernel to refuse.
+        let text = beneath::read_beginning(&found.real).ok()?;
+        let holds = |mark: &[u8]| text.windows(mark.len()).any(|part| part == mark);
+        if text.len() as u64 >= beneath::LONGEST {
+            Some("too long for certificates, as far as Stockade reads")
+        } else if holds(b"PRIVATE KEY-----") {
+            Some("a private key")
+        } else if !holds(b"CERTIFICATE-----") {
+            Some("a file without a certificate")
+        } else {
+            None
+        }
     }
-}
-
-/// Whether a file says that it holds a private key, as far as one look tells.
-fn holds_private_key(path: &Path) -> bool {
-    beneath::read_beginning(path).is_ok_and(|text| {
-        const MARK: &[u8] = b"PRIVATE KEY-----";
-        text.windows(MARK.len()).any(|part| part == MARK)
-    })
 }
 
 /// A sentence for each path that the user gives with something in it that only the user

@@ -91,8 +91,23 @@ const PASSED: &[(&[&str], &str)] = &[
 
 const WAY_OUT: &str = "how this network reaches the internet";
 
-/// Locale categories (`LC_ALL`, `LC_CTYPE` …) pass by their prefix.
-const LOCALE_PREFIX: &[u8] = b"LC_";
+/// The categories of locales, each after `LC_`. Not whatever begins so: people send passwords in
+/// such variables, because ssh servers take them.
+const LOCALE_CATEGORIES: [&str; 13] = [
+    "ALL",
+    "ADDRESS",
+    "COLLATE",
+    "CTYPE",
+    "IDENTIFICATION",
+    "MEASUREMENT",
+    "MESSAGES",
+    "MONETARY",
+    "NAME",
+    "NUMERIC",
+    "PAPER",
+    "TELEPHONE",
+    "TIME",
+];
 
 /// The search path where the caller has none.
 pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -123,7 +138,8 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
         }
     }
     for (name, value) in &facts.environment {
-        if name.as_bytes().starts_with(LOCALE_PREFIX) {
+        let category = name.to_str().and_then(|name| name.strip_prefix("LC_"));
+        if category.is_some_and(|category| LOCALE_CATEGORIES.contains(&category)) {
             environment.put(name, value, "language");
         }
     }

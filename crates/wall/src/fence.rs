@@ -74,9 +74,12 @@ enum Language {
 pub(crate) enum Users {
     /// The caller alone, who waits.
     Caller,
-    /// A program that reads the command's output and may have a screen of its own, such as a
-    /// pager; or the command itself, which will go on.
-    Others,
+    /// The command itself, which will go on.
+    Command,
+    /// A program that reads the command's output, and may have drawn on the screen.
+    Reader,
+    /// One that also reads what is typed: answers would be commands to it.
+    Pager,
 }
 
 /// What is known of the terminal from the time before the command had it.
@@ -108,7 +111,11 @@ impl Fence {
         let Ok(found) = tcgetattr(terminal) else {
             return;
         };
-        if self.language != Language::None {
+        if self.language != Language::None && users == Users::Pager {
+            let deadline = Instant::now() + SHORT_PATIENCE;
+            let text = self.reset(users) + MARGINS;
+            write(terminal, text.as_bytes(), deadline);
+        } else if self.language != Language::None {
             let _ = tcsetattr(terminal, OptionalActions::Now, &silent(found.clone()));
             self.ask(terminal, users);
             let _ = tcflush(terminal, QueueSelector::IFlush);
@@ -122,7 +129,7 @@ impl Fence {
         let question = self.reset(users) + &question(&columns);
         write(terminal, question.as_bytes(), deadline);
         let heard = listen(terminal, &columns, deadline);
-        if users == Users::Caller {
+        if users != Users::Command {
             write(
                 terminal,
                 self.margins(terminal, &heard).as_bytes(),
@@ -161,9 +168,9 @@ impl Fence {
         match heard {
             // In the last column the cursor may be about to wrap, which only DECRC restores.
             Heard::Answer(Position { row, column }) if *column < width => {
-                format!("\x1b[?6l\x1b[r\x1b[{row};{column}H")
+                format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
             }
-            _ => String::from("\x1b7\x1b[r\x1b8"),
+            _ => String::from(MARGINS),
         }
     }
 }
@@ -183,9 +190,13 @@ const REPORTS: &str = "\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[
     \x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?5522l\x1b[?2026l\
     \x1b[?5l\x1b[?7h\x1b[?25h\x1b[2l\x1b[4l\x1b[20l";
 
-/// Ordinary keys: empties kitty's stack, of which each screen has one, and ends xterm's
-/// modifyOtherKeys.
-const KEYBOARD: &str = "\x1b[<99u\x1b[=0;1u\x1b[>4;0m";
+/// Ordinary keys: empties kitty's stack, of which each screen has one, ends xterm's
+/// modifyOtherKeys, and clears texts that function keys would type. Then writes to the screen
+/// instead of a status line, of which there is none.
+const KEYBOARD: &str = "\x1b[<99u\x1b[=0;1u\x1b[>4;0m\x1bP0;1|\x1b\\\x1b[0$}\x1b[0$~";
+
+/// Makes the whole screen scroll, and leaves the cursor where it is.
+const MARGINS: &str = "\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8";
 
 /// Ends a link.
 const LINK: &str = "\x1b]8;;\x1b\\";

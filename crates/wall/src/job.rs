@@ -18,9 +18,12 @@
 //! - Before the shell gets the terminal, at a stop or at the end, the terminal's answers to
 //!   what the command asked it are discarded ([`crate::fence`]).
 
-use std::io;
+use std::{fs, io};
 
-use rustix::fs::{FileType, fstat};
+use rustix::{
+    fs::{FileType, fstat},
+    process::getpgrp,
+};
 use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 
 use crate::{
@@ -35,8 +38,9 @@ pub(crate) struct Job {
     wants_terminal: bool,
     /// The command's group has the foreground, from us.
     lent: bool,
-    /// Who may use the terminal when the command has ended.
-    users: Users,
+    /// The foreground was ours when the command started, or was last continued. The command can
+    /// take it without being lent it.
+    had: bool,
 }
 
 /// What has to follow when the command has stopped.
@@ -51,7 +55,7 @@ pub(crate) enum AfterStop {
 impl Job {
     /// The job as it is before the command starts.
     pub(crate) fn new() -> Self {
-        let terminal = Terminal::controlling();
+        let terminal = Terminal::controlling().or_else(Terminal::of_streams);
         let is_interactive = terminal.is_some()
             && terminal::is_controlling(rustix::stdio::stdin())
             && terminal::is_controlling(rustix::stdio::stdout());
@@ -59,7 +63,7 @@ impl Job {
             terminal,
             wants_terminal: is_interactive,
             lent: false,
-            users: users(),
+            had: false,
         }
     }
 
@@ -74,6 +78,7 @@ impl Job {
         let free = self.terminal.as_ref().is_some_and(Terminal::is_ours);
         let lend = self.wants_terminal && free;
         self.lent |= lend;
+        self.had = free || self.lent;
         lend
     }
 
@@ -88,7 +93,7 @@ impl Job {
         }
         self.take_back();
         // The command goes on later, and a program that draws the whole screen tidied up itself.
-        self.give_back(Users::Others, false);
+        self.give_back(Users::Command, false);
         AfterStop::Suspend
     }
 
@@ -97,7 +102,8 @@ impl Job {
     pub(crate) fn suspend(&self, signal: Signal) -> io::Result<bool> {
         // Where the terminal stops jobs it stops all of them: the other processes of a
         // pipeline, or the script that called us. Elsewhere only the command stopped.
-        let by_terminal = signal != Signal::STOP && self.terminal.is_some();
+        let is_controlled = self.terminal.as_ref().is_some_and(Terminal::is_controlling);
+        let by_terminal = signal != Signal::STOP && is_controlled;
         let whom = if by_terminal {
             Recipient::OwnGroup
         } else {
@@ -116,7 +122,7 @@ impl Job {
     /// The command has ended, or was ended by a signal, and with it everything inside.
     pub(crate) fn ended(&mut self, by_signal: bool) {
         self.take_back();
-        self.give_back(self.users, by_signal);
+        self.give_back(users(), by_signal);
     }
 
     /// Puts the terminal in order, unless others have it.
@@ -130,7 +136,7 @@ impl Job {
 
     fn take_back(&mut self) {
         if let Some(terminal) = &self.terminal
-            && self.lent
+            && self.had
         {
             terminal.take();
         }
@@ -138,11 +144,36 @@ impl Job {
     }
 }
 
-/// Whoever reads our output through a pipe may be a pager.
+/// Who may use the terminal when the command has ended.
 fn users() -> Users {
     let kind = fstat(rustix::stdio::stdout()).map(|it| FileType::from_raw_mode(it.st_mode));
     match kind {
-        Ok(FileType::Fifo | FileType::Socket) => Users::Others,
+        Ok(FileType::Fifo | FileType::Socket) if a_pager_is_in_our_group() => Users::Pager,
+        Ok(FileType::Fifo | FileType::Socket) => Users::Reader,
         _ => Users::Caller,
     }
+}
+
+/// Programs that read text from a pipe and commands from the terminal.
+const PAGERS: [&str; 16] = [
+    "less", "more", "most", "lv", "pg", "moar", "moor", "ov", "lnav", "bat", "delta", "fzf", "sk",
+    "peco", "vim", "nvim",
+];
+
+/// Whether one of them is in our process group, and so in our pipeline. Nothing inside is. Only
+/// the names can be seen: other processes of the caller are in another user namespace.
+fn a_pager_is_in_our_group() -> bool {
+    let ours = getpgrp().as_raw_nonzero().to_string();
+    let is_pager = |entry: fs::DirEntry| {
+        // "PID (NAME) STATE PARENT GROUP …", and a name may hold anything.
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (start, rest) = stat.rsplit_once(") ")?;
+        let (_, name) = start.split_once(" (")?;
+        let group = rest.split(' ').nth(2)?;
+        Some(group == ours && PAGERS.contains(&name))
+    };
+    fs::read_dir("/proc").is_ok_and(|entries| {
+        let mut processes = entries.flatten();
+        processes.any(|entry| is_pager(entry) == Some(true))
+    })
 }

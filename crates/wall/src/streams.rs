@@ -18,7 +18,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -96,7 +96,7 @@ pub(crate) struct Given {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     /// Shares its position with what the command reads from, in place of this stream.
-    inputs: Vec<(Name, File)>,
+    inputs: Vec<Input>,
     /// What the command writes comes out here, and goes to this stream.
     outputs: Vec<(Name, OwnedFd)>,
 }
@@ -169,7 +169,13 @@ impl Kept {
         let position = borrowed(name).and_then(|mut it| it.stream_position());
         file.seek(SeekFrom::Start(position.map_err(failed)?))
             .map_err(failed)?;
-        self.inputs.push((name, file.try_clone().map_err(failed)?));
+        let mut file_again = file.try_clone().map_err(failed)?;
+        let start = file_again.stream_position().ok();
+        self.inputs.push(Input {
+            name,
+            file: file_again,
+            start,
+        });
         Ok(file.into())
     }
 
@@ -188,7 +194,7 @@ impl Kept {
             let written = thread.spawn(move || {
                 // Its end, or that of the reader if the file cannot be written, is the command's
                 // news: a broken pipe.
-                io::copy(&mut File::from(reader), &mut file).map(drop)
+                pass_on(&mut File::from(reader), &mut file)
             })?;
             Ok((name, written))
         });
@@ -199,21 +205,46 @@ impl Kept {
     }
 }
 
+/// Writes what comes. Not with `io::copy`, which uses splice(2): that remembers the file's position
+/// while it waits, so what others write to the same file meanwhile would be written over.
+fn pass_on(from: &mut File, to: &mut File) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(buffer.get(..length).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A file that the command reads, and where it began to.
+#[derive(Debug)]
+struct Input {
+    name: Name,
+    file: File,
+    start: Option<u64>,
+}
+
 /// The streams of a command that runs.
 #[derive(Debug)]
 pub(crate) struct Relay {
     writers: Vec<(Name, JoinHandle<io::Result<()>>)>,
-    inputs: Vec<(Name, File)>,
+    inputs: Vec<Input>,
 }
 
 impl Relay {
     /// Everything inside has ended: waits until all is written, and tells the caller's own
     /// descriptor how far the command has read.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        for (name, mut file) in self.inputs {
-            let position = file.stream_position();
-            // A descriptor that cannot be told has no position that others could see.
-            let _ = position.and_then(|at| borrowed(name)?.seek(SeekFrom::Start(at)));
+        for mut input in self.inputs {
+            let position = input.file.stream_position();
+            // Others may have read meanwhile. Who has read nothing leaves them their position.
+            if position.as_ref().ok() != input.start.as_ref() {
+                // A descriptor that cannot be told has no position that others could see.
+                let _ = position.and_then(|at| borrowed(input.name)?.seek(SeekFrom::Start(at)));
+            }
         }
         for (name, writer) in self.writers {
             let died = |_| Err(io::ErrorKind::Other.into());

@@ -1,12 +1,12 @@
 //! The controlling terminal, which the command shares with its caller.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     process::{Pid, getpgrp},
-    termios::{Termios, tcgetattr, tcgetpgrp, tcsetpgrp},
+    termios::{Termios, isatty, tcgetattr, tcgetpgrp, tcsetpgrp},
 };
 
 use crate::fence::{Fence, Users};
@@ -18,21 +18,49 @@ pub(crate) struct Terminal {
     fd: OwnedFd,
     modes: Option<Termios>,
     fence: Fence,
+    /// Whether the kernel knows it as this session's, and does job control for it.
+    is_controlling: bool,
 }
 
 impl Terminal {
     /// The terminal, if the session has one.
     pub(crate) fn controlling() -> Option<Self> {
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
-        let modes = tcgetattr(&fd).ok();
-        let fence = Fence::for_terminal(&fd);
-        Some(Self { fd, modes, fence })
+        Self::open("/dev/tty", true)
     }
 
-    /// Whether our process group is the one that the terminal listens to.
+    /// The terminal that a standard stream is, if the session has none of its own (`setsid`,
+    /// `su -c`). It is the caller's, who reads its answers.
+    pub(crate) fn of_streams() -> Option<Self> {
+        let streams = [
+            rustix::stdio::stdin(),
+            rustix::stdio::stdout(),
+            rustix::stdio::stderr(),
+        ];
+        let stream = streams.into_iter().find(|stream| isatty(stream))?;
+        Self::open(&format!("/proc/self/fd/{}", stream.as_raw_fd()), false)
+    }
+
+    fn open(path: &str, is_controlling: bool) -> Option<Self> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let modes = tcgetattr(&fd).ok();
+        let fence = Fence::for_terminal(&fd);
+        Some(Self {
+            fd,
+            modes,
+            fence,
+            is_controlling,
+        })
+    }
+
+    pub(crate) fn is_controlling(&self) -> bool {
+        self.is_controlling
+    }
+
+    /// Whether our process group is the one that the terminal listens to. A terminal of another
+    /// session listens to whoever uses it.
     pub(crate) fn is_ours(&self) -> bool {
-        tcgetpgrp(&self.fd) == Ok(getpgrp())
+        !self.is_controlling || tcgetpgrp(&self.fd) == Ok(getpgrp())
     }
 
     /// Whether the other end is gone: a window that was closed, a line that broke.

@@ -119,7 +119,7 @@ impl Watch {
             told: told(config, facts),
             hidden: hidden.collect(),
             baseline: Baseline {
-                taken: SystemTime::now(),
+                taken: a_moment_ago(),
                 is_partial: false,
                 contents: Default::default(),
                 repositories: Default::default(),
@@ -181,7 +181,7 @@ impl Watch {
     }
 
     fn take(&self, git: &Git, bounds: &Bounds<'_>) -> Baseline {
-        let taken = SystemTime::now();
+        let taken = a_moment_ago();
         let (mut search, writable) = (Repositories::default(), self.writable());
         self.search(git, &writable, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
@@ -391,6 +391,12 @@ fn dotfiles(home: &Path, workspace: &Path) -> Vec<PathBuf> {
 fn identity(path: &Path) -> Option<Identity> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
+}
+
+/// Now, by the clock of file systems: they give what is made the time of the last tick.
+fn a_moment_ago() -> SystemTime {
+    let now = SystemTime::now();
+    now.checked_sub(Duration::from_millis(20)).unwrap_or(now)
 }
 
 #[cfg(test)]

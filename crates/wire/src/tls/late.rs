@@ -38,7 +38,21 @@ pub struct Search {
     /// What was passed, from the first byte of the first candidate on.
     kept: Vec<u8>,
     candidates: Vec<Candidate>,
+    work: Work,
 }
+
+/// How many records have been looked at, over all candidates, and how many may be. A client that
+/// wraps candidates in each other would otherwise make that grow with the square of what it sends.
+#[derive(Debug, Default)]
+struct Work {
+    done: usize,
+    allowed: usize,
+}
+
+/// What is allowed from the start, enough for the oddest hello that tests know, sent byte by byte.
+const FREE_WORK: usize = 1 << 20;
+/// And for each byte that is passed.
+const WORK_PER_BYTE: usize = 4;
 
 /// The start of what could be a hello, within the bytes that are kept.
 #[derive(Debug, Clone, Copy)]
@@ -74,8 +88,13 @@ impl Search {
         mut judge: impl FnMut(Late) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut open = Vec::new();
+        let work = &mut self.work;
+        work.allowed = work
+            .allowed
+            .max(FREE_WORK)
+            .saturating_add(bytes.len().saturating_mul(WORK_PER_BYTE));
         if self.candidates.is_empty() {
-            scan(bytes, 0, &mut open, &mut judge)?;
+            scan(bytes, 0, work, &mut open, &mut judge)?;
             if let Some(from) = first(&open) {
                 self.kept = bytes.get(from..).unwrap_or_default().to_vec();
                 self.follow_from(from, open);
@@ -86,12 +105,12 @@ impl Search {
         self.kept.extend_from_slice(bytes);
         for candidate in self.candidates.drain(..) {
             if candidate.wanted <= self.kept.len() {
-                follow(&self.kept, candidate.start, &mut open, &mut judge)?;
+                follow(&self.kept, candidate.start, work, &mut open, &mut judge)?;
             } else {
                 open.push(candidate);
             }
         }
-        scan(&self.kept, fresh, &mut open, &mut judge)?;
+        scan(&self.kept, fresh, work, &mut open, &mut judge)?;
         match first(&open) {
             Some(from) => {
                 self.kept.drain(..from);
@@ -120,6 +139,7 @@ fn first(candidates: &[Candidate]) -> Option<usize> {
 fn scan<E>(
     bytes: &[u8],
     from: usize,
+    work: &mut Work,
     open: &mut Vec<Candidate>,
     judge: &mut impl FnMut(Late) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -128,7 +148,7 @@ fn scan<E>(
         && let Some(offset) = rest.iter().position(|byte| *byte == HANDSHAKE)
     {
         at = at.saturating_add(offset);
-        follow(bytes, at, open, judge)?;
+        follow(bytes, at, work, open, judge)?;
         at = at.saturating_add(1);
     }
     Ok(())
@@ -138,11 +158,16 @@ fn scan<E>(
 fn follow<E>(
     bytes: &[u8],
     start: usize,
+    work: &mut Work,
     open: &mut Vec<Candidate>,
     judge: &mut impl FnMut(Late) -> Result<(), E>,
 ) -> Result<(), E> {
     let candidate = bytes.get(start..).unwrap_or_default();
-    match shape(candidate) {
+    let shape = shape(candidate, &mut work.done);
+    if work.done > work.allowed {
+        return judge(Late::Broken(Broken::Nested));
+    }
+    match shape {
         Shape::None => Ok(()),
         Shape::Undecided(wanted) => {
             let wanted = start.saturating_add(wanted);
@@ -164,11 +189,12 @@ fn follow<E>(
 
 /// Whether some server would read a hello here. Lax where servers are: in the versions of
 /// records, and in records of other types between those of the hello.
-fn shape(bytes: &[u8]) -> Shape {
+fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
     let mut cursor = Cursor::new(bytes);
     let mut start = Start::default();
     let mut length = 0_usize;
     for _ in 0..MAX_RECORDS {
+        *looked_at = looked_at.saturating_add(1);
         let header = cursor.position();
         let Ok(kind) = cursor.u8() else {
             return Shape::Undecided(header.saturating_add(1));
@@ -205,6 +231,10 @@ fn shape(bytes: &[u8]) -> Shape {
             }
             continue;
         }
+        if record == 0 && length == 0 {
+            // If the next record begins a hello, it is a candidate of its own.
+            return Shape::None;
+        }
         start.add(data);
         length = length.saturating_add(there);
         match start.look() {
@@ -222,10 +252,8 @@ fn shape(bytes: &[u8]) -> Shape {
             Look::Hello(_) => {}
         }
     }
-    match start.look() {
-        Look::Hello(_) => Shape::Broken(Broken::Records),
-        _ => Shape::None,
-    }
+    // More records than any reader takes, and not yet known to be no hello.
+    Shape::Broken(Broken::Records)
 }
 
 /// The start of a message: as much as tells a hello from anything else.
@@ -301,5 +329,37 @@ impl Start {
             return Look::None;
         }
         Look::Hello(length.saturating_add(4))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates in each other, which turn out to be none at the very end.
+    fn wrapped(record: &[u8]) -> Vec<u8> {
+        let mut bytes = record.repeat(16_384 / record.len());
+        bytes.extend([0xff; 8]);
+        bytes
+    }
+
+    #[test]
+    fn work_grows_with_what_is_sent_and_no_faster() {
+        let empty = wrapped(b"\x16\x03\x03\x00\x00");
+        let mut search = Search::default();
+        let fine: Result<(), Late> = search.pass(&empty, Err);
+        assert_eq!(fine, Ok(()));
+        assert!(search.work.done < empty.len(), "{}", search.work.done);
+
+        // A byte of a hello's start in each record: type, length, version.
+        let start: Vec<u8> = [1, 0, 0x40, 0, 3, 3]
+            .iter()
+            .flat_map(|byte| [0x16, 3, 3, 0, 1, *byte])
+            .collect();
+        let bytes = wrapped(&start);
+        let mut search = Search::default();
+        let end = (0..200).find_map(|_| search.pass(&bytes, Err).err());
+        assert_eq!(end, Some(Late::Broken(Broken::Nested)));
+        assert!(search.work.done <= search.work.allowed + MAX_RECORDS);
     }
 }
