@@ -68,6 +68,14 @@ pub(crate) fn settle(
             Some(why) => undone.extend(changes(setting, &was, &is).map(|change| (change, why))),
         }
     }
+    // A remote without its address, or a branch without its remote, is of no use to anybody.
+    for setting in &says {
+        let is_new = !was.contains_key(&setting.key);
+        if is_new && is_rest(setting, &was, &is, &passed) && passed.remove(&setting.key) {
+            let why = "belongs to what was put back";
+            undone.extend(changes(setting, &was, &is).map(|change| (change, why)));
+        }
+    }
     if undone.is_empty() {
         if decisive(&said, &passed).eq(decisive(&says, &passed)) {
             return Settled::default();
@@ -131,6 +139,21 @@ fn judge(
         }
     }
     None
+}
+
+/// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
+fn is_rest(setting: &Setting, was: &Values, is: &Values, passed: &BTreeSet<Vec<u8>>) -> bool {
+    let head: &[u8] = match setting.section() {
+        b"remote" => b"url",
+        b"branch" => b"remote",
+        _ => return false,
+    };
+    let Some(name) = setting.subsection() else {
+        return false;
+    };
+    let head = [setting.section(), b".", name, b".", head].concat();
+    let is_undone = !was.contains_key(&head) && is.contains_key(&head) && !passed.contains(&head);
+    is_undone && head != setting.key
 }
 
 /// The remotes that have an address when all is settled.
@@ -322,10 +345,21 @@ mod tests {
             }
             assert_eq!(
                 left(None, &format!("{evil}{kept}")).as_deref(),
-                Some("[branch \"new\"]\n\tmerge = \"a b\"\n"),
+                Some(""),
                 "a remote that is not there is a path"
             );
         }
+    }
+
+    #[test]
+    fn a_remote_is_put_back_as_a_whole() {
+        let fetch = "\tfetch = +refs/heads/*:refs/remotes/b/*\n";
+        let branch = "[branch \"n\"]\n\tremote = b\n\tmerge = refs/heads/n\n";
+        let new = format!("{OLD}[remote \"b\"]\n\turl = ./b.git\n{fetch}{branch}");
+        assert_eq!(left(Some(OLD), &new).as_deref(), Some(OLD));
+        // What describes one that stays, stays.
+        let more = format!("{OLD}[remote \"origin\"]\n{fetch}");
+        assert_eq!(left(Some(OLD), &more), None);
     }
 
     #[test]
