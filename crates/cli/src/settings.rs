@@ -88,7 +88,10 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "LEVEL", help_heading = PROCESS)]
     hardening: Option<String>,
 
-    /// What to do with settings and hooks of git that the session leaves behind: defuse, or tell
+    /// What to do with new git settings and hooks that could run programs: defuse, or tell
+    ///
+    /// defuse undoes them at once and keeps them for `stockade accept` [default]; tell only
+    /// reports them at the end.
     #[arg(long, value_name = "WHAT", help_heading = FILES)]
     git_settings: Option<String>,
 

@@ -45,7 +45,7 @@ pub enum Error {
          change to the directory of one project"
     )]
     WorkspaceRefused { path: PathBuf, refusal: Refusal },
-    #[error("these paths of the configuration do not exist: {}: create them, or leave them out", list(.0))]
+    #[error("these paths do not exist: {}: create them, or leave them out", list(.0))]
     MissingPaths(Vec<PathBuf>),
     #[error(
         "{path:?} of the configuration cannot be given, because it {refusal}: \
@@ -53,7 +53,16 @@ pub enum Error {
     )]
     PathRefused { path: PathBuf, refusal: Refusal },
     #[error(
-        "sandboxes cannot work inside this sandbox ({by}), because {why}: leave agent.nested out"
+        "{path:?} is to be hidden ({hidden_by}) and to be shown ({given_by}): drop one of them"
+    )]
+    HiddenAndGiven {
+        path: PathBuf,
+        hidden_by: String,
+        given_by: String,
+    },
+    #[error(
+        "sandboxes cannot work inside this sandbox ({by}), because {why}: leave out --nested \
+         (agent.nested)"
     )]
     Nested { by: String, why: &'static str },
     #[error("`{0}` is no name of a forge's host: write it as in `git.example.org`")]

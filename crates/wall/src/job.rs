@@ -18,12 +18,9 @@
 //! - Before the shell gets the terminal, at a stop or at the end, the terminal's answers to
 //!   what the command asked it are discarded ([`crate::fence`]).
 
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
-use rustix::{
-    fs::{FileType, fstat},
-    process::getpgrp,
-};
+use rustix::fs::{FileType, fstat};
 use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 
 use crate::{
@@ -122,7 +119,9 @@ impl Job {
     /// The command has ended, or was ended by a signal, and with it everything inside.
     pub(crate) fn ended(&mut self, by_signal: bool) {
         self.take_back();
-        self.give_back(users(), by_signal);
+        if self.terminal.is_some() {
+            self.give_back(users(), by_signal);
+        }
     }
 
     /// Puts the terminal in order, unless others have it.
@@ -163,17 +162,21 @@ const PAGERS: [&str; 16] = [
 /// Whether one of them is in our process group, and so in our pipeline. Nothing inside is. Only
 /// the names can be seen: other processes of the caller are in another user namespace.
 fn a_pager_is_in_our_group() -> bool {
-    let ours = getpgrp().as_raw_nonzero().to_string();
-    let is_pager = |entry: fs::DirEntry| {
-        // "PID (NAME) STATE PARENT GROUP …", and a name may hold anything.
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let (start, rest) = stat.rsplit_once(") ")?;
-        let (_, name) = start.split_once(" (")?;
-        let group = rest.split(' ').nth(2)?;
-        Some(group == ours && PAGERS.contains(&name))
+    let Some((_, ours)) = name_and_group(Path::new("/proc/self")) else {
+        return false;
     };
     fs::read_dir("/proc").is_ok_and(|entries| {
-        let mut processes = entries.flatten();
-        processes.any(|entry| is_pager(entry) == Some(true))
+        let paths = entries.flatten().map(|entry| entry.path());
+        let mut processes = paths.filter_map(|path| name_and_group(&path));
+        processes.any(|(name, group)| group == ours && PAGERS.contains(&&*name))
     })
+}
+
+/// From "PID (NAME) STATE PARENT GROUP …". A name may hold anything.
+fn name_and_group(process: &Path) -> Option<(String, String)> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    let (start, rest) = stat.rsplit_once(") ")?;
+    let (_, name) = start.split_once(" (")?;
+    let group = rest.split(' ').nth(2)?;
+    Some((name.to_owned(), group.to_owned()))
 }

@@ -45,9 +45,10 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     let proxies: Vec<_> = env::proxies_with_login(config, facts).collect();
     if !proxies.is_empty() {
         notes.push(format!(
-            "{} is passed on without the user and password in it: the command could send them \
-             anywhere. `env.pass` gives it whole",
-            proxies.join(", ")
+            "removed user and password from {}: the command could send them anywhere. To pass a \
+             variable whole: --pass-env {}",
+            proxies.join(" and "),
+            proxies[0]
         ));
     }
     for path in &facts.astray {

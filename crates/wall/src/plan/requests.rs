@@ -142,6 +142,18 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             return refused(found, Refusal::HidesAll);
         }
     }
+    for hidden in &config.hide {
+        let real = |request: &PathRequest| facts.found.get(&request.path).map(|it| &it.real);
+        let mut given = config.read.iter().chain(&config.write);
+        let same = given.find(|given| real(given).is_some() && real(given) == real(hidden));
+        if let Some(given) = same {
+            return Err(Error::HiddenAndGiven {
+                path: hidden.path.clone(),
+                hidden_by: hidden.by.clone(),
+                given_by: given.by.clone(),
+            });
+        }
+    }
     Ok(())
 }
 

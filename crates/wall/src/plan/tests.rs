@@ -303,6 +303,14 @@ fn what_would_undo_the_wall_is_refused() {
         };
         assert!(refused(&hide, path), "hide {path}");
     }
+    let both = Config {
+        read: request("/data"),
+        hide: request("/data"),
+        ..Config::default()
+    };
+    let facts_of_it = with(facts(), &[("/data", Kind::Directory)]);
+    let built = Plan::build(&both, &facts_of_it);
+    assert!(matches!(built, Err(Error::HiddenAndGiven { .. })));
     let fine = Config {
         write: request("/data"),
         read: request("/srv"),

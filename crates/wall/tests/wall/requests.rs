@@ -194,14 +194,23 @@ fn names_are_looked_up_where_the_jail_answers() {
 
 #[test]
 fn locale_time_zone_and_certificates_work() {
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n";
     let caller = Caller::new();
     let bundle = caller.home().join("corporate.pem");
-    caller.write(&bundle, "certificates");
+    caller.write(&bundle, CERTIFICATE);
     let mut command = caller.script("cat $SSL_CERT_FILE; date +%Z; ls ~");
     command
         .env("SSL_CERT_FILE", &bundle)
         .env("TZ", "Asia/Tokyo");
-    assert_eq!(output(command), "certificatesJST\ncorporate.pem\n");
+    assert_eq!(
+        output(command),
+        format!("{CERTIFICATE}JST\ncorporate.pem\n")
+    );
+    // Whatever else a variable names is not shown.
+    caller.write(&bundle, "no certificate");
+    let mut command = caller.script("cat $SSL_CERT_FILE 2>/dev/null; true");
+    command.env("SSL_CERT_FILE", &bundle);
+    assert_eq!(output(command), "");
 }
 
 #[test]
