@@ -400,3 +400,46 @@ fn p01_who_wants_to_be_told_only_is() {
         assert!(ran(laptop));
     });
 }
+
+/// What puts files back is outside: where it replaces a file, the kernel takes its cover off.
+#[test]
+fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
+    const FILES: &str = "mkdir -p deploy secrets/hooks secrets/remotes around/in
+        for f in deploy/config secrets/config secrets/hooks/x secrets/remotes/r around/in/config
+        do printf '[core]\nsshCommand = hidden\n' > $f; done";
+    const COUNT: &str = "grep -rl hidden deploy secrets around | wc -l";
+    const LEAD: &str = "mkdir -p one two
+        echo 'gitdir: ../deploy' > one/.git; echo 'gitdir: ../secrets' > two/.git
+        ID=1111111111111111111111111111111111111111
+        git update-index --add --cacheinfo 160000,$ID,one --cacheinfo 160000,$ID,two \
+            --cacheinfo 160000,$ID,around
+        for i in $(seq 150); do cat deploy/config secrets/config around/.git/config; sleep 0.01
+        done 2>/dev/null";
+    // By the directory around it, a hidden file comes to another place.
+    let renamed = format!("mv around/in around/.git; {LEAD}");
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for lead in [LEAD, &renamed] {
+            said(laptop, Place::Outside, REPOSITORY);
+            said(laptop, Place::Outside, FILES);
+            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n");
+            let output = session(laptop, lead);
+            assert!(output.stdout().contains("hidden"), "positive control");
+            assert!(output.stderr().contains("put back: "), "{output:?}");
+            let left = said(laptop, Place::Outside, COUNT);
+            assert_ne!(left, "5\n", "positive control: {output:?}");
+
+            said(laptop, Place::Outside, REPOSITORY);
+            said(laptop, Place::Outside, FILES);
+            let hide = ["deploy/config", "secrets", "around/in/config"];
+            let hide = hide.iter().flat_map(|path| ["--hide", path]);
+            let words = ["run"].into_iter().chain(hide);
+            let words = words.chain(["--", "bash", "-c", lead]);
+            let output = laptop.stockade(words).run().expect("an end");
+            let is_seen = output.stdout().contains("hidden");
+            assert!(!is_seen, "a cover was taken off: {output:?}");
+            assert!(output.stderr().contains("left as it is"), "{output:?}");
+            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n", "{output:?}");
+        }
+    });
+}

@@ -15,6 +15,7 @@ use super::{
     baseline,
     bounds::Bounds,
     content::{Content, Decoder, Encoder},
+    covers::Covers,
     put::put,
 };
 
@@ -120,9 +121,9 @@ impl Keeping {
         }
         baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
         let patience = Cell::new(Duration::from_secs(1));
-        put(&kept.path, kept.theirs.as_ref(), &patience, || {
-            kept.is_untouched()
-        })?;
+        let is_still = || kept.is_untouched();
+        let (theirs, covers) = (kept.theirs.as_ref(), Covers::default());
+        put(&kept.path, theirs, &patience, &covers, is_still)?;
         fs::remove_file(&kept.record)
     }
 

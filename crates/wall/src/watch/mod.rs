@@ -22,6 +22,7 @@ mod baseline;
 mod bounds;
 mod content;
 mod controls;
+mod covers;
 mod finding;
 mod index;
 mod kept;
@@ -44,6 +45,7 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     controls::{Collection, Controls, Kind},
+    covers::Covers,
     repositories::{Repositories, Search},
     settlement::Settlement,
 };
@@ -55,6 +57,7 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     facts::{Facts, Git, Place},
+    plan::Plan,
     protected::{DOTFILE, STATE, WORKSPACE},
 };
 
@@ -81,6 +84,7 @@ pub struct Watch {
     mode: GitSettings,
     told: Vec<(PathBuf, &'static str)>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
+    covers: Covers,
     baseline: Baseline,
     membership: Option<Membership>,
     keeping: Option<Keeping>,
@@ -96,7 +100,7 @@ type Identity = (u64, u64);
 impl Watch {
     /// Looks before the session. Without a place to keep things nothing is put back.
     #[must_use]
-    pub fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Self {
+    pub fn begin(config: &Config, facts: &Facts, plan: &Plan, keeping: Option<Keeping>) -> Self {
         let asked_for = config.hide.iter().map(|request| request.path.clone());
         let secrets = facts.secrets.iter().map(|secret| secret.path.clone());
         // Who cannot read them outside cannot inside.
@@ -107,14 +111,16 @@ impl Watch {
         });
         let given = config.write.iter().chain(&config.agent.state);
         let given = given.filter_map(|request| Some(facts.found.get(&request.path)?.real.clone()));
+        let writable: Vec<PathBuf> = [facts.workspace.clone()]
+            .into_iter()
+            .chain(facts.git.outside.clone())
+            .chain(given)
+            .collect();
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
-            writable: [facts.workspace.clone()]
-                .into_iter()
-                .chain(facts.git.outside.clone())
-                .chain(given)
-                .collect(),
+            covers: Covers::new(plan.covers(), &writable),
+            writable,
             mode: config.git,
             told: told(config, facts),
             hidden: hidden.collect(),

@@ -300,6 +300,12 @@ impl<'a> Settlement<'a> {
                 "; it was not put back, since it may have been there before",
             );
         }
+        if self.watch.covers.are_over(path) {
+            return tell(
+                &|change| change,
+                "; it was left as it is, since it is hidden or read-only inside",
+            );
+        }
         let Some(keeping) = &self.watch.keeping else {
             return tell(&|change| change, "");
         };
@@ -319,7 +325,7 @@ impl<'a> Settlement<'a> {
         let kept = self.keep(keeping, path, &control.content, to, &said);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
         let is_still = || Content::of(path, &bounds).as_ref() == theirs;
-        let done = put::put(path, to, &self.patience, is_still);
+        let done = put::put(path, to, &self.patience, &self.watch.covers, is_still);
         let lost = kept.err();
         let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
         match done {
