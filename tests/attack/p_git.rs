@@ -385,6 +385,51 @@ fn p01_what_was_put_back_is_applied_by_one_command_and_only_as_it_was() {
     });
 }
 
+/// What is to be applied may be long, so that nobody sees the one line that counts.
+#[test]
+fn p01_nothing_is_applied_that_was_not_shown() {
+    const LAST: &str = "git config --get core.sshCommand; cat .git/hooks/post-checkout";
+    // Aliases and comments, then the setting; a hook that is mostly blank.
+    let settings = |aliases: u32, comments: u32| {
+        format!(
+            "{{ echo '[alias]'; for i in $(seq {aliases}); do echo \"a$i = status\"; done
+                for i in $(seq {comments}); do echo '# nothing'; done
+                printf '[core]\\nsshCommand = the-last\\n'; }} >> .git/config"
+        )
+    };
+    let hook = |lines: u32| {
+        format!(
+            "mkdir -p .git/hooks; {{ echo '#!/bin/sh'; for i in $(seq {lines}); do echo; done
+                echo the-last; }} > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"
+        )
+    };
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (plant, is_shown) in [
+            (settings(16, 200), true),
+            (settings(300, 0), false),
+            (settings(1, 3000), false),
+            (hook(300), true),
+            (hook(3000), false),
+        ] {
+            said(laptop, Place::Outside, REPOSITORY);
+            let output = session(laptop, &plant);
+            assert!(output.stderr().contains("put back"), "{plant}: {output:?}");
+            let left = said(laptop, Place::Outside, LAST);
+            assert!(!left.contains("the-last"), "{plant}: {left}");
+            let shown = laptop.stockade(["accept", "--show"]).run().expect("end");
+            let is_said = |text: &str| shown.stdout().contains(text);
+            assert_eq!(is_said("MORE"), !is_shown, "{plant}");
+            assert!(is_said("the-last") || !is_shown, "{plant}");
+            let accept = laptop.stockade(["accept", "--yes"]).run().expect("end");
+            let is_applied = said(laptop, Place::Outside, LAST).contains("the-last");
+            assert_eq!(is_applied, is_shown, "{plant}: {accept:?}");
+            let is_refused = accept.stderr().contains("too long");
+            assert_eq!(is_refused, !is_shown, "{plant}: {accept:?}");
+        }
+    });
+}
+
 #[test]
 fn p01_who_wants_to_be_told_only_is() {
     test(&standard(), |world| {

@@ -36,6 +36,8 @@ pub struct Kept {
     ours: Option<Content>,
     /// What was said about it.
     pub said: Vec<String>,
+    /// How much more there was to say than is kept.
+    pub unsaid: u64,
     record: PathBuf,
 }
 
@@ -51,6 +53,7 @@ impl Keeping {
         theirs: Option<&Content>,
         ours: Option<&Content>,
         said: &[String],
+        unsaid: usize,
     ) -> io::Result<()> {
         let directory = self.directory();
         DirBuilder::new()
@@ -65,6 +68,7 @@ impl Keeping {
         for line in said {
             encoder.bytes(line.as_bytes());
         }
+        encoder.number(unsaid as u64);
         // A session that changes files again and again fills no disk.
         const MOST: usize = 1000;
         let number = fs::read_dir(&directory)?.count();
@@ -143,13 +147,21 @@ impl Kept {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let said = (0..count).map(|_| decoder.bytes().map(text));
         let said = said.collect::<Option<_>>()?;
+        let unsaid = decoder.number()?;
         Some(Self {
             path,
             theirs,
             ours,
             said,
+            unsaid,
             record: record.to_owned(),
         })
+    }
+
+    /// Where all of it can be read.
+    #[must_use]
+    pub fn record(&self) -> &Path {
+        &self.record
     }
 
     /// Whether the file is still what it was put back to.
