@@ -56,6 +56,7 @@ pub use self::{
 };
 use crate::{
     config::{Config, GitSettings},
+    error::Error,
     facts::{Facts, Git, Place},
     plan::Plan,
     protected::{DOTFILE, STATE, WORKSPACE},
@@ -99,8 +100,15 @@ type Identity = (u64, u64);
 
 impl Watch {
     /// Looks before the session. Without a place to keep things nothing is put back.
-    #[must_use]
-    pub fn begin(config: &Config, facts: &Facts, plan: &Plan, keeping: Option<Keeping>) -> Self {
+    ///
+    /// # Errors
+    /// If sessions that run in the same workspace cannot be heard of, or wait for too long.
+    pub fn begin(
+        config: &Config,
+        facts: &Facts,
+        plan: &Plan,
+        keeping: Option<Keeping>,
+    ) -> Result<Self, Error> {
         let asked_for = config.hide.iter().map(|request| request.path.clone());
         let secrets = facts.secrets.iter().map(|secret| secret.path.clone());
         // Who cannot read them outside cannot inside.
@@ -143,10 +151,15 @@ impl Watch {
             None => watch.baseline = take(),
             Some(Keeping { state, session }) => {
                 let joined = baseline::join(state, session, &watch.workspace, take);
+                let joined = joined.map_err(|error| Error::Baseline {
+                    path: watch.workspace.clone(),
+                    state: state.clone(),
+                    error,
+                })?;
                 watch.join(joined);
             }
         }
-        watch
+        Ok(watch)
     }
 
     fn join(&mut self, joined: Joined) {
@@ -155,16 +168,7 @@ impl Watch {
             membership,
             abandoned,
         } = joined;
-        match membership {
-            Ok(membership) => self.membership = Some(membership),
-            Err(error) => self.begun.push(Finding {
-                path: self.workspace.clone(),
-                what: Change::Unseen,
-                why: format!(
-                    "sessions that run in it at the same time do not know of one another: {error}"
-                ),
-            }),
-        }
+        self.membership = Some(membership);
         if let Some(abandoned) = abandoned {
             self.baseline = abandoned;
             let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);

@@ -7,7 +7,7 @@ use crate::{config::PathRequest, facts::tests::facts};
 
 fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Watch {
     let plan = Plan::build(&Config::default(), facts).unwrap();
-    Watch::begin(config, facts, &plan, keeping)
+    Watch::begin(config, facts, &plan, keeping).unwrap()
 }
 
 struct Workspace {
