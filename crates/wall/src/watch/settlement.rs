@@ -302,10 +302,14 @@ impl<'a> Settlement<'a> {
             );
         }
         if self.watch.covers.are_over(path) {
-            return tell(
-                &|change| change,
-                "; it was left as it is, since it is hidden or read-only inside",
-            );
+            // Without what is in it, which may be secret.
+            let what = match self.watch.baseline.contents.contains_key(path) {
+                true => Change::Changed,
+                false => Change::Appeared,
+            };
+            let why =
+                "git would use it; it was left as it is, since it is hidden or read-only inside";
+            return self.find(path, what, why);
         }
         let Some(keeping) = &self.watch.keeping else {
             return tell(&|change| change, "");
