@@ -483,10 +483,10 @@ fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
             let output = laptop.stockade(words).run().expect("an end");
             let is_seen = output.stdout().contains("hidden");
             assert!(!is_seen, "a cover was taken off: {output:?}");
+            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n", "{output:?}");
             let stderr = output.stderr();
             assert!(stderr.contains("left as it is"), "{output:?}");
             assert!(!stderr.contains("= hidden"), "{output:?}");
-            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n", "{output:?}");
         }
     });
 }
