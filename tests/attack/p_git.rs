@@ -460,7 +460,7 @@ fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
             --cacheinfo 160000,$ID,around
         for i in $(seq 150); do cat deploy/config secrets/config around/.git/config; sleep 0.01
         done 2>/dev/null";
-    // By the directory around it, a hidden file comes to another place.
+    // With the directory around it, a hidden file would come to another place.
     let renamed = format!("mv around/in around/.git; {LEAD}");
     test(&standard(), |world| {
         let laptop = world.laptop();

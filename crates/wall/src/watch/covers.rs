@@ -18,7 +18,7 @@ use super::{Identity, identity};
 #[derive(Debug, Default)]
 pub(super) struct Covers {
     paths: Vec<PathBuf>,
-    /// The same, which a session cannot rename but can have in another place: by a directory around it.
+    /// The same, by whatever name: some file systems do not tell `A` from `a`.
     identities: HashSet<Identity>,
     /// What lies in these is covered only if the cover lies in them, too.
     writable: HashSet<Identity>,
@@ -50,7 +50,6 @@ impl Covers {
     }
 
     /// Whether what has this name in a directory is a covered file, or lies in a covered directory.
-    /// Whatever is renamed meanwhile: nobody inside can move it out of that.
     pub(super) fn are_over_name(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         if self.identities.is_empty() {
             return false;
@@ -94,4 +93,42 @@ impl Covers {
 )]
 fn number(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn covered_files_are_known_by_any_name() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        for directory in ["hidden/in", "other"] {
+            fs::create_dir_all(place.join(directory)).unwrap();
+        }
+        for file in ["hidden/in/file", "file", "other/file"] {
+            fs::write(place.join(file), file).unwrap();
+        }
+        fs::hard_link(place.join("file"), place.join("other/name")).unwrap();
+        let covered = ["hidden", "file"].map(|name| place.join(name));
+        let around = place.parent().unwrap();
+        let covered = covered.iter().map(PathBuf::as_path).chain([around]);
+        let covers = Covers::new(covered, std::slice::from_ref(&place));
+        // The directory has another name, as far as this is asked.
+        fs::rename(place.join("hidden"), place.join("renamed")).unwrap();
+        for path in [
+            "hidden/x",
+            "file",
+            "other/name",
+            "renamed",
+            "renamed/in/file",
+        ] {
+            assert!(covers.are_over(&place.join(path)), "{path}");
+        }
+        for path in ["other/file", "other", "none", "none/none"] {
+            assert!(!covers.are_over(&place.join(path)), "{path}");
+        }
+    }
 }
