@@ -186,3 +186,58 @@ fn p04_harmless_findings_do_not_bury_the_others() {
          mkdir -p .vscode .idea .husky; git config core.fsmonitor $EVIL",
     );
 }
+
+/// They take no space, and would take seconds to be read.
+#[test]
+fn p04_long_indexes_do_not_make_the_end_slow() {
+    ends_well(
+        "60 repositories, each with an index of 128 MiB",
+        "for i in $(seq 60); do mkdir -p m$i/.git/objects m$i/.git/refs
+           echo 'ref: refs/heads/main' > m$i/.git/HEAD; truncate -s 128M m$i/.git/index
+           echo \"160000 1111111111111111111111111111111111111111	m$i\"; done > links
+         git update-index --index-info < links; git config core.fsmonitor $EVIL",
+    );
+}
+
+/// A session that took a baseline of its own while another one runs would restore what that one
+/// has planted.
+#[test]
+fn p03_a_session_that_cannot_share_the_baseline_does_not_start() {
+    let tell = ["run", "--git-settings", "tell", "--", "bash", "-c"];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let first = format!("{}; echo planted; read", plant());
+        let mut first = laptop
+            .stockade(tell)
+            .arg(&first)
+            .spawn()
+            .expect("a session");
+        first.expect("planted").expect("it is planted");
+        let refused = |what: &str| {
+            let second = session(laptop, "echo started");
+            assert!(!second.stdout().contains("started"), "{what}: {second:?}");
+            let stderr = second.stderr();
+            assert!(stderr.contains("cannot be agreed"), "{what}: {stderr}");
+        };
+        let place = "cd \"$(dirname \"$(find ~ -path '*/baselines/*/lock' | head -n 1)\")\"";
+        let hold = format!("{place}; exec flock lock sh -c 'echo held; read x'");
+        let mut held = laptop.shell(&hold).spawn().expect("a shell");
+        held.expect("held").expect("the lock");
+        refused("the lock is held");
+        held.write("\n").expect("write");
+        held.wait().expect("an end");
+        said(laptop, Place::Outside, &format!("{place}; mv baseline b"));
+        refused("the baseline is gone");
+        said(laptop, Place::Outside, &format!("{place}; mv b baseline"));
+
+        assert!(is_planted(laptop), "nobody has put it back yet");
+        let second = session(laptop, "echo started");
+        assert!(second.stdout().contains("started"), "positive control");
+        assert!(second.stderr().contains("put back"), "{second:?}");
+        assert!(!is_planted(laptop));
+        first.write("\n").expect("write");
+        first.wait().expect("an end");
+        assert!(!is_planted(laptop));
+    });
+}

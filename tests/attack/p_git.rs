@@ -385,6 +385,51 @@ fn p01_what_was_put_back_is_applied_by_one_command_and_only_as_it_was() {
     });
 }
 
+/// What is to be applied may be long, so that nobody sees the one line that counts.
+#[test]
+fn p01_nothing_is_applied_that_was_not_shown() {
+    const LAST: &str = "git config --get core.sshCommand; cat .git/hooks/post-checkout";
+    // Aliases and comments, then the setting; a hook that is mostly blank.
+    let settings = |aliases: u32, comments: u32| {
+        format!(
+            "{{ echo '[alias]'; for i in $(seq {aliases}); do echo \"a$i = status\"; done
+                for i in $(seq {comments}); do echo '# nothing'; done
+                printf '[core]\\nsshCommand = the-last\\n'; }} >> .git/config"
+        )
+    };
+    let hook = |lines: u32| {
+        format!(
+            "mkdir -p .git/hooks; {{ echo '#!/bin/sh'; for i in $(seq {lines}); do echo; done
+                echo the-last; }} > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"
+        )
+    };
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (plant, is_shown) in [
+            (settings(16, 200), true),
+            (settings(300, 0), false),
+            (settings(1, 3000), false),
+            (hook(300), true),
+            (hook(3000), false),
+        ] {
+            said(laptop, Place::Outside, REPOSITORY);
+            let output = session(laptop, &plant);
+            assert!(output.stderr().contains("put back"), "{plant}: {output:?}");
+            let left = said(laptop, Place::Outside, LAST);
+            assert!(!left.contains("the-last"), "{plant}: {left}");
+            let shown = laptop.stockade(["accept", "--show"]).run().expect("end");
+            let is_said = |text: &str| shown.stdout().contains(text);
+            assert_eq!(is_said("MORE"), !is_shown, "{plant}");
+            assert!(is_said("the-last") || !is_shown, "{plant}");
+            let accept = laptop.stockade(["accept", "--yes"]).run().expect("end");
+            let is_applied = said(laptop, Place::Outside, LAST).contains("the-last");
+            assert_eq!(is_applied, is_shown, "{plant}: {accept:?}");
+            let is_refused = accept.stderr().contains("too long");
+            assert_eq!(is_refused, !is_shown, "{plant}: {accept:?}");
+        }
+    });
+}
+
 #[test]
 fn p01_who_wants_to_be_told_only_is() {
     test(&standard(), |world| {
@@ -398,5 +443,50 @@ fn p01_who_wants_to_be_told_only_is() {
         assert!(!stderr.contains("put back"), "{stderr}");
         said(laptop, Place::Outside, "git status");
         assert!(ran(laptop));
+    });
+}
+
+/// What puts files back is outside: where it replaces a file, the kernel takes its cover off.
+#[test]
+fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
+    const FILES: &str = "mkdir -p deploy secrets/hooks secrets/remotes around/in
+        for f in deploy/config secrets/config secrets/hooks/x secrets/remotes/r around/in/config
+        do printf '[core]\nsshCommand = hidden\n' > $f; done";
+    const COUNT: &str = "grep -rl hidden deploy secrets around | wc -l";
+    const LEAD: &str = "mkdir -p one two
+        echo 'gitdir: ../deploy' > one/.git; echo 'gitdir: ../secrets' > two/.git
+        ID=1111111111111111111111111111111111111111
+        git update-index --add --cacheinfo 160000,$ID,one --cacheinfo 160000,$ID,two \
+            --cacheinfo 160000,$ID,around
+        for i in $(seq 150); do cat deploy/config secrets/config around/.git/config; sleep 0.01
+        done 2>/dev/null";
+    // With the directory around it, a hidden file would come to another place.
+    let renamed = format!("mv around/in around/.git; {LEAD}");
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for lead in [LEAD, &renamed] {
+            said(laptop, Place::Outside, REPOSITORY);
+            said(laptop, Place::Outside, FILES);
+            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n");
+            let output = session(laptop, lead);
+            assert!(output.stdout().contains("hidden"), "positive control");
+            assert!(output.stderr().contains("put back: "), "{output:?}");
+            let left = said(laptop, Place::Outside, COUNT);
+            assert_ne!(left, "5\n", "positive control: {output:?}");
+
+            said(laptop, Place::Outside, REPOSITORY);
+            said(laptop, Place::Outside, FILES);
+            let hide = ["deploy/config", "secrets", "around/in/config"];
+            let hide = hide.iter().flat_map(|path| ["--hide", path]);
+            let words = ["run"].into_iter().chain(hide);
+            let words = words.chain(["--", "bash", "-c", lead]);
+            let output = laptop.stockade(words).run().expect("an end");
+            let is_seen = output.stdout().contains("hidden");
+            assert!(!is_seen, "a cover was taken off: {output:?}");
+            assert_eq!(said(laptop, Place::Outside, COUNT), "5\n", "{output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("left as it is"), "{output:?}");
+            assert!(!stderr.contains("= hidden"), "{output:?}");
+        }
     });
 }

@@ -14,6 +14,9 @@ use stockade_wall::{Keeping, Kept};
 
 use crate::{args, exit::Refused, here, screen, session};
 
+/// The lines of a file that are shown. What is longer is not applied: nobody has seen all of it.
+const MOST_LINES: usize = 2000;
+
 /// Where a session's files are kept that were put back.
 pub(crate) fn keeping(places: &Places, session: &str) -> Keeping {
     Keeping {
@@ -61,6 +64,15 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     let mut failed = 0;
     for kept in &latest {
         let path = shown(&kept.path.to_string_lossy());
+        if is_too_long(kept) {
+            failed += 1;
+            eprintln!(
+                "stockade: {path} was not changed: it is too long to be shown whole; look at it in \
+                 {}, and change by hand what you want of it",
+                shown(&kept.record().to_string_lossy())
+            );
+            continue;
+        }
         match keeping.accept(kept) {
             Ok(()) => screen::print(format_args!("{path} is as the session left it\n"))?,
             Err(error) => {
@@ -87,6 +99,11 @@ fn sessions(state: &Path) -> Vec<String> {
     found
 }
 
+fn is_too_long(kept: &Kept) -> bool {
+    let text = kept.text().unwrap_or_default();
+    kept.unsaid > 0 || text.lines().nth(MOST_LINES).is_some()
+}
+
 fn described(session: &str, kept: &[&Kept]) -> String {
     let mut text = format!("put back at the end of session {session}:\n");
     for kept in kept {
@@ -95,9 +112,12 @@ fn described(session: &str, kept: &[&Kept]) -> String {
             text.push_str(&format!("  {}\n", shown(line)));
         }
         if let Some(theirs) = kept.text() {
-            for line in theirs.lines().take(200) {
+            for line in theirs.lines().take(MOST_LINES) {
                 text.push_str(&format!("  | {}\n", shown(line)));
             }
+        }
+        if is_too_long(kept) {
+            text.push_str("  there is MORE that is not shown, so it will stay as it is\n");
         }
         if !kept.is_untouched() {
             text.push_str("  it has changed since, so it will stay as it is\n");

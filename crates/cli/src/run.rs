@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let (facts, plan) = planned(&config, arguments.quiet)?;
     let id = session::identifier();
     let keeping = accept::keeping(&loader.places, &id);
-    let watch = Arc::new(Watch::begin(&config, &facts, Some(keeping)));
+    let watch = Arc::new(Watch::begin(&config, &facts, &plan, Some(keeping))?);
     if !arguments.quiet {
         receipt::tell_findings(watch.begun(), &id);
     }

@@ -79,6 +79,16 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
+    #[error(
+        "it cannot be agreed with other sessions in {path:?} what was there before them ({error}): \
+         try again, or end them; if there are none, see that {state:?} can be written"
+    )]
+    Baseline {
+        path: PathBuf,
+        state: PathBuf,
+        #[source]
+        error: io::Error,
+    },
     #[error("building the sandbox: {what} {path:?}: {error}")]
     Stage {
         what: &'static str,

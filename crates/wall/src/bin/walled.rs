@@ -119,7 +119,7 @@ fn run(call: Call) -> Result<Outcome, Error> {
     for note in &plan.notes {
         eprintln!("walled: note: {note}");
     }
-    let watch = Watch::begin(&call.config, &facts, None);
+    let watch = Watch::begin(&call.config, &facts, &plan, None)?;
     let launch = plan.prepare(call.command, bubblewrap, signals)?;
     // As with the jail, the sandbox is started by a thread that outlives it.
     let outcome = thread::scope(|scope| {

@@ -25,6 +25,8 @@ use super::content::{Content, Decoder, Encoder};
 const VERSION: u64 = 1;
 /// How long another session's start or end is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// The same at the start, which cannot do without: longer than an end takes.
+const START_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {
@@ -45,66 +47,56 @@ pub(super) struct Membership {
     _member: File,
 }
 
-/// What became of a wish for a baseline.
+/// What a session that starts is given.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) baseline: Baseline,
-    /// None if sessions cannot share one here, and why.
-    pub(super) membership: io::Result<Membership>,
+    pub(super) membership: Membership,
     /// A baseline whose sessions have all died without looking again.
     pub(super) abandoned: Option<Baseline>,
 }
 
-/// The baseline of the sessions that run in this workspace, or a new one.
+/// The baseline of the sessions that run in this workspace, or a new one. Never one beside that of
+/// others: it could hold what one of them has planted, and this one would put that back.
 pub(super) fn join(
     state: &Path,
     session: &str,
     workspace: &Path,
     take: impl Fn() -> Baseline,
-) -> Joined {
-    let attempt = || -> io::Result<(Baseline, Membership, Option<Baseline>)> {
-        let directory = state.join("baselines").join(name_of(workspace));
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)?;
-        let _lock = lock(&directory)?;
-        let kept = read(&directory, workspace);
-        let (baseline, abandoned) = match kept {
-            Some(kept) if is_in_use(&directory) => (kept, None),
-            kept => {
-                let baseline = take();
-                write(&directory, workspace, &baseline)?;
-                (baseline, kept)
-            }
-        };
-        let member = open(&directory.join(format!("session-{session}")))?;
-        flock(&member, FlockOperation::NonBlockingLockExclusive)?;
-        let membership = Membership {
+) -> io::Result<Joined> {
+    let directory = state.join("baselines").join(name_of(workspace));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)?;
+    let _lock = lock(&directory, START_PATIENCE)?;
+    let kept = read(&directory, workspace);
+    let (baseline, abandoned) = match (kept, is_in_use(&directory)) {
+        (Some(kept), true) => (kept, None),
+        (None, true) => return Err(io::Error::other("what they started from cannot be read")),
+        (kept, false) => {
+            let baseline = take();
+            write(&directory, workspace, &baseline)?;
+            (baseline, kept)
+        }
+    };
+    let member = open(&directory.join(format!("session-{session}")))?;
+    flock(&member, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(Joined {
+        baseline,
+        membership: Membership {
             directory,
             session: session.to_owned(),
             _member: member,
-        };
-        Ok((baseline, membership, abandoned))
-    };
-    match attempt() {
-        Ok((baseline, membership, abandoned)) => Joined {
-            baseline,
-            membership: Ok(membership),
-            abandoned,
         },
-        Err(error) => Joined {
-            baseline: take(),
-            membership: Err(error),
-            abandoned: None,
-        },
-    }
+        abandoned,
+    })
 }
 
 impl Membership {
     /// Keeps sessions from starting and ending in this workspace.
     pub(super) fn lock(&self) -> io::Result<File> {
-        lock(&self.directory)
+        lock(&self.directory, PATIENCE)
     }
 
     /// Says good bye. The last one takes the baseline along. To be called with the lock held.
@@ -120,9 +112,10 @@ impl Membership {
 /// killed does not come here.
 impl Drop for Membership {
     fn drop(&mut self) {
-        let lock = self.lock();
-        self.leave();
-        drop(lock);
+        // Without it, another session may be about to join. The kernel tells that this one is gone.
+        if let Ok(_lock) = self.lock() {
+            self.leave();
+        }
     }
 }
 
@@ -134,7 +127,7 @@ pub(super) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io
         baselines => baselines?,
     };
     for directory in baselines.flatten().map(|entry| entry.path()) {
-        let _lock = lock(&directory)?;
+        let _lock = lock(&directory, PATIENCE)?;
         let Some((workspace, mut baseline)) = read_any(&directory) else {
             continue;
         };
@@ -166,9 +159,9 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn lock(directory: &Path) -> io::Result<File> {
+fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
     let file = open(&directory.join("lock"))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),

@@ -15,6 +15,7 @@ use super::{
     baseline,
     bounds::Bounds,
     content::{Content, Decoder, Encoder},
+    covers::Covers,
     put::put,
 };
 
@@ -35,6 +36,8 @@ pub struct Kept {
     ours: Option<Content>,
     /// What was said about it.
     pub said: Vec<String>,
+    /// How much more there was to say than is kept.
+    pub unsaid: u64,
     record: PathBuf,
 }
 
@@ -50,6 +53,7 @@ impl Keeping {
         theirs: Option<&Content>,
         ours: Option<&Content>,
         said: &[String],
+        unsaid: usize,
     ) -> io::Result<()> {
         let directory = self.directory();
         DirBuilder::new()
@@ -64,6 +68,7 @@ impl Keeping {
         for line in said {
             encoder.bytes(line.as_bytes());
         }
+        encoder.number(unsaid as u64);
         // A session that changes files again and again fills no disk.
         const MOST: usize = 1000;
         let number = fs::read_dir(&directory)?.count();
@@ -120,9 +125,9 @@ impl Keeping {
         }
         baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
         let patience = Cell::new(Duration::from_secs(1));
-        put(&kept.path, kept.theirs.as_ref(), &patience, || {
-            kept.is_untouched()
-        })?;
+        let is_still = || kept.is_untouched();
+        let (theirs, covers) = (kept.theirs.as_ref(), Covers::default());
+        put(&kept.path, theirs, &patience, &covers, is_still)?;
         fs::remove_file(&kept.record)
     }
 
@@ -142,13 +147,21 @@ impl Kept {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let said = (0..count).map(|_| decoder.bytes().map(text));
         let said = said.collect::<Option<_>>()?;
+        let unsaid = decoder.number()?;
         Some(Self {
             path,
             theirs,
             ours,
             said,
+            unsaid,
             record: record.to_owned(),
         })
+    }
+
+    /// Where all of it can be read.
+    #[must_use]
+    pub fn record(&self) -> &Path {
+        &self.record
     }
 
     /// Whether the file is still what it was put back to.

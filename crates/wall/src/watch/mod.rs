@@ -22,6 +22,7 @@ mod baseline;
 mod bounds;
 mod content;
 mod controls;
+mod covers;
 mod finding;
 mod index;
 mod kept;
@@ -44,6 +45,7 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     controls::{Collection, Controls, Kind},
+    covers::Covers,
     repositories::{Repositories, Search},
     settlement::Settlement,
 };
@@ -54,7 +56,9 @@ pub use self::{
 };
 use crate::{
     config::{Config, GitSettings},
+    error::Error,
     facts::{Facts, Git, Place},
+    plan::Plan,
     protected::{DOTFILE, STATE, WORKSPACE},
 };
 
@@ -81,6 +85,7 @@ pub struct Watch {
     mode: GitSettings,
     told: Vec<(PathBuf, &'static str)>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
+    covers: Covers,
     baseline: Baseline,
     membership: Option<Membership>,
     keeping: Option<Keeping>,
@@ -95,8 +100,15 @@ type Identity = (u64, u64);
 
 impl Watch {
     /// Looks before the session. Without a place to keep things nothing is put back.
-    #[must_use]
-    pub fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Self {
+    ///
+    /// # Errors
+    /// If sessions that run in the same workspace cannot be heard of, or wait for too long.
+    pub fn begin(
+        config: &Config,
+        facts: &Facts,
+        plan: &Plan,
+        keeping: Option<Keeping>,
+    ) -> Result<Self, Error> {
         let asked_for = config.hide.iter().map(|request| request.path.clone());
         let secrets = facts.secrets.iter().map(|secret| secret.path.clone());
         // Who cannot read them outside cannot inside.
@@ -107,14 +119,16 @@ impl Watch {
         });
         let given = config.write.iter().chain(&config.agent.state);
         let given = given.filter_map(|request| Some(facts.found.get(&request.path)?.real.clone()));
+        let writable: Vec<PathBuf> = [facts.workspace.clone()]
+            .into_iter()
+            .chain(facts.git.outside.clone())
+            .chain(given)
+            .collect();
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
-            writable: [facts.workspace.clone()]
-                .into_iter()
-                .chain(facts.git.outside.clone())
-                .chain(given)
-                .collect(),
+            covers: Covers::new(plan.covers(), &writable),
+            writable,
             mode: config.git,
             told: told(config, facts),
             hidden: hidden.collect(),
@@ -137,10 +151,15 @@ impl Watch {
             None => watch.baseline = take(),
             Some(Keeping { state, session }) => {
                 let joined = baseline::join(state, session, &watch.workspace, take);
+                let joined = joined.map_err(|error| Error::Baseline {
+                    path: watch.workspace.clone(),
+                    state: state.clone(),
+                    error,
+                })?;
                 watch.join(joined);
             }
         }
-        watch
+        Ok(watch)
     }
 
     fn join(&mut self, joined: Joined) {
@@ -149,16 +168,7 @@ impl Watch {
             membership,
             abandoned,
         } = joined;
-        match membership {
-            Ok(membership) => self.membership = Some(membership),
-            Err(error) => self.begun.push(Finding {
-                path: self.workspace.clone(),
-                what: Change::Unseen,
-                why: format!(
-                    "sessions that run in it at the same time do not know of one another: {error}"
-                ),
-            }),
-        }
+        self.membership = Some(membership);
         if let Some(abandoned) = abandoned {
             self.baseline = abandoned;
             let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);

@@ -19,22 +19,26 @@ use rustix::{
     io::Errno,
 };
 
-use super::content::Content;
+use super::{content::Content, covers::Covers};
 use crate::beneath;
 
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
 /// moment whether it is still what is to be replaced; locks of git's are waited for as long as there is
-/// patience left.
+/// patience left. What is covered inside is not touched.
 pub(super) fn put(
     path: &Path,
     content: Option<&Content>,
     patience: &Cell<Duration>,
+    covers: &Covers,
     is_still: impl Fn() -> bool,
 ) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let directory = beneath::pin(parent)?;
+    if covers.are_over_name(&directory, name) {
+        return Err(io::Error::other("it is hidden or read-only inside"));
+    }
     let is_changed = || io::Error::other("it changes again and again");
     match content {
         None => {

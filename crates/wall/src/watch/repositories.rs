@@ -263,7 +263,7 @@ impl Search<'_> {
         });
         indexes.extend(shared.take(16).map(|entry| entry.path()));
         for path in indexes {
-            let links = match beneath::read_at_most(&path, LONGEST_INDEX) {
+            let links = match self.bounds.read(&path, LONGEST_INDEX) {
                 Ok(index) => index::gitlinks(&index),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(_) => None,

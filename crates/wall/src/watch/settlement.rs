@@ -258,6 +258,7 @@ impl<'a> Settlement<'a> {
         theirs: &Content,
         ours: Option<&Content>,
         said: &[String],
+        unsaid: usize,
     ) -> io::Result<()> {
         let mut kept = self
             .watch
@@ -268,7 +269,7 @@ impl<'a> Settlement<'a> {
         if kept.iter().any(is_kept) {
             return Ok(());
         }
-        keeping.keep(path, Some(theirs), ours, said)?;
+        keeping.keep(path, Some(theirs), ours, said, unsaid)?;
         kept.push((path.to_owned(), theirs.clone()));
         Ok(())
     }
@@ -300,13 +301,25 @@ impl<'a> Settlement<'a> {
                 "; it was not put back, since it may have been there before",
             );
         }
+        if self.watch.covers.are_over(path) {
+            // Without what is in it, which may be secret.
+            let what = match self.watch.baseline.contents.contains_key(path) {
+                true => Change::Changed,
+                false => Change::Appeared,
+            };
+            let why =
+                "git would use it; it was left as it is, since it is hidden or read-only inside";
+            return self.find(path, what, why);
+        }
         let Some(keeping) = &self.watch.keeping else {
             return tell(&|change| change, "");
         };
         let theirs = Some(&control.content);
+        // Who accepts it has to have seen each.
+        const MOST_SAID: usize = 256;
         let said: Vec<String> = undone
             .iter()
-            .take(16)
+            .take(MOST_SAID)
             .map(|(what, why)| {
                 let finding = Finding {
                     path: path.to_owned(),
@@ -316,10 +329,11 @@ impl<'a> Settlement<'a> {
                 finding.to_string()
             })
             .collect();
-        let kept = self.keep(keeping, path, &control.content, to, &said);
+        let unsaid = undone.len() - said.len();
+        let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
         let is_still = || Content::of(path, &bounds).as_ref() == theirs;
-        let done = put::put(path, to, &self.patience, is_still);
+        let done = put::put(path, to, &self.patience, &self.watch.covers, is_still);
         let lost = kept.err();
         let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
         match done {

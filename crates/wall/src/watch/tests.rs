@@ -5,6 +5,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::{config::PathRequest, facts::tests::facts};
 
+fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Watch {
+    let plan = Plan::build(&Config::default(), facts).unwrap();
+    Watch::begin(config, facts, &plan, keeping).unwrap()
+}
+
 struct Workspace {
     _directory: TempDir,
     state: TempDir,
@@ -41,7 +46,7 @@ impl Workspace {
             state: self.state.path().to_owned(),
             session: "1".to_owned(),
         };
-        Watch::begin(&Config::default(), &facts, Some(keeping))
+        begin(&Config::default(), &facts, Some(keeping))
     }
 
     /// What is found after `change`, as text without the workspace's path.
@@ -201,7 +206,7 @@ fn what_was_hidden_and_is_another_file_now_is_told() {
     });
     let mut facts = facts();
     facts.workspace = workspace.path.clone();
-    let watch = Watch::begin(&config, &facts, None);
+    let watch = begin(&config, &facts, None);
     workspace.write(".env", "written in place");
     assert_eq!(watch.settle(&|| false), []);
     fs::rename(workspace.path.join("new"), &path).unwrap();
@@ -270,7 +275,7 @@ fn a_baseline_is_shared_while_sessions_live_and_not_after() {
             git: GitSettings::Tell,
             ..Config::default()
         };
-        Watch::begin(&config, &facts, Some(keeping))
+        begin(&config, &facts, Some(keeping))
     };
     let first = session("1");
     workspace.write(".envrc", "evil");
