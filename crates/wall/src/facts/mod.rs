@@ -28,7 +28,7 @@ pub use self::{
     proc::Procfs,
 };
 pub(crate) use self::{
-    git::{looks_like_repository, named_directory},
+    git::{beside_parts, line_of, looks_like_repository, named_directory},
     place::{absolute, is_led_from_inside},
 };
 use self::{

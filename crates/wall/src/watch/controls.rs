@@ -15,10 +15,11 @@ use super::{
     repositories::{Repositories, Repository},
 };
 use crate::{
+    beneath,
     facts::absolute,
     gitconfig::{self, Setting},
     protected::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES, STRATEGY,
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
     },
 };
 
@@ -67,7 +68,9 @@ impl Collection<'_> {
         for (path, is_reached) in &repositories.astray {
             // One that lies deeper may be older than the session: it stands for itself.
             let of = (!is_reached).then_some(path.as_path());
-            self.add(path, Kind::Whole(REDIRECTION), of);
+            let is_dot_git = path.file_name() == Some(".git".as_ref());
+            let why = if is_dot_git { REDIRECTION } else { INDEX };
+            self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
             self.add_parts(directory, Some(directory), repository, workspace);
@@ -204,7 +207,13 @@ impl Collection<'_> {
             self.add_target(directory, why, repository);
             return;
         }
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Ok(entries) = beneath::list(directory) else {
+            // Git may find programs in it by their names.
+            self.unseen.add(directory, "it cannot be listed");
+            self.add(directory, Kind::Whole(why), repository);
+            return;
+        };
+        for entry in entries {
             if self.bounds.are_reached() {
                 let why = "there are too many files to look at all of them";
                 self.unseen.add(directory, why);
@@ -247,7 +256,7 @@ impl Collection<'_> {
     fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
         for name in ["rebase-merge/strategy", "sequencer/opts"] {
             let path = directory.join(name);
-            let contents = crate::beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
+            let contents = beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
             if names_a_program(&contents) {
                 self.add(&path, Kind::Whole(STRATEGY), repository);
             }

@@ -35,6 +35,7 @@ pub(super) fn put(
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let directory = beneath::pin(parent)?;
+    beneath::open_up(&directory)?;
     let is_changed = || io::Error::other("it changes again and again");
     match content {
         None => {
