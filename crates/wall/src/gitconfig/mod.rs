@@ -66,6 +66,11 @@ impl Setting {
             && self.subsection().is_none()
     }
 
+    /// Whether it has git read another file of settings.
+    pub(crate) fn is_include(&self) -> bool {
+        matches!(self.section(), b"include" | b"includeif") && self.name() == b"path"
+    }
+
     pub(crate) fn value(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes())
     }

@@ -198,4 +198,51 @@ mod tests {
         }
         assert_eq!(read(b"", 20, false), None);
     }
+
+    /// An index in parts, and one that adds to another; and none that has two readings.
+    #[test]
+    fn an_index_is_read_in_one_way_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let made = |script: &str| {
+            let mut command = Command::new("bash");
+            command.args(["-ec", script]).current_dir(place.path());
+            for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
+                command.env(name, "/dev/null");
+            }
+            assert!(command.status().unwrap().success());
+            fs::read(place.path().join(".git/index")).unwrap()
+        };
+        let parts = made(
+            "git init -q .; git config index.threads 2; git config index.recordOffsetTable true
+             git config index.recordEndOfIndexEntries true; git config index.version 4
+             touch a b c d; git add .",
+        );
+        let at = |name: &[u8]| parts.windows(4).position(|part| part == name);
+        assert!(read(&parts, 20, false).is_some());
+        for name in [b"EOIE", b"IEOT"] {
+            let mut other = parts.clone();
+            // The last byte of the first place that it names.
+            let skipped = if name == b"EOIE" { 11 } else { 15 };
+            other[at(name).unwrap() + skipped] ^= 4;
+            assert_eq!(read(&other, 20, false), None);
+        }
+        let split = made(
+            "git config index.version 2; git update-index --index-version 2; git update-index --split-index",
+        );
+        let shared = read(&split, 20, false).unwrap().shared.unwrap();
+        assert!(place.path().join(".git").join(shared).exists());
+
+        let plain = made("git update-index --no-split-index; git config --unset index.threads");
+        assert!(read(&plain, 20, true).is_some_and(|links| links.paths.len() == 4));
+        // A longer name by the flags, and something after a name.
+        for (at, byte) in [(12 + 61, 3), (12 + 65, 1)] {
+            let mut other = plain.clone();
+            other[at] = byte;
+            assert_eq!(read(&other, 20, false), None, "{at}");
+        }
+        for path in ["../a", ".git/a", "a/.GIT", "a//b", "/a", "./a"] {
+            assert!(is_odd(path.as_bytes()), "{path}");
+        }
+        assert!(!is_odd(b".github/a..b/.gitmodules"));
+    }
 }

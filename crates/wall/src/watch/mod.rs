@@ -26,6 +26,7 @@ mod finding;
 mod index;
 mod kept;
 mod live;
+mod own;
 mod put;
 mod repositories;
 mod settlement;
@@ -44,6 +45,7 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     controls::{Collection, Controls, Kind},
+    own::Own,
     repositories::{Repositories, Search},
     settlement::Settlement,
 };
@@ -79,6 +81,7 @@ pub struct Watch {
     /// The repository outside, and all else that a session can write.
     writable: Vec<PathBuf>,
     mode: GitSettings,
+    own: Own,
     told: Vec<(PathBuf, &'static str)>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
     baseline: Baseline,
@@ -107,14 +110,18 @@ impl Watch {
         });
         let given = config.write.iter().chain(&config.agent.state);
         let given = given.filter_map(|request| Some(facts.found.get(&request.path)?.real.clone()));
+        let writable: Vec<PathBuf> = [facts.workspace.clone()]
+            .into_iter()
+            .chain(facts.git.outside.clone())
+            .chain(given)
+            .collect();
+        let places: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
+        let own = Own::read(&facts.home.real, &places);
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
-            writable: [facts.workspace.clone()]
-                .into_iter()
-                .chain(facts.git.outside.clone())
-                .chain(given)
-                .collect(),
+            writable,
+            own,
             mode: config.git,
             told: told(config, facts),
             hidden: hidden.collect(),
@@ -239,11 +246,15 @@ impl Watch {
             bounds,
             writable,
             home: &self.home.real,
+            own: &self.own,
             before,
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
         collection.add_repositories(repositories, &self.workspace);
+        for path in &self.own.writable {
+            collection.add_settings(path, None, 0);
+        }
         for (path, why) in &self.told {
             collection.add(path, Kind::Told(why), None);
         }

@@ -204,8 +204,14 @@ impl Search<'_> {
             self.linked(directory, &root, is_reached, depth);
         }
         if known.is_none() {
-            self.modules(&directory.join("modules"), is_reached, depth + 1);
-            self.worktrees(&directory.join("worktrees"), is_reached, depth + 1);
+            // Behind a link, they are looked at where they are.
+            let real = |name: &str| fs::canonicalize(directory.join(name)).ok();
+            if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
+                self.modules(&modules, is_reached, depth + 1);
+            }
+            if let Some(worktrees) = real("worktrees").filter(|path| self.is_writable(path)) {
+                self.worktrees(&worktrees, is_reached, depth + 1);
+            }
         }
     }
 
