@@ -215,7 +215,7 @@ mod tests {
         let parts = made(
             "git init -q .; git config index.threads 2; git config index.recordOffsetTable true
              git config index.recordEndOfIndexEntries true; git config index.version 4
-             touch a b c d; git add .",
+             touch aa b c d; git add .",
         );
         let at = |name: &[u8]| parts.windows(4).position(|part| part == name);
         assert!(read(&parts, 20, false).is_some());
@@ -235,7 +235,7 @@ mod tests {
         let plain = made("git update-index --no-split-index; git config --unset index.threads");
         assert!(read(&plain, 20, true).is_some_and(|links| links.paths.len() == 4));
         // A longer name by the flags, and something after a name.
-        for (at, byte) in [(12 + 61, 3), (12 + 65, 1)] {
+        for (at, byte) in [(12 + 61, 3), (12 + 66, 1)] {
             let mut other = plain.clone();
             other[at] = byte;
             assert_eq!(read(&other, 20, false), None, "{at}");
