@@ -100,8 +100,9 @@ pub(super) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
         let is_certain = match kind {
             b"link" if links.shared.is_none() => {
                 let id = data.get(..hash)?;
-                let id = id.iter().map(|byte| format!("{byte:02x}"));
-                links.shared = Some(format!("sharedindex.{}", id.collect::<String>()));
+                let text = id.iter().map(|byte| format!("{byte:02x}"));
+                let name = format!("sharedindex.{}", text.collect::<String>());
+                links.shared = id.iter().any(|byte| *byte != 0).then_some(name);
                 true
             }
             b"link" => false,

@@ -294,16 +294,21 @@ impl Search<'_> {
         let hash = settings.as_deref().map(hash_length);
         let (mut next, mut all) = (Some(directory.join("index")), false);
         // The index, and the one that it adds to.
-        for _ in 0..2 {
+        for is_shared in [false, true] {
             let Some(path) = next.take() else { return };
             let links = match beneath::read_at_most(&path, LONGEST_INDEX) {
                 Ok(index) => hash.and_then(|hash| index::read(&index, hash, all)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_shared => return,
                 Err(_) => None,
             };
             let Some(links) = links else {
-                // Git may read it, and go where nobody has looked: it is set aside.
-                self.repositories.astray.insert(path, is_reached);
+                // Git may read it, and go where nobody has looked: it is set aside, with the one
+                // that adds to it and is of no use to git alone.
+                let astray = &mut self.repositories.astray;
+                astray.insert(path, is_reached);
+                if is_shared {
+                    astray.insert(directory.join("index"), is_reached);
+                }
                 return;
             };
             all = links.is_replacing;
