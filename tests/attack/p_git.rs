@@ -513,6 +513,14 @@ fn p01_what_the_users_own_settings_rest_on_stays() {
             let stderr = output.stderr();
             assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
         }
+        // Hooks that are there already are read-only inside.
+        said(laptop, Place::Outside, REPOSITORY);
+        let own = "rm ~/.gitconfig; git config --global core.hooksPath .githooks
+            mkdir .githooks; touch .githooks/pre-push";
+        said(laptop, Place::Outside, own);
+        let write = "for name in .githooks/pre-push .githooks/new other; do
+            echo x > $name && echo $name; done";
+        assert_eq!(session(laptop, write).stdout(), "other\n");
         said(laptop, Place::Outside, "rm -f ~/.gitconfig ~/evil");
     });
 }

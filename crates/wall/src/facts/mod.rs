@@ -133,7 +133,7 @@ impl Facts {
         let home = home()?;
         let environment: Vec<_> = env::vars_os().collect();
         let git = Git::find(&workspace, &home);
-        let (guarded, unguarded) = guards::find(&workspace, &git);
+        let (guarded, unguarded) = guards::find(&workspace, &home.real, &git);
         let Agent {
             program,
             brought,

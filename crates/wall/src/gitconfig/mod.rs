@@ -9,6 +9,7 @@ mod allowed;
 mod compose;
 #[cfg(test)]
 mod differential;
+mod own;
 mod program;
 mod settle;
 
@@ -16,6 +17,7 @@ use std::{borrow::Cow, ops::Range};
 
 pub(crate) use allowed::{Context, Verdict};
 pub(crate) use compose::{Composer, is_host_name};
+pub(crate) use own::Own;
 pub(crate) use program::{GitProgram, read};
 pub(crate) use settle::{Change, settle};
 

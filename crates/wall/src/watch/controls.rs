@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
     fs,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -12,13 +10,12 @@ use super::{
     baseline::Baseline,
     bounds::{Bounds, Unseen},
     content::Content,
-    own::Own,
     repositories::{Repositories, Repository},
 };
 use crate::{
     beneath,
     facts::absolute,
-    gitconfig::{self, Setting},
+    gitconfig::{self, Own, Setting},
     protected::{
         ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
     },
@@ -119,13 +116,13 @@ impl Collection<'_> {
         let last = |name: &str| {
             let mut all = settings.iter().rev();
             let setting = all.find(|setting| setting.is("core", name))?;
-            Some(absolute(&root.join(self.expanded(setting))))
+            Some(absolute(&root.join(setting.path(self.home))))
         };
         // The user's own settings count where git comes to by itself.
         let own = self.own;
         let own = |name| {
             let all = own.all(name).filter(|_| repository.is_reached);
-            all.map(|setting| absolute(&root.join(self.expanded(setting))))
+            all.map(|setting| absolute(&root.join(setting.path(self.home))))
         };
         let hooks = last("hookspath").into_iter().chain(own("hookspath"));
         let hooks: Vec<_> = hooks.filter(|path| self.is_writable(path)).collect();
@@ -160,10 +157,6 @@ impl Collection<'_> {
 
     fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|place| path.starts_with(place))
-    }
-
-    fn expanded(&self, setting: &Setting) -> PathBuf {
-        expanded(setting, self.home)
     }
 
     pub(super) fn add(&mut self, path: &Path, kind: Kind, repository: Option<&Path>) {
@@ -206,7 +199,7 @@ impl Collection<'_> {
         const MOST: usize = 64;
         let included = settings.iter().filter(|setting| setting.is_include());
         let included = included.take(MOST);
-        let included = included.map(|setting| absolute(&directory.join(self.expanded(setting))));
+        let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
         // Others cannot be written inside.
         let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
         for path in included {
@@ -299,15 +292,6 @@ impl Collection<'_> {
             let before = self.before.and_then(|before| before.contents.get(parent));
             matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
         })
-    }
-}
-
-/// The path that a setting names.
-pub(super) fn expanded(setting: &Setting, home: &Path) -> PathBuf {
-    let path = setting.bytes();
-    match path.strip_prefix(b"~/") {
-        Some(rest) => home.join(OsStr::from_bytes(rest)),
-        None => OsStr::from_bytes(path).into(),
     }
 }
 

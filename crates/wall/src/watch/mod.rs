@@ -26,7 +26,6 @@ mod finding;
 mod index;
 mod kept;
 mod live;
-mod own;
 mod put;
 mod repositories;
 mod settlement;
@@ -45,7 +44,6 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     controls::{Collection, Controls, Kind},
-    own::Own,
     repositories::{Repositories, Search},
     settlement::Settlement,
 };
@@ -57,6 +55,7 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     facts::{Facts, Git, Place},
+    gitconfig::Own,
     protected::{DOTFILE, STATE, WORKSPACE},
 };
 

@@ -2,32 +2,30 @@
 //! can write.
 
 use std::{
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
-use super::controls::expanded;
-use crate::{
-    beneath,
-    facts::absolute,
-    gitconfig::{self, Setting},
-};
+use super::Setting;
+use crate::{beneath, facts::absolute};
 
 /// How deep files of settings may include one another.
 const DEEPEST: usize = 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Own {
+pub(crate) struct Own {
     /// Of the files that git always reads and that no session could have written.
-    pub(super) settings: Vec<Setting>,
+    pub(crate) settings: Vec<Setting>,
     /// Those that these include, perhaps under conditions.
     included: Vec<Setting>,
     /// The files that are included and that a session can write.
-    pub(super) writable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
 }
 
 impl Own {
-    pub(super) fn read(home: &Path, writable: &[&Path]) -> Self {
+    pub(crate) fn read(home: &Path, writable: &[&Path]) -> Self {
         let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let configured = configured.filter(|path| path.is_absolute());
         let places = [
@@ -60,7 +58,7 @@ impl Own {
     ) {
         let includes = all.iter().filter(|setting| setting.is_include());
         for setting in includes {
-            let path = absolute(&by.parent().unwrap_or(by).join(expanded(setting, home)));
+            let path = absolute(&by.parent().unwrap_or(by).join(setting.path(home)));
             let real = fs::canonicalize(&path).unwrap_or(path);
             if is_in(&real, writable) {
                 self.writable.push(real);
@@ -73,9 +71,19 @@ impl Own {
     }
 
     /// All that set this of `core`, whichever of them counts where.
-    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &Setting> {
+    pub(crate) fn all(&self, name: &'static str) -> impl Iterator<Item = &Setting> {
         let all = self.settings.iter().chain(&self.included);
         all.filter(move |setting| setting.is("core", name))
+    }
+}
+
+impl Setting {
+    /// The path that it names.
+    pub(crate) fn path(&self, home: &Path) -> PathBuf {
+        match self.bytes().strip_prefix(b"~/") {
+            Some(rest) => home.join(OsStr::from_bytes(rest)),
+            None => OsStr::from_bytes(self.bytes()).into(),
+        }
     }
 }
 
@@ -85,5 +93,5 @@ fn is_in(path: &Path, places: &[&Path]) -> bool {
 
 fn settings(path: &Path) -> Vec<Setting> {
     let contents = beneath::read(path).unwrap_or_default();
-    gitconfig::parse(&contents).unwrap_or_default()
+    super::parse(&contents).unwrap_or_default()
 }
