@@ -64,6 +64,7 @@ fn none_runs(plants: &[Plant]) {
             let stderr = output.stderr();
             assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
             assert!(stderr.contains("stockade accept "), "{what}: {stderr}");
+            assert!(!stderr.contains("NOT be put back"), "{what}: {stderr}");
             // The repository works as before.
             let works = "cd ~/project; git status -s >/dev/null && git log --format=%s main";
             assert_eq!(said(laptop, Place::Outside, works), "one\n", "{what}");
@@ -185,6 +186,22 @@ fn p01_hooks_and_remotes_do_not_run_programs_outside() {
             "git checkout -q -b x; git checkout -q main",
         ),
         plant(
+            "a hook in a directory that cannot be listed",
+            "mkdir -p .git/hooks; cp evil .git/hooks/post-checkout; chmod 311 .git/hooks",
+            "git checkout -q -b x; git checkout -q main; chmod -f 755 .git/hooks; true",
+        ),
+        plant(
+            "a hook in a directory that cannot be written in",
+            "mkdir -p .git/hooks; cp evil .git/hooks/post-checkout; chmod 555 .git/hooks",
+            "git checkout -q -b x; git checkout -q main; chmod -f 755 .git/hooks; true",
+        ),
+        plant(
+            "attributes in a directory that is a link",
+            "git config diff.x.textconv $EVIL; rm -rf .git/info; mkdir i
+             echo '*.bin diff=x' > i/attributes; ln -s ../i .git/info",
+            "echo two > file.bin; git --no-pager diff",
+        ),
+        plant(
             "a directory of hooks that is a link",
             "mkdir h; cp evil h/post-checkout; ln -s ../h .git/hooks",
             "git checkout -q -b x; git checkout -q main",
@@ -299,6 +316,213 @@ fn p02_repositories_that_others_lead_to_do_not_run_programs_outside() {
             "cd x/y/sub; git status",
         ),
     ]);
+}
+
+/// Writes indexes as git does not. `ran` is made by a repository that `evil` made and `arm` armed.
+const INDEXES: &str = r#"
+import hashlib, os, struct, subprocess
+def sh(text):
+    return subprocess.run(text, shell=True, check=True, capture_output=True, text=True).stdout.strip()
+def entries():
+    bytes, at, found = open('.git/index', 'rb').read(), 12, []
+    for _ in range(struct.unpack('>I', bytes[8:12])[0]):
+        length = struct.unpack('>H', bytes[at + 60:at + 62])[0] & 0xfff
+        found.append((bytes[at:at + 60], bytes[at + 62:at + 62 + length]))
+        at += (62 + length + 8) // 8 * 8
+    return found
+def entry(fields, name):
+    bytes = fields + struct.pack('>H', len(name)) + name
+    return bytes + b'\0' * ((len(bytes) + 8) // 8 * 8 - len(bytes))
+def link(id):
+    return b'\0' * 24 + struct.pack('>I', 0o160000) + b'\0' * 12 + bytes.fromhex(id)
+def write(body, path='.git/index'):
+    open(path, 'wb').write(body + hashlib.sha1(body).digest())
+def index(found, path='.git/index'):
+    found = sorted(found, key=lambda entry: entry[1])
+    head = b'DIRC' + struct.pack('>II', 2, len(found))
+    write(head + b''.join(entry(*one) for one in found), path)
+def arm(path):
+    sh(f'git -C {path} config core.fsmonitor /home/dev/project/evil')
+def evil(path):
+    sh(f'git init -q {path}; cd {path}; git -c user.name=a -c user.email=b commit -q --allow-empty -m x')
+    return sh(f'git -C {path} rev-parse HEAD')
+"#;
+
+#[test]
+fn p02_indexes_that_git_did_not_write_lead_nowhere() {
+    let python = |script: &str| -> &'static str {
+        let script = format!("python3 - <<'END'\n{INDEXES}\n{script}\nEND\n");
+        Box::leak(script.into_boxed_str())
+    };
+    none_runs(&[
+        plant(
+            "a name whose length is another than it seems",
+            python(
+                "id = evil('.git/zzz/sub'); found = entries()
+real = sorted(found + [(link(id), b'.git/zzz/sub')], key=lambda entry: entry[1])
+inner = b''.join(entry(*one) for one in found) + entry(found[0][0], b'zzz')
+tail = b''.join(entry(*one) for one in real)
+first = found[0][0] + b'LL!' + b'\\0' * 9 + inner + b'tree'
+padding = -(len(first) + 4) % 8 or 8
+size = len(first) + 4 + padding
+length = size - 63
+while (62 + length + 8) // 8 * 8 != size: length -= 1
+first += struct.pack('>I', padding + len(tail)) + b'\\0' * padding
+first = first[:60] + struct.pack('>H', length) + first[62:]
+write(b'DIRC' + struct.pack('>II', 2, len(real) + 1) + first + tail)
+arm('.git/zzz/sub')",
+            ),
+            "git status",
+        ),
+        plant(
+            "a gitlink upwards and into the directory of git's",
+            python(
+                "outer = evil('sub'); id = evil('.git/zzz/evil')
+os.chdir('sub'); index([(link(id), b'../.git/zzz/evil')]); os.chdir('..')
+index(entries() + [(link(outer), b'sub')]); arm('.git/zzz/evil')",
+            ),
+            "git status",
+        ),
+        plant(
+            "a shared index behind sixteen others",
+            python(
+                "id = evil('.git/zzz/sub'); index(entries() + [(link(id), b'.git/zzz/sub')])
+sh('git update-index --split-index')
+shared = lambda: [one.name for one in os.scandir('.git') if one.name.startswith('sharedindex.')]
+real, number = shared()[0], 0
+while real in shared()[:16]:
+    write(b'DIRC' + struct.pack('>II', 2, 0), '.git/sharedindex.%040x' % number); number += 1
+arm('.git/zzz/sub')",
+            ),
+            "git status",
+        ),
+        plant(
+            "a gitlink in the place of a file of a shared index",
+            python(
+                "open('sub', 'w').close(); sh('git add sub; git update-index --split-index; rm sub')
+id = evil('sub'); sh(f'git update-index --cacheinfo 160000,{id},sub'); arm('sub')",
+            ),
+            "git status",
+        ),
+        plant(
+            "an index that is a link",
+            python(
+                "id = evil('.git/zzz/sub'); index(entries() + [(link(id), b'.git/zzz/sub')])
+os.rename('.git/index', '.git/real'); os.symlink('real', '.git/index'); arm('.git/zzz/sub')",
+            ),
+            "git status",
+        ),
+        plant(
+            "a worktree behind a link",
+            python(
+                "sh('mkdir -p sub .git/zzz .git/modules; git init -q --separate-git-dir .git/modules/sub sub')
+sh('git -C sub -c user.name=a -c user.email=b commit -q --allow-empty -m x; ln -s .git/zzz w')
+outer = sh('git -C sub rev-parse HEAD'); id = evil('.git/zzz/inner')
+index([(link(id), b'inner')], '.git/modules/sub/index')
+sh('git -C .git/modules/sub config core.worktree ../../../w')
+index(entries() + [(link(outer), b'sub')]); arm('.git/zzz/inner')",
+            ),
+            "git status",
+        ),
+        plant(
+            "a file that names a repository, with Windows' end of line",
+            python(
+                "id = evil('.git/zzz/x'); arm('.git/zzz/x')
+sh('mkdir sub; mv .git/zzz/x/.git .git/zzz/y; mkdir .git/zzz/y$(printf \"\\\\r\")')
+open('sub/.git', 'w', newline='').write('gitdir: ../.git/zzz/y\\r\\n')
+index(entries() + [(link(id), b'sub')])",
+            ),
+            "git status",
+        ),
+        plant(
+            "the repository of a submodule in that of another",
+            python(
+                "sh('mkdir -p .git/modules/a/objects .git/modules/a/refs; echo x > .git/modules/a/HEAD')
+id = evil('lib'); sh('mv lib/.git .git/modules/a/b'); sh('rm -rf .git/modules/a/b/hooks')
+open('.gitmodules', 'w').write('[submodule \"a/b\"]\\n\\tpath = lib\\n\\turl = https://127.0.0.1:1/x\\n')
+sh('git add .gitmodules'); index(entries() + [(link(id), b'lib')])
+sh('mkdir .git/modules/a/b/hooks; cp evil .git/modules/a/b/hooks/post-checkout')
+sh('git --git-dir .git/modules/a/b config core.fsmonitor /home/dev/project/evil')",
+            ),
+            "git submodule update --init; git status; true",
+        ),
+    ]);
+}
+
+/// What a user has set up, what a session does, and what would run then.
+#[test]
+fn p01_what_the_users_own_settings_rest_on_stays() {
+    let cases = [
+        (
+            "settings that are gone",
+            "mkdir .git/hooks; cp ../evil .git/hooks/post-checkout; git config core.hooksPath /dev/null",
+            "rm .git/config",
+        ),
+        (
+            "attributes that are gone",
+            "git config --global diff.x.textconv ~/evil; echo '*.bin -diff' > .git/info/attributes
+             echo '*.bin diff=x' > .gitattributes",
+            "rm .git/info/attributes",
+        ),
+        (
+            "hooks that settings of the user's name",
+            "git config --global core.hooksPath .githooks",
+            "mkdir .githooks; cp ../evil .githooks/post-checkout || printf '#!/bin/sh\\ntouch ~/ran\\n' > .githooks/post-checkout
+             chmod +x .githooks/post-checkout",
+        ),
+        (
+            "settings that those of the user include",
+            "git config --global include.path ~/project/settings",
+            "printf '[core]\\nfsmonitor = /home/dev/evil\\n' > settings",
+        ),
+        (
+            "attributes that settings of the user name",
+            "git config --global diff.x.textconv ~/evil
+             git config --global core.attributesFile ~/project/attributes",
+            "echo '*.bin diff=x' > attributes",
+        ),
+    ];
+    const USE: &str = "git status; git checkout -q -b x; git checkout -q main
+        echo two > file.bin; git --no-pager diff; true";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (what, own, change) in cases {
+            let fresh = || {
+                said(laptop, Place::Outside, "rm -f ~/.gitconfig");
+                said(laptop, Place::Outside, REPOSITORY);
+                let evil =
+                    "cd; printf '#!/bin/sh\\ntouch ~/ran\\n' > evil; chmod +x evil; cd project";
+                said(laptop, Place::Outside, &format!("{evil}; {own}"));
+            };
+            fresh();
+            said(laptop, Place::Outside, USE);
+            assert!(!ran(laptop), "{what}");
+            said(
+                laptop,
+                Place::Outside,
+                "git checkout -q .; git branch -q -D x; true",
+            );
+            said(laptop, Place::Outside, change);
+            said(laptop, Place::Outside, USE);
+            assert!(ran(laptop), "positive control: {what}");
+
+            fresh();
+            let output = session(laptop, change);
+            said(laptop, Place::Outside, USE);
+            assert!(!ran(laptop), "{what}: {output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
+        }
+        // Hooks that are there already are read-only inside.
+        said(laptop, Place::Outside, REPOSITORY);
+        let own = "rm ~/.gitconfig; git config --global core.hooksPath .githooks
+            mkdir .githooks; touch .githooks/pre-push";
+        said(laptop, Place::Outside, own);
+        let write = "for name in .githooks/pre-push .githooks/new other; do
+            echo x > $name && echo $name; done";
+        assert_eq!(session(laptop, write).stdout(), "other\n");
+        said(laptop, Place::Outside, "rm -f ~/.gitconfig ~/evil");
+    });
 }
 
 /// What only describes is not touched, and neither is what was there before.

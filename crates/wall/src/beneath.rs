@@ -5,14 +5,18 @@
 //! nor a pipe make it wait.
 
 use std::{
-    fs::File,
-    io::{self, Read},
-    os::fd::{AsFd, OwnedFd},
+    fs::{self, DirEntry, File},
+    io::{
+        self,
+        ErrorKind::{NotADirectory, NotFound},
+        Read,
+    },
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
     path::Path,
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, openat2},
     io::Errno,
 };
 
@@ -29,6 +33,36 @@ pub(crate) fn pin(path: &Path) -> io::Result<OwnedFd> {
 pub(crate) fn pin_below(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     open(directory, path, OFlags::PATH, resolve)
+}
+
+/// Lets the owner of a directory list it and write in it. It may have been left so that nobody can
+/// list what programs find in it by name, or take out what should not be there.
+pub(crate) fn open_up(directory: &OwnedFd) -> io::Result<()> {
+    let stat = fstat(directory)?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if !is_directory || mode.contains(Mode::RWXU) {
+        return Ok(());
+    }
+    // A handle that is only a place cannot be changed by itself, but under its name.
+    let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    Ok(chmodat(CWD, name, mode | Mode::RWXU, AtFlags::empty())?)
+}
+
+/// What is in a directory of git's; nothing if it is none.
+pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
+    let listed = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(&pin(directory)?)?;
+            fs::read_dir(directory)
+        }
+        listed => listed,
+    };
+    match listed {
+        Ok(entries) => entries.collect(),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The contents of a regular file of moderate size, if no link is on the way or at the end.
@@ -99,7 +133,7 @@ fn open(
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

@@ -158,8 +158,15 @@ pub(crate) fn named_directory(file: &Path) -> Option<PathBuf> {
 
 /// The path that a one-line file holds.
 fn relative_to(directory: &Path, line: &[u8]) -> PathBuf {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    directory.join(OsStr::from_bytes(line))
+    directory.join(OsStr::from_bytes(line_of(line)))
+}
+
+/// A line without its end. Git takes off as many of these as there are.
+pub(crate) fn line_of(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = line.strip_suffix(b"\n").or(line.strip_suffix(b"\r")) {
+        line = rest;
+    }
+    line
 }
 
 /// The repository that `directory` is, or is a part of, if it says that it owns `workspace`.
@@ -215,6 +222,28 @@ pub(crate) fn looks_like_repository(directory: &Path) -> bool {
     is_there("HEAD") && (is_there("commondir") || (is_there("objects") && is_there("refs")))
 }
 
+/// The directories in a repository that are no parts of every one.
+pub(crate) fn beside_parts(repository: &Path) -> Vec<PathBuf> {
+    const PARTS: &[&str] = &[
+        "branches",
+        "hooks",
+        "info",
+        "lfs",
+        "logs",
+        "modules",
+        "objects",
+        "refs",
+        "rr-cache",
+        "worktrees",
+    ];
+    let is_other = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        !PARTS.iter().any(|part| name == *part) && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    let entries = beneath::list(repository).unwrap_or_default().into_iter();
+    entries.filter(is_other).map(|entry| entry.path()).collect()
+}
+
 /// The settings of a repository; none if they cannot be read.
 pub(crate) fn settings(repository: &Path) -> Vec<Setting> {
     let contents = beneath::read(&repository.join("config")).unwrap_or_default();
@@ -229,7 +258,7 @@ struct Modules {
 
 impl Modules {
     fn look_in(&mut self, directory: &Path, depth: usize) {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        for entry in beneath::list(directory).unwrap_or_default() {
             self.looked_at += 1;
             if depth > DEEPEST_MODULE || self.looked_at > MOST_MODULES {
                 return;
@@ -238,13 +267,20 @@ impl Modules {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            let path = entry.path();
-            if looks_like_repository(&path) {
-                self.look_in(&path.join("modules"), depth + 1);
-                self.found.push(path);
-            } else {
-                self.look_in(&path, depth + 1);
+            self.look_at(entry.path(), depth);
+        }
+    }
+
+    fn look_at(&mut self, path: PathBuf, depth: usize) {
+        if looks_like_repository(&path) {
+            self.look_in(&path.join("modules"), depth + 1);
+            // That of `a/b` may lie in that of `a`.
+            for below in beside_parts(&path) {
+                self.look_at(below, depth + 1);
             }
+            self.found.push(path);
+        } else {
+            self.look_in(&path, depth + 1);
         }
     }
 }

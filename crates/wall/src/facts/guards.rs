@@ -7,9 +7,10 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::Git;
+use super::{Git, place::absolute};
 use crate::{
     beneath,
+    gitconfig::Own,
     protected::{DOT_GIT, HOOKS, How, WORKSPACE},
 };
 
@@ -25,12 +26,16 @@ const NOTDIR: i32 = Errno::NOTDIR.raw_os_error();
 const LOOP: i32 = Errno::LOOP.raw_os_error();
 
 /// What can be protected, and what cannot, because a link is on the way.
-pub(super) fn find(workspace: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
+pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
     let executed = WORKSPACE
         .iter()
         .filter(|runs| runs.how == How::Guard)
         .map(|runs| (workspace.join(runs.name), runs.why));
-    let hooks = git.hooks(workspace).into_iter().map(|path| (path, HOOKS));
+    let own = Own::read(home, &[workspace]);
+    let own = own.all("hookspath");
+    let own = own.map(|setting| absolute(&workspace.join(setting.path(home))));
+    let hooks = git.hooks(workspace).into_iter().chain(own);
+    let hooks = hooks.map(|path| (path, HOOKS));
     let dot_git = workspace.join(".git");
     // The directory `.git` is for work; the file is not.
     let dot_git = fs::symlink_metadata(&dot_git)
@@ -81,7 +86,7 @@ mod tests {
             directories: vec![workspace.join(".git")],
             ..Git::default()
         };
-        let (guarded, links) = find(&workspace, &git);
+        let (guarded, links) = find(&workspace, &workspace.join("no-home"), &git);
         let paths: Vec<_> = guarded
             .iter()
             .map(|guarded| guarded.path.strip_prefix(&workspace).unwrap())

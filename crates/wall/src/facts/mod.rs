@@ -28,7 +28,7 @@ pub use self::{
     proc::Procfs,
 };
 pub(crate) use self::{
-    git::{looks_like_repository, named_directory},
+    git::{beside_parts, line_of, looks_like_repository, named_directory},
     place::{absolute, is_led_from_inside},
 };
 use self::{
@@ -133,7 +133,7 @@ impl Facts {
         let home = home()?;
         let environment: Vec<_> = env::vars_os().collect();
         let git = Git::find(&workspace, &home);
-        let (guarded, unguarded) = guards::find(&workspace, &git);
+        let (guarded, unguarded) = guards::find(&workspace, &home.real, &git);
         let Agent {
             program,
             brought,

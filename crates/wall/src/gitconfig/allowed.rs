@@ -446,11 +446,15 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
         .map(std::path::Component::as_os_str)
         .collect();
     let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"]);
-    let worktree = crate::facts::absolute(&repository.join(text));
-    let is_inside = |place: &&Path| worktree.starts_with(place) && worktree != **place;
-    is_module
-        && context.writable.iter().any(is_inside)
-        && !worktree.components().any(|part| part.as_os_str() == ".git")
+    let is_own = |worktree: &Path| {
+        let is_inside = |place: &&Path| worktree.starts_with(place) && worktree != *place;
+        context.writable.iter().any(is_inside)
+            && !worktree.components().any(|part| part.as_os_str() == ".git")
+    };
+    let worktree = repository.join(text);
+    // By its name, and by where it leads: a link could be the session's.
+    let leads_away = std::fs::canonicalize(&worktree).is_ok_and(|real| !is_own(&real));
+    is_module && is_own(&crate::facts::absolute(&worktree)) && !leads_away
 }
 
 #[cfg(test)]

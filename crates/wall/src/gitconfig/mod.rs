@@ -9,6 +9,7 @@ mod allowed;
 mod compose;
 #[cfg(test)]
 mod differential;
+mod own;
 mod program;
 mod settle;
 
@@ -16,6 +17,7 @@ use std::{borrow::Cow, ops::Range};
 
 pub(crate) use allowed::{Context, Verdict};
 pub(crate) use compose::{Composer, is_host_name};
+pub(crate) use own::Own;
 pub(crate) use program::{GitProgram, read};
 pub(crate) use settle::{Change, settle};
 
@@ -64,6 +66,11 @@ impl Setting {
         self.section() == section.as_bytes()
             && self.name() == name.as_bytes()
             && self.subsection().is_none()
+    }
+
+    /// Whether it has git read another file of settings.
+    pub(crate) fn is_include(&self) -> bool {
+        matches!(self.section(), b"include" | b"includeif") && self.name() == b"path"
     }
 
     pub(crate) fn value(&self) -> Cow<'_, str> {

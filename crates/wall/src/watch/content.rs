@@ -101,7 +101,14 @@ fn list(
     bounds: &Bounds<'_>,
     files: &mut BTreeMap<PathBuf, Fingerprint>,
 ) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+    let Ok(entries) = fs::read_dir(directory) else {
+        // Its own time of change stands for all that is in it.
+        if let Ok(metadata) = fs::symlink_metadata(directory) {
+            files.insert(below.join("."), Fingerprint::of(&metadata));
+        }
+        return;
+    };
+    for entry in entries.flatten() {
         if bounds.are_reached() {
             return;
         }

@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
     fs,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -15,10 +13,11 @@ use super::{
     repositories::{Repositories, Repository},
 };
 use crate::{
+    beneath,
     facts::absolute,
-    gitconfig::{self, Setting},
+    gitconfig::{self, Own, Setting},
     protected::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, REDIRECTION, REMOTES, STRATEGY,
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
     },
 };
 
@@ -55,6 +54,7 @@ pub(super) struct Collection<'a> {
     /// What a session can write of repositories.
     pub(super) writable: &'a [&'a Path],
     pub(super) home: &'a Path,
+    pub(super) own: &'a Own,
     /// After a session, what there was before. What it says about further files counts, not what the
     /// session made of it: else that would choose which files are put back.
     pub(super) before: Option<&'a Baseline>,
@@ -67,7 +67,9 @@ impl Collection<'_> {
         for (path, is_reached) in &repositories.astray {
             // One that lies deeper may be older than the session: it stands for itself.
             let of = (!is_reached).then_some(path.as_path());
-            self.add(path, Kind::Whole(REDIRECTION), of);
+            let is_dot_git = path.file_name() == Some(".git".as_ref());
+            let why = if is_dot_git { REDIRECTION } else { INDEX };
+            self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
             self.add_parts(directory, Some(directory), repository, workspace);
@@ -92,9 +94,19 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
+        // Git goes through links to what is below these; the links themselves are put back.
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
+        for name in ["info", "modules", "worktrees", "rebase-merge", "sequencer"] {
+            let path = directory.join(name);
+            if is_link(&path) {
+                self.add(&path, Kind::Whole(REDIRECTION), of);
+            }
+        }
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
-        self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        if !self.is_below_link(&attributes) {
+            self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
         self.add_programs(&directory.join("hooks"), HOOKS, of);
         for name in ["remotes", "branches"] {
             self.add_programs(&directory.join(name), REMOTES, of);
@@ -104,13 +116,24 @@ impl Collection<'_> {
         let last = |name: &str| {
             let mut all = settings.iter().rev();
             let setting = all.find(|setting| setting.is("core", name))?;
-            Some(absolute(&root.join(self.expanded(setting))))
+            Some(absolute(&root.join(setting.path(self.home))))
         };
-        let (hooks, attributes) = (last("hookspath"), last("attributesfile"));
-        if let Some(hooks) = hooks.filter(|path| self.is_writable(path)) {
+        // The user's own settings count where git comes to by itself.
+        let own = self.own;
+        let own = |name| {
+            let all = own.all(name).filter(|_| repository.is_reached);
+            all.map(|setting| absolute(&root.join(setting.path(self.home))))
+        };
+        let hooks = last("hookspath").into_iter().chain(own("hookspath"));
+        let hooks: Vec<_> = hooks.filter(|path| self.is_writable(path)).collect();
+        let attributes = last("attributesfile")
+            .into_iter()
+            .chain(own("attributesfile"));
+        let attributes: Vec<_> = attributes.filter(|path| self.is_writable(path)).collect();
+        for hooks in hooks {
             self.add_programs(&hooks, HOOKS, of);
         }
-        if let Some(attributes) = attributes.filter(|path| self.is_writable(path)) {
+        for attributes in attributes {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
         }
     }
@@ -134,14 +157,6 @@ impl Collection<'_> {
 
     fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|place| path.starts_with(place))
-    }
-
-    fn expanded(&self, setting: &Setting) -> PathBuf {
-        let path = setting.bytes();
-        match path.strip_prefix(b"~/") {
-            Some(rest) => self.home.join(OsStr::from_bytes(rest)),
-            None => OsStr::from_bytes(path).into(),
-        }
     }
 
     pub(super) fn add(&mut self, path: &Path, kind: Kind, repository: Option<&Path>) {
@@ -168,7 +183,7 @@ impl Collection<'_> {
     }
 
     /// A file of settings, and those that it includes.
-    fn add_settings(&mut self, path: &Path, repository: Option<&Path>, depth: usize) {
+    pub(super) fn add_settings(&mut self, path: &Path, repository: Option<&Path>, depth: usize) {
         if self.controls.contains_key(path) {
             return;
         }
@@ -180,13 +195,11 @@ impl Collection<'_> {
             self.add_settings(&real, repository, depth + 1);
         }
         let settings = self.counting(path);
-        let is_include = |setting: &&Setting| {
-            matches!(setting.section(), b"include" | b"includeif") && setting.name() == b"path"
-        };
         let directory = path.parent().unwrap_or(path);
         const MOST: usize = 64;
-        let included = settings.iter().filter(is_include).take(MOST);
-        let included = included.map(|setting| absolute(&directory.join(self.expanded(setting))));
+        let included = settings.iter().filter(|setting| setting.is_include());
+        let included = included.take(MOST);
+        let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
         // Others cannot be written inside.
         let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
         for path in included {
@@ -204,7 +217,13 @@ impl Collection<'_> {
             self.add_target(directory, why, repository);
             return;
         }
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Ok(entries) = beneath::list(directory) else {
+            // Git may find programs in it by their names.
+            self.unseen.add(directory, "it cannot be listed");
+            self.add(directory, Kind::Whole(why), repository);
+            return;
+        };
+        for entry in entries {
             if self.bounds.are_reached() {
                 let why = "there are too many files to look at all of them";
                 self.unseen.add(directory, why);
@@ -247,14 +266,32 @@ impl Collection<'_> {
     fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
         for name in ["rebase-merge/strategy", "sequencer/opts"] {
             let path = directory.join(name);
-            let contents = crate::beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
+            if self.is_below_link(&path) {
+                continue;
+            }
+            let contents = beneath::read(&path).unwrap_or_else(|_| b"?".to_vec());
             if names_a_program(&contents) {
                 self.add(&path, Kind::Whole(STRATEGY), repository);
             }
         }
         for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
-            self.add(&directory.join(name), Kind::Plan, repository);
+            let path = directory.join(name);
+            if !self.is_below_link(&path) {
+                self.add(&path, Kind::Plan, repository);
+            }
         }
+    }
+
+    /// Whether the directory of a file is a link that a session made, and that will be gone.
+    fn is_below_link(&self, path: &Path) -> bool {
+        let parent = path.parent().and_then(|parent| {
+            let control = self.controls.get(parent)?;
+            Some((parent, &control.content))
+        });
+        parent.is_some_and(|(parent, content)| {
+            let before = self.before.and_then(|before| before.contents.get(parent));
+            matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
+        })
     }
 }
 

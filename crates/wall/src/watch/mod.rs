@@ -58,6 +58,7 @@ use crate::{
     config::{Config, GitSettings},
     error::Error,
     facts::{Facts, Git, Place},
+    gitconfig::Own,
     plan::Plan,
     protected::{DOTFILE, STATE, WORKSPACE},
 };
@@ -83,6 +84,7 @@ pub struct Watch {
     /// The repository outside, and all else that a session can write.
     writable: Vec<PathBuf>,
     mode: GitSettings,
+    own: Own,
     told: Vec<(PathBuf, &'static str)>,
     hidden: Vec<(PathBuf, Option<Identity>)>,
     covers: Covers,
@@ -124,11 +126,14 @@ impl Watch {
             .chain(facts.git.outside.clone())
             .chain(given)
             .collect();
+        let places: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
+        let own = Own::read(&facts.home.real, &places);
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             home: facts.home.clone(),
             covers: Covers::new(plan.covers(), &writable),
             writable,
+            own,
             mode: config.git,
             told: told(config, facts),
             hidden: hidden.collect(),
@@ -249,11 +254,15 @@ impl Watch {
             bounds,
             writable,
             home: &self.home.real,
+            own: &self.own,
             before,
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
         collection.add_repositories(repositories, &self.workspace);
+        for path in &self.own.writable {
+            collection.add_settings(path, None, 0);
+        }
         for (path, why) in &self.told {
             collection.add(path, Kind::Told(why), None);
         }

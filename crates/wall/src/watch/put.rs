@@ -39,6 +39,7 @@ pub(super) fn put(
     if covers.are_over_name(&directory, name) {
         return Err(io::Error::other("it is hidden or read-only inside"));
     }
+    beneath::open_up(&directory)?;
     let is_changed = || io::Error::other("it changes again and again");
     match content {
         None => {

@@ -6,7 +6,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -16,12 +18,14 @@ use super::{
 };
 use crate::{
     beneath,
-    facts::{Git, looks_like_repository, named_directory},
+    facts::{Git, beside_parts, line_of, looks_like_repository, named_directory},
+    gitconfig::{self, Setting},
 };
 
 /// An index of a million files is about this long.
 const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
+const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -67,7 +71,15 @@ impl Search<'_> {
 
     /// What lies in the tree, as deep as this.
     pub(super) fn look_in_tree(&mut self, deepest: usize) {
-        let mut level = vec![self.workspace.to_owned()];
+        // What git keeps for itself is a place for repositories, too, that others lead to.
+        if deepest > super::SHALLOW {
+            self.walk(self.workspace.join(".git"), deepest);
+        }
+        self.walk(self.workspace.to_owned(), deepest);
+    }
+
+    fn walk(&mut self, top: PathBuf, deepest: usize) {
+        let mut level = vec![top];
         for _ in 0..deepest {
             let mut below = Vec::new();
             for directory in &level {
@@ -90,9 +102,14 @@ impl Search<'_> {
             return false;
         }
         let Ok(entries) = fs::read_dir(directory) else {
+            // Others go by name into what can be entered only.
+            let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
+            if is_entered && directory.is_dir() {
+                self.repositories.unseen.add(directory, UNLISTED);
+            }
             return true;
         };
-        let mut parts = 0;
+        let mut has_head = false;
         for entry in entries {
             if self.bounds.are_reached() {
                 return false;
@@ -100,17 +117,17 @@ impl Search<'_> {
             let Ok(entry) = entry else { continue };
             let name = entry.file_name();
             if name == ".git" {
-                if directory != self.workspace {
-                    self.look_at(directory, false, 0);
+                if directory == self.workspace {
+                    continue;
                 }
-                continue;
+                self.look_at(directory, false, 0);
             }
+            has_head |= name == "HEAD";
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                parts += usize::from(name == "objects" || name == "refs");
                 below.push(directory.join(name));
             }
         }
-        if parts == 2 && looks_like_repository(directory) {
+        if has_head && looks_like_repository(directory) {
             self.add(directory, None, false, 0);
         }
         true
@@ -187,8 +204,14 @@ impl Search<'_> {
             self.linked(directory, &root, is_reached, depth);
         }
         if known.is_none() {
-            self.modules(&directory.join("modules"), is_reached, depth + 1);
-            self.worktrees(&directory.join("worktrees"), is_reached, depth + 1);
+            // Behind a link, they are looked at where they are.
+            let real = |name: &str| fs::canonicalize(directory.join(name)).ok();
+            if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
+                self.modules(&modules, is_reached, depth + 1);
+            }
+            if let Some(worktrees) = real("worktrees").filter(|path| self.is_writable(path)) {
+                self.worktrees(&worktrees, is_reached, depth + 1);
+            }
         }
     }
 
@@ -209,8 +232,7 @@ impl Search<'_> {
 
     /// The repositories of submodules. Their names may have slashes in them.
     fn modules(&mut self, directory: &Path, is_reached: bool, depth: usize) {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        for entry in entries {
+        for entry in self.listed(directory) {
             if depth > MOST_DEEP || self.bounds.are_reached() {
                 let why = "there are too many submodules to look at all of them";
                 self.repositories.unseen.add(directory, why);
@@ -220,18 +242,34 @@ impl Search<'_> {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            let path = entry.path();
-            if looks_like_repository(&path) || path.join("config").exists() {
-                self.add(&path, None, is_reached, depth);
-            } else {
-                self.modules(&path, is_reached, depth + 1);
-            }
+            self.module(&entry.path(), is_reached, depth);
         }
     }
 
+    fn module(&mut self, path: &Path, is_reached: bool, depth: usize) {
+        if !looks_like_repository(path) && !path.join("config").exists() {
+            return self.modules(path, is_reached, depth + 1);
+        }
+        self.add(path, None, is_reached, depth);
+        // That of `a/b` may lie in that of `a`.
+        for below in beside_parts(path) {
+            if depth > MOST_DEEP || self.bounds.are_reached() {
+                return;
+            }
+            self.module(&below, is_reached, depth + 1);
+        }
+    }
+
+    /// What is in a directory of git's. If nobody can tell, that is told.
+    fn listed(&mut self, directory: &Path) -> Vec<fs::DirEntry> {
+        beneath::list(directory).unwrap_or_else(|_| {
+            self.repositories.unseen.add(directory, UNLISTED);
+            Vec::new()
+        })
+    }
+
     fn worktrees(&mut self, directory: &Path, is_reached: bool, depth: usize) {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        for entry in entries {
+        for entry in self.listed(directory) {
             if self.bounds.are_reached() {
                 let why = "there are too many worktrees to look at all of them";
                 self.repositories.unseen.add(directory, why);
@@ -240,13 +278,9 @@ impl Search<'_> {
             let path = entry.path();
             let back = beneath::read(&path.join("gitdir")).ok();
             let root = back.and_then(|line| {
-                let line = line.strip_suffix(b"\n").unwrap_or(&line).to_vec();
-                let line = PathBuf::from(
-                    <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(line),
-                );
-                crate::facts::absolute(&path.join(line))
-                    .parent()
-                    .map(Path::to_owned)
+                let line = Path::new(OsStr::from_bytes(line_of(&line)));
+                let dot_git = crate::facts::absolute(&path.join(line));
+                dot_git.parent().map(Path::to_owned)
             });
             self.add_worktree(&path, root, is_reached, depth);
         }
@@ -254,36 +288,77 @@ impl Search<'_> {
 
     /// The repositories that the gitlinks of an index lead to.
     fn linked(&mut self, directory: &Path, root: &Path, is_reached: bool, depth: usize) {
-        let mut indexes = vec![directory.join("index")];
-        // Of a split index; usually there are none.
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let shared = entries.filter(|entry| {
-            let name = entry.file_name();
-            name.as_encoded_bytes().starts_with(b"sharedindex.")
-        });
-        indexes.extend(shared.take(16).map(|entry| entry.path()));
-        for path in indexes {
+        let settings = settings_of(directory);
+        let mut roots = vec![root.to_owned()];
+        roots.extend(settings.as_deref().and_then(|all| worktree(directory, all)));
+        let hash = settings.as_deref().map(hash_length);
+        let (mut next, mut all) = (Some(directory.join("index")), false);
+        // The index, and the one that it adds to.
+        for is_shared in [false, true] {
+            let Some(path) = next.take() else { return };
             let links = match self.bounds.read(&path, LONGEST_INDEX) {
-                Ok(index) => index::gitlinks(&index),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(_) => None,
-            };
-            let Some(links) = links else {
-                let why = "it is an index of git's that cannot be read";
-                self.repositories.unseen.add(&path, why);
-                continue;
-            };
-            for link in links {
-                if self.bounds.are_reached() {
-                    let why = "there are too many submodules to look at all of them";
+                Ok(index) => hash.and_then(|hash| index::read(&index, hash, all)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_shared => return,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let why = "there was no time to look at its submodules";
                     self.repositories.unseen.add(&path, why);
                     return;
                 }
-                let nested = crate::facts::absolute(&root.join(link));
-                if nested.starts_with(root) && nested != root {
-                    self.look_at(&nested, is_reached, depth + 1);
+                Err(_) => None,
+            };
+            let Some(links) = links else {
+                // Git may read it, and go where nobody has looked: it is set aside, with the one
+                // that adds to it and is of no use to git alone.
+                let astray = &mut self.repositories.astray;
+                astray.insert(path, is_reached);
+                if is_shared {
+                    astray.insert(directory.join("index"), is_reached);
+                }
+                return;
+            };
+            all = links.is_replacing;
+            next = links.shared.map(|name| directory.join(name));
+            for link in &links.paths {
+                for root in &roots {
+                    if self.bounds.are_reached() {
+                        let why = "there are too many submodules to look at all of them";
+                        self.repositories.unseen.add(&path, why);
+                        return;
+                    }
+                    let nested = crate::facts::absolute(&root.join(link));
+                    let nested = fs::canonicalize(&nested).unwrap_or(nested);
+                    if self.is_writable(&nested) && nested != *root {
+                        self.look_at(&nested, is_reached, depth + 1);
+                    }
                 }
             }
         }
     }
+}
+
+/// The settings of a repository, or of that of a worktree; none if git may read others.
+fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
+    let is_worktree = directory.join("commondir").exists();
+    let owner = directory.ancestors().nth(2).filter(|_| is_worktree);
+    match beneath::read(&owner.unwrap_or(directory).join("config")) {
+        Ok(contents) => gitconfig::parse(&contents).ok(),
+        Err(error) => (error.kind() == io::ErrorKind::NotFound).then(Vec::new),
+    }
+}
+
+/// Nothing in an index says how long its hashes are.
+fn hash_length(settings: &[Setting]) -> usize {
+    let mut all = settings.iter().rev();
+    let format = all.find(|setting| setting.is("extensions", "objectformat"));
+    match format.map(Setting::bytes) {
+        Some(b"sha256") => 32,
+        _ => 20,
+    }
+}
+
+/// Where a repository has its files by its own settings.
+fn worktree(directory: &Path, settings: &[Setting]) -> Option<PathBuf> {
+    let mut all = settings.iter().rev();
+    let setting = all.find(|setting| setting.is("core", "worktree"))?;
+    fs::canonicalize(directory.join(OsStr::from_bytes(setting.bytes()))).ok()
 }

@@ -1,7 +1,7 @@
 //! One look at what a session has changed: each file is judged, told, and put back.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{Cell, RefCell},
     collections::HashSet,
     fs, io,
     path::{Path, PathBuf},
@@ -20,7 +20,6 @@ use super::{
     repositories::{Repositories, Repository},
 };
 use crate::{
-    beneath,
     config::GitSettings,
     facts::Git,
     gitconfig::{self, Context, GitProgram, Setting},
@@ -32,8 +31,6 @@ pub(super) struct Settlement<'a> {
     watch: &'a Watch,
     writable: &'a [&'a Path],
     git: GitProgram,
-    /// The user's own settings, for all repositories.
-    own: OnceCell<Vec<Setting>>,
     /// How long git has taken to read files.
     asked: Cell<Duration>,
     pub(super) findings: RefCell<Vec<Finding>>,
@@ -51,7 +48,6 @@ impl<'a> Settlement<'a> {
             watch,
             writable,
             git: GitProgram::find(),
-            own: OnceCell::new(),
             asked: Cell::default(),
             findings: RefCell::default(),
             told: RefCell::default(),
@@ -81,6 +77,7 @@ impl<'a> Settlement<'a> {
     }
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
+        self.stand_in(repositories);
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
             self.watch
@@ -101,6 +98,32 @@ impl<'a> Settlement<'a> {
                 return;
             }
             self.judge(path, before, control, repositories);
+        }
+    }
+
+    /// Empty files stand for settings and attributes that are gone: to git that is the same, and
+    /// they are judged like all others. What is gone with its directory is not missed.
+    fn stand_in(&self, repositories: &Repositories) {
+        if self.watch.mode == GitSettings::Tell || self.watch.keeping.is_none() {
+            return;
+        }
+        for directory in repositories.found.keys().chain(&repositories.worktrees) {
+            for name in ["config", "config.worktree", "info/attributes"] {
+                let path = directory.join(name);
+                let before = self.watch.baseline.contents.get(&path);
+                let is_gone = || fs::symlink_metadata(&path).is_err();
+                if let Some(before) = before.filter(|_| is_gone()) {
+                    let empty = file_like(before, Vec::new());
+                    // One that cannot be made is in a directory that is gone as well.
+                    let _ = put::put(
+                        &path,
+                        Some(&empty),
+                        &self.patience,
+                        &self.watch.covers,
+                        is_gone,
+                    );
+                }
+            }
         }
     }
 
@@ -226,28 +249,7 @@ impl<'a> Settlement<'a> {
 
     /// Settings of the user's own that no session could have written.
     fn own(&self) -> &[Setting] {
-        self.own.get_or_init(|| {
-            let home = &self.watch.home.real;
-            let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-            let configured = configured.filter(|path| path.is_absolute());
-            let places = [
-                PathBuf::from("/etc/gitconfig"),
-                configured
-                    .unwrap_or_else(|| home.join(".config"))
-                    .join("git/config"),
-                home.join(".gitconfig"),
-            ];
-            let real = places.iter().filter_map(|path| fs::canonicalize(path).ok());
-            let is_own = |path: &PathBuf| {
-                let mut writable = self.writable.iter();
-                !writable.any(|place| path.starts_with(place))
-            };
-            let read = |path: PathBuf| {
-                let contents = beneath::read(&path).unwrap_or_default();
-                gitconfig::parse(&contents).unwrap_or_default()
-            };
-            real.filter(is_own).flat_map(read).collect()
-        })
+        &self.watch.own.settings
     }
 
     /// Keeps what the session made of a file, unless it is kept already.
