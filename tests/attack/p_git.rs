@@ -417,11 +417,14 @@ fn p01_nothing_is_applied_that_was_not_shown() {
             assert!(output.stderr().contains("put back"), "{plant}: {output:?}");
             let left = said(laptop, Place::Outside, LAST);
             assert!(!left.contains("the-last"), "{plant}: {left}");
-            let shown = laptop.stockade(["accept", "--show"]).run().expect("end");
+            let stderr = output.stderr();
+            let id = stderr.rsplit_once("accept ").expect("a command").1.trim();
+            let accept = |how| laptop.stockade(["accept", how, id]).run().expect("an end");
+            let shown = accept("--show");
             let is_said = |text: &str| shown.stdout().contains(text);
             assert_eq!(is_said("MORE"), !is_shown, "{plant}");
             assert!(is_said("the-last") || !is_shown, "{plant}");
-            let accept = laptop.stockade(["accept", "--yes"]).run().expect("end");
+            let accept = accept("--yes");
             let is_applied = said(laptop, Place::Outside, LAST).contains("the-last");
             assert_eq!(is_applied, is_shown, "{plant}: {accept:?}");
             let is_refused = accept.stderr().contains("too long");
