@@ -613,18 +613,19 @@ fn p01_what_was_put_back_is_applied_by_one_command_and_only_as_it_was() {
 #[test]
 fn p01_nothing_is_applied_that_was_not_shown() {
     const LAST: &str = "git config --get core.sshCommand; cat .git/hooks/post-checkout";
-    // Aliases and comments, then the setting; a hook that is mostly blank.
+    // Aliases and comments, then the setting; a hook that is mostly blank. Each comes at once: a part
+    // of it would be put back for itself.
     let settings = |aliases: u32, comments: u32| {
         format!(
-            "{{ echo '[alias]'; for i in $(seq {aliases}); do echo \"a$i = status\"; done
+            "{{ cat .git/config; echo '[alias]'; for i in $(seq {aliases}); do echo \"a$i = status\"; done
                 for i in $(seq {comments}); do echo '# nothing'; done
-                printf '[core]\\nsshCommand = the-last\\n'; }} >> .git/config"
+                printf '[core]\\nsshCommand = the-last\\n'; }} > new; mv new .git/config"
         )
     };
     let hook = |lines: u32| {
         format!(
             "mkdir -p .git/hooks; {{ echo '#!/bin/sh'; for i in $(seq {lines}); do echo; done
-                echo the-last; }} > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"
+                echo the-last; }} > new; chmod +x new; mv new .git/hooks/post-checkout"
         )
     };
     test(&standard(), |world| {
@@ -641,11 +642,14 @@ fn p01_nothing_is_applied_that_was_not_shown() {
             assert!(output.stderr().contains("put back"), "{plant}: {output:?}");
             let left = said(laptop, Place::Outside, LAST);
             assert!(!left.contains("the-last"), "{plant}: {left}");
-            let shown = laptop.stockade(["accept", "--show"]).run().expect("end");
+            let stderr = output.stderr();
+            let id = stderr.rsplit_once("accept ").expect("a command").1.trim();
+            let accept = |how| laptop.stockade(["accept", how, id]).run().expect("an end");
+            let shown = accept("--show");
             let is_said = |text: &str| shown.stdout().contains(text);
             assert_eq!(is_said("MORE"), !is_shown, "{plant}");
             assert!(is_said("the-last") || !is_shown, "{plant}");
-            let accept = laptop.stockade(["accept", "--yes"]).run().expect("end");
+            let accept = accept("--yes");
             let is_applied = said(laptop, Place::Outside, LAST).contains("the-last");
             assert_eq!(is_applied, is_shown, "{plant}: {accept:?}");
             let is_refused = accept.stderr().contains("too long");

@@ -71,17 +71,27 @@ pub(super) fn join(
         .create(&directory)?;
     let _lock = lock(&directory, START_PATIENCE)?;
     let kept = read(&directory, workspace);
-    let (baseline, abandoned) = match (kept, is_in_use(&directory)) {
-        (Some(kept), true) => (kept, None),
-        (None, true) => return Err(io::Error::other("what they started from cannot be read")),
-        (kept, false) => {
+    let is_in_use = is_in_use(&directory);
+    if is_in_use && kept.is_none() {
+        return Err(io::Error::other("what they started from cannot be read"));
+    }
+    let member = open(&directory.join(format!("session-{session}")))?;
+    flock(&member, FlockOperation::NonBlockingLockExclusive)?;
+    let (baseline, abandoned) = match kept {
+        Some(kept) if is_in_use => (kept, None),
+        kept => {
             let baseline = take();
-            write(&directory, workspace, &baseline)?;
+            // On a full disk the session is alone: others find that it runs, and no baseline.
+            if write(&directory, workspace, &baseline).is_err() {
+                let _ = fs::remove_file(directory.join("baseline.new"));
+                match fs::remove_file(directory.join("baseline")) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
             (baseline, kept)
         }
     };
-    let member = open(&directory.join(format!("session-{session}")))?;
-    flock(&member, FlockOperation::NonBlockingLockExclusive)?;
     Ok(Joined {
         baseline,
         membership: Membership {
