@@ -38,7 +38,9 @@ fn f05_what_the_users_own_links_lead_to_is_not_for_the_command_to_choose() {
         let planted = laptop.home().join(".ssh/planted");
         said(laptop, Place::Outside, "cp ~/.ssh/id_ed25519 ~/.ssh/x");
         for (link, text, options, variables) in ways {
-            let before = format!("mkdir data; echo mine > data/x; ln -s project/{text} {link}");
+            let before = format!(
+                "mkdir data; echo mine -----BEGIN CERTIFICATE----- > data/x; ln -s project/{text} {link}"
+            );
             said(laptop, Place::Outside, &before);
             let words = [options, &["--", "bash", "-c", look]].concat();
             // Positive control: the link itself is the user's, and followed.

@@ -513,6 +513,13 @@ fn p01_what_the_users_own_settings_rest_on_stays() {
             let stderr = output.stderr();
             assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
         }
+        // What only describes comes back, too, if the whole file is gone.
+        said(laptop, Place::Outside, REPOSITORY);
+        let remote = "git remote add origin https://127.0.0.1:1/x";
+        said(laptop, Place::Outside, remote);
+        let output = session(laptop, "rm .git/config; git remote; echo $?");
+        assert!(output.stderr().contains("it was removed"), "{output:?}");
+        assert_eq!(said(laptop, Place::Outside, "git remote"), "origin\n");
         // Hooks that are there already are read-only inside.
         said(laptop, Place::Outside, REPOSITORY);
         let own = "rm ~/.gitconfig; git config --global core.hooksPath .githooks

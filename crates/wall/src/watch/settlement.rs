@@ -77,7 +77,7 @@ impl<'a> Settlement<'a> {
     }
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
-        self.stand_in(repositories);
+        self.bring_back(repositories);
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
             self.watch
@@ -101,20 +101,24 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Empty files stand for settings and attributes that are gone: to git that is the same, and
-    /// they are judged like all others. What is gone with its directory is not missed.
-    fn stand_in(&self, repositories: &Repositories) {
-        if self.watch.mode == GitSettings::Tell || self.watch.keeping.is_none() {
-            return;
-        }
+    /// Settings and attributes that are gone come back as they were. What is gone with its
+    /// directory is not missed.
+    fn bring_back(&self, repositories: &Repositories) {
+        const WHY: &str = "it was removed, and git outside goes on without what it said";
+        let is_told = self.watch.mode == GitSettings::Tell || self.watch.keeping.is_none();
         for directory in repositories.found.keys().chain(&repositories.worktrees) {
             for name in ["config", "config.worktree", "info/attributes"] {
                 let path = directory.join(name);
                 let before = self.watch.baseline.contents.get(&path);
                 let is_gone = || fs::symlink_metadata(&path).is_err();
-                if let Some(before) = before.filter(|_| is_gone()) {
-                    let empty = file_like(before, Vec::new());
-                    // One that cannot be made is in a directory that is gone as well.
+                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
+                let Some(before) = before.filter(|_| is_missed) else {
+                    continue;
+                };
+                // To git, an empty file is the same; it is what can be replaced.
+                let empty = file_like(before, Vec::new());
+                if !is_told {
+                    // If it cannot be made, it cannot be replaced either, which is told.
                     let _ = put::put(
                         &path,
                         Some(&empty),
@@ -123,6 +127,13 @@ impl<'a> Settlement<'a> {
                         is_gone,
                     );
                 }
+                let control = Control {
+                    kind: Kind::Whole(WHY),
+                    content: empty,
+                    repository: Some(directory.clone()),
+                };
+                let undone = [(Change::Changed, WHY)];
+                self.put_back(&path, &control, Some(before), &undone, true);
             }
         }
     }
