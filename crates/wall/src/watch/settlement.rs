@@ -105,6 +105,10 @@ impl<'a> Settlement<'a> {
     /// directory is not missed.
     fn bring_back(&self, repositories: &Repositories) {
         const WHY: &str = "it was removed, and git outside goes on without what it said";
+        if self.is_live {
+            // Whoever clones into the place of a repository that was there has it gone for a while.
+            return;
+        }
         let is_told = self.watch.mode == GitSettings::Tell || self.watch.keeping.is_none();
         for directory in repositories.found.keys().chain(&repositories.worktrees) {
             for name in ["config", "config.worktree", "info/attributes"] {
