@@ -33,10 +33,20 @@ impl<'a> Transcript<'a> {
     /// Runs a line in the laptop's shell. What it prints is as on a terminal, both streams
     /// in their order.
     pub(super) fn types(&mut self, line: &str) -> String {
-        let shell = self.world.laptop().command("sh");
-        let script = format!("exec 2>&1; {line}");
-        let output = shell.args(["-c", &script]).run().expect("the shell ends");
-        let printed = without_times(&output.stdout());
+        let type_it = || {
+            let shell = self.world.laptop().command("sh");
+            let script = format!("exec 2>&1; {line}");
+            let output = shell.args(["-c", &script]).run().expect("the shell ends");
+            without_times(&output.stdout())
+        };
+        // On a busy machine, a program that was denied may be gone before its name is looked up.
+        let mut printed = type_it();
+        for _ in 0..5 {
+            if !names_no_program(&printed) {
+                break;
+            }
+            printed = type_it();
+        }
         if !self.typing {
             self.text.push_str("```console\n");
             self.typing = true;
@@ -73,4 +83,13 @@ fn without_times(text: &str) -> String {
         steady.push_str(&format!(" after {number}{rest}"));
     }
     steady
+}
+
+/// Whether a denied connection stands there without the program that wanted it.
+fn names_no_program(printed: &str) -> bool {
+    let denied = |line: &&str| line.starts_with("stockade: denied tcp://");
+    printed
+        .lines()
+        .filter(denied)
+        .any(|line| !line.contains(" to "))
 }
