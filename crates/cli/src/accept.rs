@@ -105,7 +105,7 @@ fn is_too_long(kept: &Kept) -> bool {
 }
 
 fn described(session: &str, kept: &[&Kept]) -> String {
-    let mut text = format!("put back at the end of session {session}:\n");
+    let mut text = format!("undone in session {session}:\n");
     for kept in kept {
         text.push_str(&format!("{}\n", shown(&kept.path.to_string_lossy())));
         for line in &kept.said {

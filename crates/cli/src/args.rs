@@ -313,10 +313,11 @@ const TRUST_CODES: &str = "\
 Exit code: 0 if it is trusted, or was revoked; 1 if it is not, after --show or the answer no;
 125 if there is no such file, or no terminal to ask at.";
 
-/// Apply settings and hooks of git that a session left behind and that were put back.
+/// Apply the git settings and hooks that Stockade undid in a session.
 ///
-/// At the end of a session, whatever it changed in the configuration of git that could run programs
-/// is put back, and kept beside the log. This shows what was kept, asks, and applies it.
+/// Stockade undoes new git settings and hooks that could run programs, as soon as they appear and
+/// at the end of the session. It keeps them beside the log. This command shows what was kept,
+/// asks, and applies it.
 #[derive(Debug, Args)]
 #[command(after_help = ACCEPT_CODES)]
 pub(crate) struct Accept {
@@ -334,8 +335,9 @@ pub(crate) struct Accept {
 }
 
 const ACCEPT_CODES: &str = "\
-Exit code: 0 if all of it was applied, or there is nothing; 1 if not, after --show, the answer no, or if a
-file has changed since; 125 if there is no such session, or no terminal to ask at.";
+Exit code: 0 if everything was applied, or no session left anything; 1 after --show, after the \
+answer no, or if a file has changed since; 125 if the named session left nothing to apply, or there \
+is no terminal to ask at.";
 
 /// Write a commented configuration for this project, to start from.
 ///

@@ -25,7 +25,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Bounds, Finding, Repositories, Watch};
+use super::{Bounds, Finding, Repositories, WATCHED_DIRECTORIES, Watch};
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
@@ -226,17 +226,13 @@ fn concerns(directory: &Path, name: Option<&OsStr>) -> bool {
         "commondir",
         "attributes",
         "index",
-        "hooks",
-        "info",
-        "modules",
-        "worktrees",
-        "remotes",
-        "branches",
         ".git",
     ];
     const DIRECTORIES: &[&str] = &["hooks", "remotes", "branches", "modules", "worktrees"];
     let is_one_of = |name: Option<&OsStr>, names: &[&str]| {
         name.is_none_or(|name| names.iter().any(|other| name == *other))
     };
-    is_one_of(name, NAMES) || is_one_of(directory.file_name(), DIRECTORIES)
+    is_one_of(name, NAMES)
+        || is_one_of(name, &WATCHED_DIRECTORIES)
+        || is_one_of(directory.file_name(), DIRECTORIES)
 }

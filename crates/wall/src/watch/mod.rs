@@ -332,14 +332,7 @@ impl Watch {
         let all = found.chain(self.baseline.repositories.iter().cloned());
         let mut directories = BTreeSet::from([self.workspace.clone()]);
         for directory in all.chain(repositories.worktrees) {
-            for name in [
-                "hooks",
-                "info",
-                "modules",
-                "worktrees",
-                "remotes",
-                "branches",
-            ] {
+            for name in WATCHED_DIRECTORIES {
                 directories.insert(directory.join(name));
             }
             directories.insert(directory);
@@ -411,6 +404,16 @@ fn identity(path: &Path) -> Option<Identity> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
+
+/// The directories of a repository in which something can appear that git acts on.
+const WATCHED_DIRECTORIES: [&str; 6] = [
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
+    "remotes",
+    "branches",
+];
 
 /// Now, by the clock of file systems: they give what is made the time of the last tick.
 fn a_moment_ago() -> SystemTime {
