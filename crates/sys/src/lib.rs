@@ -6,6 +6,7 @@
 
 pub mod attempt;
 pub mod batch;
+pub mod closing;
 pub mod confine;
 pub mod diag;
 pub mod interfaces;

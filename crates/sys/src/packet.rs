@@ -5,21 +5,16 @@
 
 use std::{
     io::{self, Read},
-    mem::MaybeUninit,
     net::{IpAddr, SocketAddr},
     ops::Deref,
-    os::{
-        fd::{AsFd, AsRawFd, RawFd},
-        unix::net::UnixDatagram,
-    },
+    os::fd::{AsFd, AsRawFd, RawFd},
 };
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 mod filter;
 
-use crate::{rtnl::LOOPBACK, transparent::Family};
+use crate::{closing::SlowToClose, rtnl::LOOPBACK, transparent::Family};
 
 /// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
@@ -104,7 +99,7 @@ impl Deref for ForeignTap {
 
 impl AsRawFd for ForeignTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket.as_raw_fd()
+        self.0.as_raw_fd()
     }
 }
 
@@ -118,7 +113,7 @@ impl Deref for GroupTap {
 
 impl AsRawFd for GroupTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket.as_raw_fd()
+        self.0.as_raw_fd()
     }
 }
 
@@ -180,19 +175,19 @@ impl Deref for RefusalTap {
 
 impl AsRawFd for RefusalTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket.as_raw_fd()
+        self.0.as_raw_fd()
     }
 }
 
 impl AsRawFd for SynTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket.as_raw_fd()
+        self.0.as_raw_fd()
     }
 }
 
 impl AsRawFd for EchoTap {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.socket.as_raw_fd()
+        self.0.as_raw_fd()
     }
 }
 
@@ -210,29 +205,12 @@ enum Direction {
 }
 
 /// A packet socket that hears what passes a device, mostly `lo`, and a filter.
-///
-/// The kernel lets who closes a packet socket wait until no processor can be looking at it any
-/// more: ten milliseconds and more, one socket after the other, at the end of each session. So it
-/// is left to the kernel instead: sent to a Unix socket that is in flight itself, to itself, and
-/// that nobody else has. Such sockets are garbage which the kernel collects, since Linux 6.9 in
-/// a thread of its own. Before, it does so here, and the wait is what it was.
 #[derive(Debug)]
-pub struct Tap {
-    socket: Socket,
-    // Dropped in this order: the end of the sender is what starts the collection.
-    receiver: UnixDatagram,
-    sender: UnixDatagram,
-}
+pub struct Tap(SlowToClose<Socket>);
 
-impl Drop for Tap {
-    fn drop(&mut self) {
-        let descriptors = [self.socket.as_fd(), self.receiver.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let message = [io::IoSlice::new(&[0])];
-        // What is not sent is closed by us.
-        let _ = sendmsg(&self.sender, &message, &mut control, SendFlags::DONTWAIT);
+impl AsRawFd for Tap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -265,12 +243,7 @@ impl Tap {
             Direction::Out => ETH_P_ALL,
         };
         bind_to_interface(&socket, protocol, interface)?;
-        let (sender, receiver) = UnixDatagram::pair()?;
-        Ok(Self {
-            socket,
-            receiver,
-            sender,
-        })
+        SlowToClose::new(socket).map(Self)
     }
 
     /// The next copy, from its IP header on; `WouldBlock` if there is none.
@@ -278,7 +251,7 @@ impl Tap {
     /// # Errors
     /// Those of recv(2).
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&self.socket).read(buffer)
+        (&*self.0).read(buffer)
     }
 }
 

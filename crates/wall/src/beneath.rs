@@ -5,6 +5,7 @@
 //! nor a pipe make it wait.
 
 use std::{
+    collections::HashSet,
     fs::{self, DirEntry, File},
     io::{
         self,
@@ -12,7 +13,7 @@ use std::{
         Read,
     },
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
-    path::Path,
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
@@ -62,6 +63,51 @@ pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
         Ok(entries) => entries.collect(),
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Vec::new()),
         Err(error) => Err(error),
+    }
+}
+
+/// What is in a directory, by name. Tables name hundreds of files that mostly are not there: one
+/// list is cheaper than a look at each.
+pub(crate) struct Names {
+    directory: PathBuf,
+    /// None if each is to be looked at.
+    names: Option<HashSet<Vec<u8>>>,
+}
+
+impl Names {
+    pub(crate) fn of(directory: PathBuf) -> Self {
+        const MOST: usize = 4096;
+        let list = || {
+            let mut names = HashSet::new();
+            let entries = match fs::read_dir(&directory) {
+                Err(error) if error.kind() == NotFound => return Some(names),
+                entries => entries.ok()?,
+            };
+            for entry in entries {
+                let name = entry.ok()?.file_name().into_encoded_bytes();
+                // Where capitals do not count, other letters may stand for these, too.
+                if !name.is_ascii() || names.len() == MOST {
+                    return None;
+                }
+                names.insert(name.to_ascii_lowercase());
+            }
+            Some(names)
+        };
+        let names = list();
+        Self { directory, names }
+    }
+
+    /// Whether there may be something at this path. Of paths elsewhere it knows nothing.
+    pub(crate) fn may_hold(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(&self.directory) else {
+            return true;
+        };
+        match (&self.names, below.components().next()) {
+            (Some(names), Some(Component::Normal(name))) => {
+                names.contains(&name.as_encoded_bytes().to_ascii_lowercase())
+            }
+            _ => true,
+        }
     }
 }
 
@@ -173,5 +219,26 @@ mod tests {
         symlink("file", place.join("link")).unwrap();
         let text = read_through_links(&place.join("link")).unwrap();
         assert_eq!(text, b"text");
+    }
+
+    #[test]
+    fn a_list_of_names_spares_looks_and_hides_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        fs::write(place.join(".EnvRC"), "").unwrap();
+        fs::create_dir(place.join(".github")).unwrap();
+        let may_hold = |name: &str| Names::of(place.to_owned()).may_hold(&place.join(name));
+
+        // On a file system where capitals do not count, it is there.
+        assert!(may_hold(".envrc"));
+        assert!(may_hold(".github/workflows"));
+        assert!(!may_hold(".npmrc") && !may_hold(".gitlab/ci"));
+        assert!(Names::of(place.to_owned()).may_hold(Path::new("/elsewhere/.npmrc")));
+        assert!(!Names::of(place.join("none")).may_hold(&place.join("none/.npmrc")));
+        // Of what is no directory, and where a letter may stand for another, it knows nothing.
+        let file = place.join(".EnvRC");
+        assert!(Names::of(file.clone()).may_hold(&file.join("x")));
+        fs::write(place.join("\u{212a}"), "").unwrap();
+        assert!(may_hold(".npmrc"));
     }
 }

@@ -36,6 +36,7 @@ use self::{
     place::{directory, first_missing, look},
 };
 use crate::{
+    beneath::Names,
     config::{Agent, Config, PathRequest},
     credentials,
     env::{CERTIFICATES, USUAL_PATH},
@@ -227,12 +228,16 @@ fn paths(
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
-        .chain(credentials::in_bulk())
         .chain(OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
+    let bulk = home::SCRATCH.iter();
+    let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();
+    let credentials = credentials::in_bulk()
+        .map(|name| home.join(name))
+        .filter(move |path| bulk.iter().all(|names| names.may_hold(path)));
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
-    tables.chain(shown).chain(asked_for)
+    tables.chain(credentials).chain(shown).chain(asked_for)
 }
 
 /// Where the known places of secrets that are missing would be, or what would hold them.
@@ -243,12 +248,16 @@ fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
         let Some(shown) = found.get(&directory) else {
             continue;
         };
+        let names = Names::of(directory.clone());
         let places = credentials::in_bulk().map(|name| home.join(name));
         for place in places.filter(|place| !found.contains_key(place)) {
             let Ok(below) = place.strip_prefix(&directory) else {
                 continue;
             };
-            reserved.push(first_missing(&shown.real, below));
+            reserved.push(match below.components().next() {
+                Some(first) if !names.may_hold(&place) => shown.real.join(first),
+                _ => first_missing(&shown.real, below),
+            });
         }
     }
     reserved.sort();

@@ -25,6 +25,8 @@ use rustix::{
     io::Errno,
 };
 
+use stockade_sys::closing::SlowToClose;
+
 use super::{Bounds, Finding, Repositories, WATCHED_DIRECTORIES, Watch};
 
 /// How long one look may take, and how long there is none after it at least.
@@ -54,7 +56,10 @@ impl Live {
             watch,
             end: Arc::clone(&end),
             findings: Arc::clone(&findings),
-            inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
+            inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+                .map_err(io::Error::from)
+                .and_then(SlowToClose::new)
+                .ok(),
             watched: HashMap::new(),
         };
         // Before the command is there: what it does first counts, too.
@@ -96,7 +101,7 @@ struct Looking {
     watch: Arc<Watch>,
     end: Arc<OwnedFd>,
     findings: Arc<Mutex<Vec<Finding>>>,
-    inotify: Option<OwnedFd>,
+    inotify: Option<SlowToClose<OwnedFd>>,
     /// The directories, by the number that the kernel has for them.
     watched: HashMap<i32, PathBuf>,
 }

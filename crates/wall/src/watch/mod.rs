@@ -55,6 +55,7 @@ pub use self::{
     live::Live,
 };
 use crate::{
+    beneath::Names,
     config::{Config, GitSettings},
     error::Error,
     facts::{Facts, Git, Place},
@@ -263,7 +264,8 @@ impl Watch {
         for path in &self.own.writable {
             collection.add_settings(path, None, 0);
         }
-        for (path, why) in &self.told {
+        let names = Names::of(self.workspace.clone());
+        for (path, why) in self.told.iter().filter(|(path, _)| names.may_hold(path)) {
             collection.add(path, Kind::Told(why), None);
         }
         (collection.controls, collection.unseen)
