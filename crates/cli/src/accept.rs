@@ -77,7 +77,10 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
             Ok(()) => screen::print(format_args!("{path} is as the session left it\n"))?,
             Err(error) => {
                 failed += 1;
-                eprintln!("stockade: {path} was not changed: {error}");
+                eprintln!(
+                    "stockade: {path} was not changed: {error}; the session's version is in {}",
+                    shown(&kept.record().to_string_lossy())
+                );
             }
         }
     }
