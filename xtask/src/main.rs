@@ -4,6 +4,7 @@ mod bench;
 mod denials;
 mod deny;
 mod exposed;
+mod pictures;
 mod sections;
 mod world;
 
@@ -27,6 +28,7 @@ enum Task {
     Denials(denials::Arguments),
     Deny(deny::Arguments),
     Exposed(exposed::Arguments),
+    Pictures(pictures::Arguments),
     World(world::Arguments),
     /// Half of `bench` that runs in a world
     #[command(name = bench::DRIVER, hide = true)]
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
+        Task::Pictures(arguments) => pictures::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }
 }
