@@ -6,6 +6,7 @@ mod git;
 mod guards;
 mod identity;
 mod installation;
+mod limits;
 mod place;
 mod proc;
 
@@ -24,6 +25,7 @@ pub use self::{
     git::{Git, GitRefusal},
     guards::Guarded,
     installation::Installation,
+    limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
 };
@@ -36,15 +38,14 @@ use self::{
     place::{directory, first_missing, look},
 };
 use crate::{
-    beneath::Names,
     config::{Agent, Config, PathRequest},
-    credentials,
-    env::{CERTIFICATES, USUAL_PATH},
     error::Error,
-    home,
-    limits::{Limit, Resource},
-    plan::OWN_DIRECTORIES,
-    system::SYSTEM,
+    nofollow::Names,
+    plan::{
+        OWN_DIRECTORIES,
+        environment::{CERTIFICATES, USUAL_PATH},
+    },
+    tables::{credentials, home, system::SYSTEM},
 };
 
 /// A place of the table of system directories that exists on this machine.

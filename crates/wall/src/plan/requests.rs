@@ -11,17 +11,16 @@ use std::{
 
 use super::{
     Guard, Operation,
+    environment::CERTIFICATES,
     home::{self, Placed, hidden, read_only},
     layout::Layout,
+    workspace::{self, Refusal},
 };
 use crate::{
     config::{Config, PathRequest},
-    credentials,
-    env::CERTIFICATES,
     error::Error,
     facts::{Facts, Found, Kind},
-    home::PROGRAMS_IN_STATE,
-    workspace::{self, Refusal},
+    tables::{credentials, home::PROGRAMS_IN_STATE},
 };
 
 const OWN: &str = "Stockade's own: decides what the next session may";
