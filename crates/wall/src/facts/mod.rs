@@ -41,10 +41,7 @@ use crate::{
     config::{Agent, Config, PathRequest},
     error::Error,
     nofollow::Names,
-    plan::{
-        OWN_DIRECTORIES,
-        environment::{CERTIFICATES, USUAL_PATH},
-    },
+    plan::environment::{CERTIFICATES, USUAL_PATH},
     tables::{credentials, home, system::SYSTEM},
 };
 
@@ -229,7 +226,7 @@ fn paths(
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
-        .chain(OWN_DIRECTORIES.iter().copied())
+        .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
     let bulk = home::SCRATCH.iter();
     let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();

@@ -29,7 +29,7 @@ pub use self::{
     layers::{Layer, Protection, State},
     workspace::Refusal,
 };
-pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES, requests::OWN_DIRECTORIES};
+pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
 use crate::{
     config::{Asked, Config, Hardening},
     error::Error,

@@ -20,13 +20,13 @@ use crate::{
     config::{Config, PathRequest},
     error::Error,
     facts::{Facts, Found, Kind},
-    tables::{credentials, home::PROGRAMS_IN_STATE},
+    tables::{
+        credentials,
+        home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
+    },
 };
 
 const OWN: &str = "Stockade's own: decides what the next session may";
-
-/// Stockade's own directories, in the home.
-pub(crate) const OWN_DIRECTORIES: &[&str] = &[".config/stockade", ".local/state/stockade"];
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     check(config, facts)?;

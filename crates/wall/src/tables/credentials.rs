@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
-use super::home;
+use super::home::{self, GITHUB, GITLAB, OWN_DIRECTORIES};
 use crate::{
     config::{Config, PathRequest},
     facts::{Facts, Found, Kind, Place},
     nofollow,
-    plan::OWN_DIRECTORIES,
 };
 
 /// What lies in some places of a home directory.
@@ -126,8 +125,8 @@ const KNOWN: &[Known] = &[
         ".git-credentials", ".config/git/credentials", ".git-credential-cache", ".cache/git/credential",
         ".gcm", ".config/git-credential-manager", ".subversion/auth", ".hgrc",
     ]),
-    credential("the login of GitHub", &[".config/gh", ".config/hub"]),
-    credential("the login of GitLab", &[".config/glab-cli", ".gitlab-runner", ".config/gitlab-runner"]),
+    credential("the login of GitHub", &[GITHUB, ".config/hub"]),
+    credential("the login of GitLab", &[GITLAB, ".gitlab-runner", ".config/gitlab-runner"]),
     credential("logins of forges", &[
         ".config/tea", ".config/berg-cli", ".local/share/forgejo-cli", ".config/forgejo-cli", ".config/bb",
         ".config/gitea",
@@ -286,7 +285,7 @@ const KNOWN: &[Known] = &[
         ".local/share/webkitgtk", ".cache/webkitgtk", ".cache/falkon",
     ]),
     private("data of applications from Flatpak and Snap", &[".var/app", "snap"]),
-    credential("Stockade's own configuration", &[".config/stockade", ".local/state/stockade"]),
+    credential("Stockade's own configuration", OWN_DIRECTORIES),
 ];
 
 /// Every known place of what only the user should have, below a home directory, and what it is.
@@ -480,6 +479,34 @@ mod tests {
                 told.len() == 1 && told[0].contains(what),
                 "{path}: {told:?}"
             );
+        }
+    }
+
+    #[test]
+    fn every_entry_of_the_tables_is_said_whether_it_is_read_or_written() {
+        let in_home = known_places().map(|(place, what)| (format!("/home/ada/{place}"), what));
+        let sockets = SOCKETS
+            .iter()
+            .map(|(place, what)| ((*place).to_owned(), *what));
+        for (place, what) in in_home.chain(sockets) {
+            for path in [place.clone(), format!("{place}/below")] {
+                let facts = with(facts(), &[(&path, Kind::Directory)]);
+                let request = vec![PathRequest::by_user(&path)];
+                let read = Config {
+                    read: request.clone(),
+                    ..Config::default()
+                };
+                let write = Config {
+                    write: request,
+                    ..Config::default()
+                };
+                for (config, verb) in [(read, "read"), (write, "read and write")] {
+                    let said = given(&config, &facts);
+                    let expected =
+                        format!("{path:?} is given (the user): the command can {verb} {what}");
+                    assert_eq!(said, [expected]);
+                }
+            }
         }
     }
 
