@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
 use stockade_sys::shortage;
 
-use crate::{bubblewrap::OLDEST, workspace::Refusal};
+use crate::{launch::bubblewrap::OLDEST, plan::workspace::Refusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

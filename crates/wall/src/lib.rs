@@ -33,58 +33,36 @@
 //! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
 //! not its keeper. See [`supervise`](Running::supervise) for who has the terminal when.
 
-mod arguments;
-mod beneath;
-mod bubblewrap;
 mod config;
 mod control;
-mod credentials;
-mod env;
 mod error;
 mod facts;
-mod fence;
-mod gitconfig;
-mod group;
-mod home;
+mod git;
 mod inner;
-mod job;
-mod keeper;
 mod launch;
-mod layers;
-mod limits;
-mod outcome;
+mod leftovers;
+mod nofollow;
 mod plan;
-mod protected;
 mod sabotage;
-mod signals;
-mod staging;
-mod state;
-mod streams;
 mod supervise;
-mod system;
+mod tables;
 mod terminal;
-mod watch;
-mod workspace;
 
-pub use bubblewrap::{Bubblewrap, Version};
 pub use config::{
     Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Nested, Network,
     PathRequest, Root,
 };
-pub use credentials::known_places;
-pub use env::Variable;
 pub use error::Error;
 pub use facts::{
-    EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation, Kind, Place, Procfs,
-    SystemForm, SystemPlace,
+    EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation, Kind, Limit, Place,
+    Procfs, Resource, SystemForm, SystemPlace,
 };
 pub use inner::Inner;
-pub use launch::{Cancel, CommandLine, Launch};
-pub use layers::{Layer, Protection, State};
-pub use limits::{Limit, Resource};
-pub use outcome::{FAILED, NOT_FOUND, NotFound, Outcome};
-pub use plan::{Fallback, Guard, INNER_STAGE, Isolation, Operation, Plan, Reason, Step};
-pub use signals::Signals;
-pub use supervise::Running;
-pub use watch::{Change, Finding, Keeping, Kept, Live, Watch, folded};
-pub use workspace::Refusal;
+pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
+pub use leftovers::{Change, Finding, Keeping, Kept, Live, Watch, folded};
+pub use plan::{
+    Fallback, Guard, INNER_STAGE, Isolation, Layer, Operation, Plan, Protection, Reason, Refusal,
+    State, Step, Variable,
+};
+pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
+pub use tables::known_places;

@@ -46,7 +46,7 @@ mod hooks {
     use rustix::fs::{Mode, OFlags};
 
     use super::{CString, Plan};
-    use crate::env::Variable;
+    use crate::plan::Variable;
 
     /// A variable that tells the inner stage. The command does not get it: it is the last one,
     /// and is cut off.

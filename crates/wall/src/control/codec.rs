@@ -5,7 +5,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 use stockade_sys::signals::{Signal, SignalSet};
 
 use super::{Failure, Order, Report, Start, Target};
-use crate::limits::{Limit, Resource};
+use crate::facts::{Limit, Resource};
 
 /// The longest path in a report, in bytes.
 const LONGEST_PATH: u8 = 200;

@@ -19,7 +19,7 @@ use rustix::{
 };
 use stockade_sys::signals::{Signal, SignalSet};
 
-use crate::limits::Limit;
+use crate::facts::Limit;
 
 /// Longer than any message, so that a longer one is seen to be none.
 const LONGEST: usize = 256;

@@ -14,7 +14,7 @@ use super::{
     may,
     place::{absolute, canonical_as_far_as_it_exists},
 };
-use crate::system::{ETC_SECRETS, SSH_HOST_KEYS};
+use crate::tables::system::{ETC_SECRETS, SSH_HOST_KEYS};
 
 /// A secret below `/etc` that this user can read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,11 +17,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::place::is_led_from_inside;
+use super::{Place, place::is_led_from_inside};
 use crate::{
-    beneath,
-    facts::Place,
-    gitconfig::{self, Setting},
+    git::settings::{self, Setting},
+    nofollow,
 };
 
 /// The git directories of a workspace.
@@ -151,7 +150,7 @@ impl Git {
 
 /// The directory that a `.git` file names.
 pub(crate) fn named_directory(file: &Path) -> Option<PathBuf> {
-    let contents = beneath::read(file).ok()?;
+    let contents = nofollow::read(file).ok()?;
     let path = contents.strip_prefix(b"gitdir: ")?;
     super::place::directory(&relative_to(file.parent()?, path)).ok()
 }
@@ -186,7 +185,7 @@ fn owner(directory: &Path, workspace: &Path) -> Result<PathBuf, GitRefusal> {
 }
 
 fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
-    let line = |name: &str| beneath::read(&directory.join(name)).ok();
+    let line = |name: &str| nofollow::read(&directory.join(name)).ok();
     let back = relative_to(directory, &line("gitdir")?);
     let is_back = back.file_name() == Some(".git".as_ref()) && leads_to(back.parent()?, workspace);
     let common = fs::canonicalize(relative_to(directory, &line("commondir")?)).ok()?;
@@ -240,14 +239,14 @@ pub(crate) fn beside_parts(repository: &Path) -> Vec<PathBuf> {
         let name = entry.file_name();
         !PARTS.iter().any(|part| name == *part) && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
-    let entries = beneath::list(repository).unwrap_or_default().into_iter();
+    let entries = nofollow::list(repository).unwrap_or_default().into_iter();
     entries.filter(is_other).map(|entry| entry.path()).collect()
 }
 
 /// The settings of a repository; none if they cannot be read.
 pub(crate) fn settings(repository: &Path) -> Vec<Setting> {
-    let contents = beneath::read(&repository.join("config")).unwrap_or_default();
-    gitconfig::parse(&contents).unwrap_or_default()
+    let contents = nofollow::read(&repository.join("config")).unwrap_or_default();
+    settings::parse(&contents).unwrap_or_default()
 }
 
 /// A search for the git directories of submodules. Their names may have slashes in them.
@@ -258,7 +257,7 @@ struct Modules {
 
 impl Modules {
     fn look_in(&mut self, directory: &Path, depth: usize) {
-        for entry in beneath::list(directory).unwrap_or_default() {
+        for entry in nofollow::list(directory).unwrap_or_default() {
             self.looked_at += 1;
             if depth > DEEPEST_MODULE || self.looked_at > MOST_MODULES {
                 return;

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::{Git, place::absolute};
 use crate::{
-    beneath,
-    gitconfig::Own,
-    protected::{DOT_GIT, HOOKS, How, WORKSPACE},
+    git::settings::Own,
+    nofollow,
+    tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
 };
 
 /// Something in the workspace, or in its repository, that can be made read-only.
@@ -57,7 +57,7 @@ pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, V
         if guarded.iter().any(|other| other.path == path) {
             continue;
         }
-        match beneath::pin(&path).map_err(|error| error.raw_os_error()) {
+        match nofollow::pin(&path).map_err(|error| error.raw_os_error()) {
             Err(Some(NOENT | NOTDIR)) => {}
             Err(Some(LOOP)) => links.push(path),
             // Whatever else is wrong with it, the launch will meet again, and be refused.

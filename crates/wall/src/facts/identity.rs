@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    beneath,
-    gitconfig::{self, Setting},
+    git::settings::{self, Setting},
+    nofollow,
 };
 
 /// Settings that are taken over. None of them can name a program or a file.
@@ -61,10 +61,10 @@ impl Reader<'_> {
     /// The files are the user's own, so links are followed; but they may name one that the
     /// command can write.
     fn read(&mut self, file: &Path, depth: usize) {
-        let Ok(contents) = beneath::read_through_links(file) else {
+        let Ok(contents) = nofollow::read_through_links(file) else {
             return;
         };
-        for setting in gitconfig::parse(&contents).unwrap_or_default() {
+        for setting in settings::parse(&contents).unwrap_or_default() {
             let is_include = match setting.subsection() {
                 None => setting.section() == b"include",
                 Some(condition) => {

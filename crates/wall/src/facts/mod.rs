@@ -6,6 +6,7 @@ mod git;
 mod guards;
 mod identity;
 mod installation;
+mod limits;
 mod place;
 mod proc;
 
@@ -24,6 +25,7 @@ pub use self::{
     git::{Git, GitRefusal},
     guards::Guarded,
     installation::Installation,
+    limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
 };
@@ -36,15 +38,11 @@ use self::{
     place::{directory, first_missing, look},
 };
 use crate::{
-    beneath::Names,
     config::{Agent, Config, PathRequest},
-    credentials,
-    env::{CERTIFICATES, USUAL_PATH},
     error::Error,
-    home,
-    limits::{Limit, Resource},
-    plan::OWN_DIRECTORIES,
-    system::SYSTEM,
+    nofollow::Names,
+    plan::environment::{CERTIFICATES, USUAL_PATH},
+    tables::{credentials, home, system::SYSTEM},
 };
 
 /// A place of the table of system directories that exists on this machine.
@@ -228,7 +226,7 @@ fn paths(
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
-        .chain(OWN_DIRECTORIES.iter().copied())
+        .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
     let bulk = home::SCRATCH.iter();
     let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();

@@ -26,8 +26,8 @@ use super::{Task, broker, syscalls};
 use crate::{
     config::Hardening,
     control::{Failure, Report, Start},
-    outcome::FAILED,
     sabotage,
+    supervise::FAILED,
     terminal::Terminal,
 };
 

@@ -35,7 +35,7 @@ use stockade_sys::process;
 
 pub(crate) use self::settings::Settings;
 use self::stage::Stage;
-use crate::{control::Control, outcome::FAILED, plan::INNER_STAGE};
+use crate::{control::Control, plan::INNER_STAGE, supervise::FAILED};
 
 /// This process is the inner stage.
 #[derive(Debug)]

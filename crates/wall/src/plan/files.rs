@@ -7,7 +7,7 @@ use crate::{
     config::{Config, Root},
     error::Error,
     facts::{Facts, Procfs, SystemForm, SystemPlace},
-    system::{PRIVATE, SECRET_REASON},
+    tables::system::{PRIVATE, SECRET_REASON},
 };
 
 /// The steps, in order. What is not named here does not exist inside.

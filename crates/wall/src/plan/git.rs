@@ -6,7 +6,7 @@ use crate::{
     config::{Config, Forge},
     error::Error,
     facts::Facts,
-    gitconfig::{Composer, is_host_name},
+    git::settings::{Composer, is_host_name},
 };
 
 /// Where the generated file is.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         facts::tests::facts,
-        gitconfig::{Setting, parse},
+        git::settings::{Setting, parse},
     };
 
     fn text_of(forge: Forge, settings: &[(&str, &str)]) -> Result<String, Error> {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use super::{Fallback, Operation, Reason, layout::Layout};
 use crate::{
     config::{Config, Root},
-    credentials,
     error::Error,
     facts::{Facts, Found, Kind},
-    home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
+    tables::{
+        credentials,
+        home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
+    },
 };
 
 /// The empty home.

@@ -4,9 +4,11 @@
 //! running anything; `staging` and `arguments` carry it out, step by step in the order
 //! given here. The order matters: a later step covers an earlier one.
 
+pub(crate) mod environment;
 mod files;
 mod git;
 mod home;
+mod layers;
 mod layout;
 mod names;
 mod notes;
@@ -15,22 +17,24 @@ mod requests;
 mod show;
 #[cfg(test)]
 mod tests;
+pub(crate) mod workspace;
 
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
 };
 
-pub(crate) use self::{git::GIT_CONFIG, requests::OWN_DIRECTORIES};
+pub use self::{
+    environment::Variable,
+    layers::{Layer, Protection, State},
+    workspace::Refusal,
+};
+pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
 use crate::{
     config::{Asked, Config, Hardening},
-    credentials,
-    env::{self, Variable},
     error::Error,
-    facts::Facts,
-    layers::{LANDLOCK_SCOPES, Layer},
-    limits::{Limit, Resource},
-    workspace,
+    facts::{Facts, Limit, Resource},
+    tables::credentials,
 };
 
 /// Where the inner stage, which is this same program, lies in the sandbox.
@@ -226,7 +230,7 @@ impl Plan {
         check_launcher(facts, &files)?;
         Ok(Self {
             files,
-            environment: env::environment(config, facts)?,
+            environment: environment::environment(config, facts)?,
             isolation: process::isolation(config),
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),

@@ -1,11 +1,10 @@
 //! What the user should know about a plan.
 
-use super::process::no_nested;
+use super::{environment, process::no_nested};
 use crate::{
     config::{Config, Nested, PathRequest},
-    env,
     facts::Facts,
-    state::Form,
+    launch::agent_state::Form,
 };
 
 pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
@@ -42,7 +41,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              certificates, or unset {name}"
         ));
     }
-    let proxies: Vec<_> = env::proxies_with_login(config, facts).collect();
+    let proxies: Vec<_> = environment::proxies_with_login(config, facts).collect();
     if !proxies.is_empty() {
         notes.push(format!(
             "removed user and password from {}: the command could send them anywhere. To pass a \

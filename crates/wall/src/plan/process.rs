@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Isolation, Reason};
+use super::{Isolation, LANDLOCK_SCOPES, Layer, Protection, Reason, State};
 use crate::{
     config::{Asked, Config, Hardening, Nested, Network},
     error::Error,
-    facts::{Facts, Procfs},
-    layers::{LANDLOCK_SCOPES, Layer, Protection, State},
-    limits::{Limit, Resource},
+    facts::{Facts, Limit, Procfs, Resource},
 };
 
 /// Enough for any build or browser, and few enough for the host to stay usable.

@@ -11,23 +11,22 @@ use std::{
 
 use super::{
     Guard, Operation,
+    environment::CERTIFICATES,
     home::{self, Placed, hidden, read_only},
     layout::Layout,
+    workspace::{self, Refusal},
 };
 use crate::{
     config::{Config, PathRequest},
-    credentials,
-    env::CERTIFICATES,
     error::Error,
     facts::{Facts, Found, Kind},
-    home::PROGRAMS_IN_STATE,
-    workspace::{self, Refusal},
+    tables::{
+        credentials,
+        home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
+    },
 };
 
 const OWN: &str = "Stockade's own: decides what the next session may";
-
-/// Stockade's own directories, in the home.
-pub(crate) const OWN_DIRECTORIES: &[&str] = &[".config/stockade", ".local/state/stockade"];
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     check(config, facts)?;

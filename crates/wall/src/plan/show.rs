@@ -3,7 +3,7 @@
 use std::{fmt, path::Path};
 
 use super::{Guard, Isolation, Operation, Plan};
-use crate::{config::Asked, limits::Resource};
+use crate::{config::Asked, facts::Resource};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

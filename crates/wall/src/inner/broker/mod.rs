@@ -38,7 +38,7 @@ use stockade_sys::{
 };
 
 use self::view::{Parent, View};
-use crate::outcome::FAILED;
+use crate::supervise::FAILED;
 
 /// Calls at a time. One that waits for a disk holds up none of the others but this many.
 const THREADS: usize = 8;

@@ -1,0 +1,365 @@
+//! The files by which a repository has git run programs, or leads it elsewhere.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    repositories::{Repositories, Repository},
+    settings::{self, Own, Setting},
+};
+use crate::{
+    facts::absolute,
+    leftovers::{
+        baseline::Baseline,
+        bounds::{Bounds, Unseen},
+        content::Content,
+    },
+    nofollow,
+    tables::autorun::{
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
+    },
+};
+
+/// How deep files of settings may include one another.
+const DEEPEST: usize = 4;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Control {
+    pub(crate) kind: Kind,
+    pub(crate) content: Content,
+    /// The repository that it is of.
+    pub(crate) repository: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Settings of git's, each of which is judged.
+    Settings,
+    /// It is as it was, or it is put back. Why it counts.
+    Whole(&'static str),
+    /// The same, but git itself makes it, in one form.
+    Common,
+    /// What git is to do next, which may be to run programs.
+    Plan,
+    /// Changes are told, and nothing is put back.
+    Told(&'static str),
+}
+
+/// All files that count, and what they are.
+pub(crate) type Controls = BTreeMap<PathBuf, Control>;
+
+pub(crate) struct Collection<'a> {
+    pub(crate) bounds: &'a Bounds<'a>,
+    /// What a session can write of repositories.
+    pub(crate) writable: &'a [&'a Path],
+    pub(crate) home: &'a Path,
+    pub(crate) own: &'a Own,
+    /// After a session, what there was before. What it says about further files counts, not what the
+    /// session made of it: else that would choose which files are put back.
+    pub(crate) before: Option<&'a Baseline>,
+    pub(crate) controls: Controls,
+    pub(crate) unseen: Unseen,
+}
+
+impl Collection<'_> {
+    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+        for (path, is_reached) in &repositories.astray {
+            // One that lies deeper may be older than the session: it stands for itself.
+            let of = (!is_reached).then_some(path.as_path());
+            let is_dot_git = path.file_name() == Some(".git".as_ref());
+            let why = if is_dot_git { REDIRECTION } else { INDEX };
+            self.add(path, Kind::Whole(why), of);
+        }
+        for (directory, repository) in &repositories.found {
+            self.add_parts(directory, Some(directory), repository, workspace);
+        }
+        for directory in &repositories.worktrees {
+            let owner = directory.ancestors().nth(2);
+            self.add(&directory.join("commondir"), Kind::Common, owner);
+            // Without that file, it would be a repository of its own.
+            let repository = Repository::default();
+            self.add_parts(directory, owner, &repository, workspace);
+        }
+    }
+
+    fn add_parts(
+        &mut self,
+        directory: &Path,
+        of: Option<&Path>,
+        repository: &Repository,
+        workspace: &Path,
+    ) {
+        for name in ["config", "config.worktree"] {
+            self.add_settings(&directory.join(name), of, 0);
+        }
+        let settings = self.settings_of(directory);
+        // Git goes through links to what is below these; the links themselves are put back.
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
+        for name in ["info", "modules", "worktrees", "rebase-merge", "sequencer"] {
+            let path = directory.join(name);
+            if is_link(&path) {
+                self.add(&path, Kind::Whole(REDIRECTION), of);
+            }
+        }
+        self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
+        let attributes = directory.join("info/attributes");
+        if !self.is_below_link(&attributes) {
+            self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
+        self.add_programs(&directory.join("hooks"), HOOKS, of);
+        for name in ["remotes", "branches"] {
+            self.add_programs(&directory.join(name), REMOTES, of);
+        }
+        self.add_plans(directory, of);
+        let root = repository.root.as_deref().unwrap_or(workspace);
+        let last = |name: &str| {
+            let mut all = settings.iter().rev();
+            let setting = all.find(|setting| setting.is("core", name))?;
+            Some(absolute(&root.join(setting.path(self.home))))
+        };
+        // The user's own settings count where git comes to by itself.
+        let own = self.own;
+        let own = |name| {
+            let all = own.all(name).filter(|_| repository.is_reached);
+            all.map(|setting| absolute(&root.join(setting.path(self.home))))
+        };
+        let hooks = last("hookspath").into_iter().chain(own("hookspath"));
+        let hooks: Vec<_> = hooks.filter(|path| self.is_writable(path)).collect();
+        let attributes = last("attributesfile")
+            .into_iter()
+            .chain(own("attributesfile"));
+        let attributes: Vec<_> = attributes.filter(|path| self.is_writable(path)).collect();
+        for hooks in hooks {
+            self.add_programs(&hooks, HOOKS, of);
+        }
+        for attributes in attributes {
+            self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
+    }
+
+    fn settings_of(&self, directory: &Path) -> Vec<Setting> {
+        ["config", "config.worktree"]
+            .iter()
+            .flat_map(|name| self.counting(&directory.join(name)))
+            .collect()
+    }
+
+    /// The settings of a file as they will be when all is put back.
+    fn counting(&self, path: &Path) -> Vec<Setting> {
+        let content = match self.before {
+            Some(before) => before.contents.get(path),
+            None => self.controls.get(path).map(|control| &control.content),
+        };
+        let bytes = content.and_then(Content::bytes).unwrap_or_default();
+        settings::parse(bytes).unwrap_or_default()
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
+    pub(crate) fn add(&mut self, path: &Path, kind: Kind, repository: Option<&Path>) {
+        if self.controls.contains_key(path) {
+            return;
+        }
+        if let Some(mut content) = Content::of(path, self.bounds) {
+            let is_claude = path.file_name() == Some(CLAUDE_JSON.as_ref());
+            if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
+                && is_claude
+            {
+                *bytes = parts_that_run(bytes);
+                if bytes.is_empty() {
+                    return;
+                }
+            }
+            let control = Control {
+                kind,
+                content,
+                repository: repository.map(Path::to_owned),
+            };
+            self.controls.insert(path.to_owned(), control);
+        }
+    }
+
+    /// A file of settings, and those that it includes.
+    pub(crate) fn add_settings(&mut self, path: &Path, repository: Option<&Path>, depth: usize) {
+        if self.controls.contains_key(path) {
+            return;
+        }
+        self.add(path, Kind::Settings, repository);
+        if depth >= DEEPEST {
+            return;
+        }
+        if let Some(real) = self.target(path) {
+            self.add_settings(&real, repository, depth + 1);
+        }
+        let settings = self.counting(path);
+        let directory = path.parent().unwrap_or(path);
+        const MOST: usize = 64;
+        let included = settings.iter().filter(|setting| setting.is_include());
+        let included = included.take(MOST);
+        let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
+        // Others cannot be written inside.
+        let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
+        for path in included {
+            self.add_settings(&path, repository, depth + 1);
+        }
+    }
+
+    /// A directory of programs that git runs, but for the samples that it never does.
+    fn add_programs(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+        let Ok(metadata) = fs::symlink_metadata(directory) else {
+            return;
+        };
+        if !metadata.is_dir() {
+            self.add(directory, Kind::Whole(why), repository);
+            self.add_target(directory, why, repository);
+            return;
+        }
+        let Ok(entries) = nofollow::list(directory) else {
+            // Git may find programs in it by their names.
+            self.unseen.add(directory, "it cannot be listed");
+            self.add(directory, Kind::Whole(why), repository);
+            return;
+        };
+        for entry in entries {
+            if self.bounds.are_reached() {
+                let why = "there are too many files to look at all of them";
+                self.unseen.add(directory, why);
+                return;
+            }
+            let path = entry.path();
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory || path.extension() == Some("sample".as_ref()) {
+                continue;
+            }
+            self.add(&path, Kind::Whole(why), repository);
+            self.add_target(&path, why, repository);
+        }
+    }
+
+    /// What a link leads to that a session can write is what runs.
+    fn add_target(&mut self, link: &Path, why: &'static str, repository: Option<&Path>) {
+        let Some(real) = self.target(link) else {
+            return;
+        };
+        if real.is_dir() {
+            self.add_programs(&real, why, repository);
+        } else {
+            self.add(&real, Kind::Whole(why), repository);
+        }
+    }
+
+    /// Where a link leads, if that was so before, and a session can write there.
+    fn target(&self, link: &Path) -> Option<PathBuf> {
+        let content = self.controls.get(link).map(|control| &control.content);
+        let is_link = matches!(content, Some(Content::Link(_)));
+        let was_so = self
+            .before
+            .is_none_or(|before| before.contents.get(link) == content);
+        let real = fs::canonicalize(link).ok().filter(|_| is_link && was_so)?;
+        (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
+    }
+
+    /// Steps of a rebase that is under way.
+    fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
+        for name in ["rebase-merge/strategy", "sequencer/opts"] {
+            let path = directory.join(name);
+            if self.is_below_link(&path) {
+                continue;
+            }
+            let contents = nofollow::read(&path).unwrap_or_else(|_| b"?".to_vec());
+            if names_a_program(&contents) {
+                self.add(&path, Kind::Whole(STRATEGY), repository);
+            }
+        }
+        for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
+            let path = directory.join(name);
+            if !self.is_below_link(&path) {
+                self.add(&path, Kind::Plan, repository);
+            }
+        }
+    }
+
+    /// Whether the directory of a file is a link that a session made, and that will be gone.
+    fn is_below_link(&self, path: &Path) -> bool {
+        let parent = path.parent().and_then(|parent| {
+            let control = self.controls.get(parent)?;
+            Some((parent, &control.content))
+        });
+        parent.is_some_and(|(parent, content)| {
+            let before = self.before.and_then(|before| before.contents.get(parent));
+            matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
+        })
+    }
+}
+
+/// Whether a merge strategy is named that is not git's own: git runs a program of that name.
+fn names_a_program(contents: &[u8]) -> bool {
+    const OWN: &[&[u8]] = &[
+        b"ort",
+        b"recursive",
+        b"resolve",
+        b"octopus",
+        b"ours",
+        b"subtree",
+    ];
+    if OWN.contains(&contents.trim_ascii()) {
+        return false;
+    }
+    // The options of a sequence are in the form of git's settings.
+    match settings::parse(contents) {
+        Ok(settings) => settings.iter().any(|setting| {
+            let is_strategy = setting.is("options", "strategy") && !OWN.contains(&setting.bytes());
+            is_strategy || setting.section() != b"options"
+        }),
+        Err(_) => true,
+    }
+}
+
+/// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.
+fn parts_that_run(json: &[u8]) -> Vec<u8> {
+    fn collect(value: &serde_json::Value, way: &str, parts: &mut Vec<String>) {
+        let serde_json::Value::Object(fields) = value else {
+            return;
+        };
+        for (name, value) in fields {
+            let way = format!("{way}/{name}");
+            let is_empty = match value {
+                serde_json::Value::Array(all) => all.is_empty(),
+                serde_json::Value::Object(all) => all.is_empty(),
+                other => other.is_null(),
+            };
+            if CLAUDE_JSON_PARTS.contains(&name.as_str()) && !is_empty {
+                parts.push(format!("{way}: {value}"));
+            } else {
+                collect(value, &way, parts);
+            }
+        }
+    }
+    let Ok(value) = serde_json::from_slice(json) else {
+        return json.to_vec();
+    };
+    let mut parts = Vec::new();
+    collect(&value, "", &mut parts);
+    parts.sort();
+    parts.join("\n").into_bytes()
+}
+
+/// The steps of a rebase without those that run programs; nothing if there are none.
+pub(crate) fn without_commands(todo: &[u8], before: &[u8]) -> Option<Vec<u8>> {
+    let is_command = |line: &&[u8]| {
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+        let word = words.find(|word| !word.is_empty());
+        let word = word.map(<[u8]>::trim_ascii);
+        matches!(word, Some(b"exec" | b"x"))
+    };
+    let known: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
+    let lines = todo.split_inclusive(|byte| *byte == b'\n');
+    let kept = lines.filter(|line| !is_command(line) || known.contains(line));
+    let kept: Vec<u8> = kept.flatten().copied().collect();
+    (kept != todo).then_some(kept)
+}

@@ -1,0 +1,249 @@
+//! The gitlinks of an index: where other repositories lie in a worktree.
+//!
+//! `git status` at the top goes into each of them, with its settings and its hooks.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use std::os::unix::ffi::OsStringExt as _;
+
+/// What an index leads to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    pub(crate) paths: Vec<PathBuf>,
+    /// The file of the index that this one adds to.
+    pub(crate) shared: Option<String>,
+    /// There are gitlinks in the place of some entries of that one; it does not say which.
+    pub(crate) is_replacing: bool,
+}
+
+/// The gitlinks of an index whose hashes are so long, or all its paths. `None` if it is no index
+/// that can be read in one way only, as git writes it.
+pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
+    const GITLINK: u32 = 0o160_000;
+    const KIND: u32 = 0o170_000;
+    const EXTENDED: u16 = 0x4000;
+    const LENGTH: u16 = 0xfff;
+    // Times, device, inode, mode, user, group, size.
+    const FIELDS: usize = 40;
+    const MODE: usize = 24;
+
+    let body = index.get(..index.len().checked_sub(hash)?)?;
+    if body.get(..4)? != b"DIRC" {
+        return None;
+    }
+    let version = number(body, 4)?;
+    let count = number(body, 8)?;
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut links = Links::default();
+    let mut path = Vec::new();
+    let mut at = 12;
+    // Where each entry begins that does not build on the one before it.
+    let mut whole = BTreeMap::new();
+    for entry in 0..count {
+        let begin = at;
+        let kind = number(body, at + MODE)? & KIND;
+        if !matches!(kind, 0o100_000 | 0o120_000 | 0o160_000 | 0o040_000) {
+            return None;
+        }
+        let flags = at + FIELDS + hash;
+        let flags_value = u16::from_be_bytes(body.get(flags..flags + 2)?.try_into().ok()?);
+        let extended = flags_value & EXTENDED != 0;
+        if extended && version < 3 {
+            return None;
+        }
+        let mut name = flags + 2 + if extended { 2 } else { 0 };
+        if version == 4 {
+            let cut = offset(body, &mut name)?;
+            path.truncate(path.len().checked_sub(cut)?);
+        } else {
+            path.clear();
+        }
+        if path.is_empty() {
+            whole.insert(begin, entry);
+        }
+        let rest = body.get(name..)?;
+        let length = rest.iter().position(|byte| *byte == 0)?;
+        path.extend(rest.get(..length)?);
+        // Git takes the length of a name from the flags, if they have room for it.
+        if usize::from(flags_value & LENGTH) != path.len().min(LENGTH.into()) {
+            return None;
+        }
+        let end = name + length;
+        at = if version == 4 {
+            end + 1
+        } else {
+            // Padded with one to eight zeros.
+            at + (end - at + 8) / 8 * 8
+        };
+        if body.get(end..at)?.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        if kind == GITLINK && path.is_empty() {
+            links.is_replacing = true;
+        } else if kind == GITLINK || all {
+            if is_odd(&path) {
+                return None;
+            }
+            let path = std::ffi::OsString::from_vec(path.clone());
+            links.paths.push(path.into());
+        }
+    }
+    let entries_end = at;
+    // What follows are extensions, with their lengths.
+    while at < body.len() {
+        let kind = body.get(at..at + 4)?;
+        let begin = at + 8;
+        at = begin.checked_add(number(body, at + 4)? as usize)?;
+        let data = body.get(begin..at)?;
+        let is_certain = match kind {
+            b"link" if links.shared.is_none() => {
+                let id = data.get(..hash)?;
+                let text = id.iter().map(|byte| format!("{byte:02x}"));
+                let name = format!("sharedindex.{}", text.collect::<String>());
+                links.shared = id.iter().any(|byte| *byte != 0).then_some(name);
+                true
+            }
+            b"link" => false,
+            // Git may begin to read at the places that these name.
+            b"EOIE" => number(data, 0)? as usize == entries_end,
+            b"IEOT" => are_parts(data, &whole, count),
+            _ => true,
+        };
+        if !is_certain {
+            return None;
+        }
+    }
+    (at == body.len()).then_some(links)
+}
+
+/// Whether the parts of an index that can be read apart are all of its entries, in order.
+fn are_parts(data: &[u8], whole: &BTreeMap<usize, u32>, count: u32) -> bool {
+    let mut next = 0;
+    let parts = data.get(4..).unwrap_or_default();
+    for part in parts.chunks(8) {
+        let (Some(begin), Some(entries)) = (number(part, 0), number(part, 4)) else {
+            return false;
+        };
+        if whole.get(&(begin as usize)) != Some(&next) {
+            return false;
+        }
+        next = next.saturating_add(entries);
+    }
+    next == count
+}
+
+/// No path that git would have taken into an index.
+fn is_odd(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/')
+        .any(|name| matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git"))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}
+
+/// As git writes offsets in packs.
+fn offset(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let mut byte = *bytes.get(*at)?;
+    *at += 1;
+    let mut value = usize::from(byte & 0x7f);
+    while byte & 0x80 != 0 {
+        byte = *bytes.get(*at)?;
+        *at += 1;
+        value = value.checked_add(1)?.checked_mul(128)? + usize::from(byte & 0x7f);
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    /// Of every version and hash that git writes.
+    #[test]
+    fn gitlinks_are_found_as_git_wrote_them() {
+        for (hash, length) in [("sha1", 20), ("sha256", 32)] {
+            for version in ["2", "3", "4"] {
+                let place = tempfile::tempdir().unwrap();
+                let script = format!(
+                    "set -e; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+                    git init -q --object-format={hash} .; mkdir -p a/b; touch a/b/c a/b/d zz new
+                    git add a zz; git add -N new
+                    id=$(printf x | git hash-object -w --stdin)
+                    git update-index --add --cacheinfo 160000,$id,a/b/sub
+                    git update-index --add --cacheinfo 160000,$id,sub
+                    git update-index --index-version {version}"
+                );
+                let status = Command::new("bash")
+                    .args(["-c", &script])
+                    .current_dir(place.path())
+                    .status();
+                assert!(status.unwrap().success());
+                let index = fs::read(place.path().join(".git/index")).unwrap();
+                let links = read(&index, length, false).unwrap().paths;
+                assert_eq!(
+                    links,
+                    ["a/b/sub", "sub"].map(PathBuf::from),
+                    "{hash} {version}"
+                );
+                for end in 0..index.len() {
+                    // No prefix makes it fail otherwise than by saying so.
+                    let _ = read(index.get(..end).unwrap(), length, true);
+                }
+            }
+        }
+        assert_eq!(read(b"", 20, false), None);
+    }
+
+    /// An index in parts, and one that adds to another; and none that has two readings.
+    #[test]
+    fn an_index_is_read_in_one_way_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let made = |script: &str| {
+            let mut command = Command::new("bash");
+            command.args(["-ec", script]).current_dir(place.path());
+            for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
+                command.env(name, "/dev/null");
+            }
+            assert!(command.status().unwrap().success());
+            fs::read(place.path().join(".git/index")).unwrap()
+        };
+        let parts = made(
+            "git init -q .; git config index.threads 2; git config index.recordOffsetTable true
+             git config index.recordEndOfIndexEntries true; git config index.version 4
+             touch aa b c d; git add .",
+        );
+        let at = |name: &[u8]| parts.windows(4).position(|part| part == name);
+        assert!(read(&parts, 20, false).is_some());
+        for name in [b"EOIE", b"IEOT"] {
+            let mut other = parts.clone();
+            // The last byte of the first place that it names.
+            let skipped = if name == b"EOIE" { 11 } else { 15 };
+            other[at(name).unwrap() + skipped] ^= 4;
+            assert_eq!(read(&other, 20, false), None);
+        }
+        let split = made(
+            "git config index.version 2; git update-index --index-version 2; git update-index --split-index",
+        );
+        let shared = read(&split, 20, false).unwrap().shared.unwrap();
+        assert!(place.path().join(".git").join(shared).exists());
+
+        let plain = made("git update-index --no-split-index; git config --unset index.threads");
+        assert!(read(&plain, 20, true).is_some_and(|links| links.paths.len() == 4));
+        // A longer name by the flags, and something after a name.
+        for (at, byte) in [(12 + 61, 3), (12 + 66, 1)] {
+            let mut other = plain.clone();
+            other[at] = byte;
+            assert_eq!(read(&other, 20, false), None, "{at}");
+        }
+        for path in ["../a", ".git/a", "a/.GIT", "a//b", "/a", "./a"] {
+            assert!(is_odd(path.as_bytes()), "{path}");
+        }
+        assert!(!is_odd(b".github/a..b/.gitmodules"));
+    }
+}

@@ -1,0 +1,9 @@
+//! git's files: settings, indexes, and what makes git run a program.
+//!
+//! A repository decides much of what git does in it. The files here may be hostile, and no module
+//! of this folder executes them or follows a link in them.
+
+pub(crate) mod controls;
+mod index;
+pub(crate) mod repositories;
+pub(crate) mod settings;

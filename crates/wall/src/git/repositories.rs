@@ -1,0 +1,367 @@
+//! All repositories that git outside may be led to from the workspace.
+//!
+//! They are the workspace's own, those of its worktrees and submodules, those that a gitlink of an
+//! index leads to, at any depth, and those that lie in the tree as such. The tree may be
+//! of any size: a walk through it ends when its bounds are reached, and says so.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    index,
+    settings::{self, Setting},
+};
+use crate::{
+    facts::{Git, beside_parts, line_of, looks_like_repository, named_directory},
+    leftovers::{
+        SHALLOW,
+        bounds::{Bounds, Unseen},
+    },
+    nofollow,
+};
+
+/// An index of a million files is about this long.
+const LONGEST_INDEX: u64 = 128 << 20;
+const MOST_DEEP: usize = 64;
+const UNLISTED: &str = "it cannot be listed";
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    /// The directories of repositories, and the worktree of each where it is known.
+    pub(crate) found: BTreeMap<PathBuf, Repository>,
+    /// What git keeps of a worktree: `worktrees/NAME` of a repository.
+    pub(crate) worktrees: BTreeSet<PathBuf>,
+    /// What is called `.git` and is neither a directory nor a file that names one.
+    /// Whether git at the top goes there by itself.
+    pub(crate) astray: BTreeMap<PathBuf, bool>,
+    pub(crate) unseen: Unseen,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Repository {
+    pub(crate) root: Option<PathBuf>,
+    /// git at the top of the workspace goes there by itself.
+    pub(crate) is_reached: bool,
+}
+
+pub(crate) struct Search<'a> {
+    pub(crate) workspace: &'a Path,
+    /// All that a session can write of repositories.
+    pub(crate) writable: &'a [&'a Path],
+    pub(crate) bounds: &'a Bounds<'a>,
+    pub(crate) repositories: Repositories,
+}
+
+impl Search<'_> {
+    /// What git comes to from the top.
+    pub(crate) fn look_from_top(&mut self, git: &Git) {
+        self.look_at(self.workspace, true, 0);
+        for directory in &git.directories {
+            let root = (directory == self.workspace).then(|| self.workspace.to_owned());
+            self.add(directory, root, true, 0);
+        }
+        if git.refused.is_some() {
+            let dot_git = self.workspace.join(".git");
+            self.repositories.astray.insert(dot_git, true);
+        }
+    }
+
+    /// What lies in the tree, as deep as this.
+    pub(crate) fn look_in_tree(&mut self, deepest: usize) {
+        // What git keeps for itself is a place for repositories, too, that others lead to.
+        if deepest > SHALLOW {
+            self.walk(self.workspace.join(".git"), deepest);
+        }
+        self.walk(self.workspace.to_owned(), deepest);
+    }
+
+    fn walk(&mut self, top: PathBuf, deepest: usize) {
+        let mut level = vec![top];
+        for _ in 0..deepest {
+            let mut below = Vec::new();
+            for directory in &level {
+                if !self.list(directory, &mut below) {
+                    let why = "the tree is too large to look for repositories in all of it";
+                    self.repositories.unseen.add(self.workspace, why);
+                    return;
+                }
+            }
+            if below.is_empty() {
+                return;
+            }
+            level = below;
+        }
+    }
+
+    /// One directory of the tree. Whether there was time for it.
+    fn list(&mut self, directory: &Path, below: &mut Vec<PathBuf>) -> bool {
+        if self.bounds.are_reached() {
+            return false;
+        }
+        let Ok(entries) = fs::read_dir(directory) else {
+            // Others go by name into what can be entered only.
+            let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
+            if is_entered && directory.is_dir() {
+                self.repositories.unseen.add(directory, UNLISTED);
+            }
+            return true;
+        };
+        let mut has_head = false;
+        for entry in entries {
+            if self.bounds.are_reached() {
+                return false;
+            }
+            let Ok(entry) = entry else { continue };
+            let name = entry.file_name();
+            if name == ".git" {
+                if directory == self.workspace {
+                    continue;
+                }
+                self.look_at(directory, false, 0);
+            }
+            has_head |= name == "HEAD";
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below.push(directory.join(name));
+            }
+        }
+        if has_head && looks_like_repository(directory) {
+            self.add(directory, None, false, 0);
+        }
+        true
+    }
+
+    /// Whatever `.git` of a worktree is.
+    fn look_at(&mut self, root: &Path, is_reached: bool, depth: usize) {
+        let dot_git = root.join(".git");
+        let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
+            return;
+        };
+        if metadata.is_dir() {
+            self.add(&dot_git, Some(root.to_owned()), is_reached, depth);
+            return;
+        }
+        if metadata.is_symlink() {
+            self.repositories.astray.insert(dot_git.clone(), is_reached);
+            if let Ok(real) = fs::canonicalize(&dot_git)
+                && real.is_dir()
+                && self.is_writable(&real)
+            {
+                self.add(&real, Some(root.to_owned()), is_reached, depth);
+            }
+            return;
+        }
+        match named_directory(&dot_git) {
+            Some(named) if self.is_writable(&named) => {
+                self.add(&named, Some(root.to_owned()), is_reached, depth);
+            }
+            // No session could have changed what is there.
+            Some(_) => {}
+            None => {
+                self.repositories.astray.insert(dot_git, is_reached);
+            }
+        }
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
+    fn add(&mut self, directory: &Path, root: Option<PathBuf>, is_reached: bool, depth: usize) {
+        let is_worktree = directory.parent().and_then(Path::file_name)
+            == Some("worktrees".as_ref())
+            && directory.join("commondir").exists();
+        if is_worktree {
+            self.add_worktree(directory, root, is_reached, depth);
+            if let Some(owner) = directory.ancestors().nth(2) {
+                self.add(owner, None, is_reached, depth);
+            }
+            return;
+        }
+        let known = self.repositories.found.get(directory).cloned();
+        let had_root = known.as_ref().is_some_and(|known| known.root.is_some());
+        let was_reached = known.as_ref().is_some_and(|known| known.is_reached);
+        let repository = Repository {
+            root: root
+                .clone()
+                .or(known.as_ref().and_then(|known| known.root.clone())),
+            is_reached: is_reached || was_reached,
+        };
+        self.repositories
+            .found
+            .insert(directory.to_owned(), repository);
+        if depth > MOST_DEEP || self.bounds.are_reached() {
+            let why = "there are too many repositories in one another";
+            self.repositories.unseen.add(directory, why);
+            return;
+        }
+        // What git follows by itself comes first.
+        if let Some(root) = root
+            && (!had_root || (is_reached && !was_reached))
+        {
+            self.linked(directory, &root, is_reached, depth);
+        }
+        if known.is_none() {
+            // Behind a link, they are looked at where they are.
+            let real = |name: &str| fs::canonicalize(directory.join(name)).ok();
+            if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
+                self.modules(&modules, is_reached, depth + 1);
+            }
+            if let Some(worktrees) = real("worktrees").filter(|path| self.is_writable(path)) {
+                self.worktrees(&worktrees, is_reached, depth + 1);
+            }
+        }
+    }
+
+    fn add_worktree(
+        &mut self,
+        directory: &Path,
+        root: Option<PathBuf>,
+        is_reached: bool,
+        depth: usize,
+    ) {
+        let is_new = self.repositories.worktrees.insert(directory.to_owned());
+        if let Some(root) = root.filter(|_| is_new)
+            && self.is_writable(&root)
+        {
+            self.linked(directory, &root, is_reached, depth);
+        }
+    }
+
+    /// The repositories of submodules. Their names may have slashes in them.
+    fn modules(&mut self, directory: &Path, is_reached: bool, depth: usize) {
+        for entry in self.listed(directory) {
+            if depth > MOST_DEEP || self.bounds.are_reached() {
+                let why = "there are too many submodules to look at all of them";
+                self.repositories.unseen.add(directory, why);
+                return;
+            }
+            // Not what a link leads to, unless it comes to be named.
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            self.module(&entry.path(), is_reached, depth);
+        }
+    }
+
+    fn module(&mut self, path: &Path, is_reached: bool, depth: usize) {
+        if !looks_like_repository(path) && !path.join("config").exists() {
+            return self.modules(path, is_reached, depth + 1);
+        }
+        self.add(path, None, is_reached, depth);
+        // That of `a/b` may lie in that of `a`.
+        for below in beside_parts(path) {
+            if depth > MOST_DEEP || self.bounds.are_reached() {
+                return;
+            }
+            self.module(&below, is_reached, depth + 1);
+        }
+    }
+
+    /// What is in a directory of git's. If nobody can tell, that is told.
+    fn listed(&mut self, directory: &Path) -> Vec<fs::DirEntry> {
+        nofollow::list(directory).unwrap_or_else(|_| {
+            self.repositories.unseen.add(directory, UNLISTED);
+            Vec::new()
+        })
+    }
+
+    fn worktrees(&mut self, directory: &Path, is_reached: bool, depth: usize) {
+        for entry in self.listed(directory) {
+            if self.bounds.are_reached() {
+                let why = "there are too many worktrees to look at all of them";
+                self.repositories.unseen.add(directory, why);
+                return;
+            }
+            let path = entry.path();
+            let back = nofollow::read(&path.join("gitdir")).ok();
+            let root = back.and_then(|line| {
+                let line = Path::new(OsStr::from_bytes(line_of(&line)));
+                let dot_git = crate::facts::absolute(&path.join(line));
+                dot_git.parent().map(Path::to_owned)
+            });
+            self.add_worktree(&path, root, is_reached, depth);
+        }
+    }
+
+    /// The repositories that the gitlinks of an index lead to.
+    fn linked(&mut self, directory: &Path, root: &Path, is_reached: bool, depth: usize) {
+        let settings = settings_of(directory);
+        let mut roots = vec![root.to_owned()];
+        roots.extend(settings.as_deref().and_then(|all| worktree(directory, all)));
+        let hash = settings.as_deref().map(hash_length);
+        let (mut next, mut all) = (Some(directory.join("index")), false);
+        // The index, and the one that it adds to.
+        for is_shared in [false, true] {
+            let Some(path) = next.take() else { return };
+            let links = match self.bounds.read(&path, LONGEST_INDEX) {
+                Ok(index) => hash.and_then(|hash| index::read(&index, hash, all)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_shared => return,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let why = "there was no time to look at its submodules";
+                    self.repositories.unseen.add(&path, why);
+                    return;
+                }
+                Err(_) => None,
+            };
+            let Some(links) = links else {
+                // Git may read it, and go where nobody has looked: it is set aside, with the one
+                // that adds to it and is of no use to git alone.
+                let astray = &mut self.repositories.astray;
+                astray.insert(path, is_reached);
+                if is_shared {
+                    astray.insert(directory.join("index"), is_reached);
+                }
+                return;
+            };
+            all = links.is_replacing;
+            next = links.shared.map(|name| directory.join(name));
+            for link in &links.paths {
+                for root in &roots {
+                    if self.bounds.are_reached() {
+                        let why = "there are too many submodules to look at all of them";
+                        self.repositories.unseen.add(&path, why);
+                        return;
+                    }
+                    let nested = crate::facts::absolute(&root.join(link));
+                    let nested = fs::canonicalize(&nested).unwrap_or(nested);
+                    if self.is_writable(&nested) && nested != *root {
+                        self.look_at(&nested, is_reached, depth + 1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The settings of a repository, or of that of a worktree; none if git may read others.
+fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
+    let is_worktree = directory.join("commondir").exists();
+    let owner = directory.ancestors().nth(2).filter(|_| is_worktree);
+    match nofollow::read(&owner.unwrap_or(directory).join("config")) {
+        Ok(contents) => settings::parse(&contents).ok(),
+        Err(error) => (error.kind() == io::ErrorKind::NotFound).then(Vec::new),
+    }
+}
+
+/// Nothing in an index says how long its hashes are.
+fn hash_length(settings: &[Setting]) -> usize {
+    let mut all = settings.iter().rev();
+    let format = all.find(|setting| setting.is("extensions", "objectformat"));
+    match format.map(Setting::bytes) {
+        Some(b"sha256") => 32,
+        _ => 20,
+    }
+}
+
+/// Where a repository has its files by its own settings.
+fn worktree(directory: &Path, settings: &[Setting]) -> Option<PathBuf> {
+    let mut all = settings.iter().rev();
+    let setting = all.find(|setting| setting.is("core", "worktree"))?;
+    fs::canonicalize(directory.join(OsStr::from_bytes(setting.bytes()))).ok()
+}

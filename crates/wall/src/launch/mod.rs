@@ -1,0 +1,301 @@
+//! From the plan to a running process.
+
+pub(crate) mod agent_state;
+mod arguments;
+pub(crate) mod bubblewrap;
+pub(crate) mod cgroup;
+mod staging;
+pub(crate) mod streams;
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Seek, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::Path,
+    process::Command,
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use rustix::fs::MemfdFlags;
+use stockade_sys::{
+    namespace::{Identity, enter_user_namespace, has_authority},
+    process::Descent,
+};
+
+pub use self::bubblewrap::{Bubblewrap, Version};
+use self::{
+    arguments::arguments,
+    cgroup::Group,
+    staging::Staging,
+    streams::{Given, Kept, Streams},
+};
+use crate::{
+    control::{Control, Start},
+    error::Error,
+    facts::Resource,
+    inner::Settings,
+    plan::{INNER_STAGE, Layer, Plan, Protection, State},
+    supervise::{Achieved, Held, Running, Signals, bwrap_process::Keeper, outcome::Sought},
+    terminal::foreground::Job,
+};
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+}
+
+/// A sandbox that is ready to start.
+#[derive(Debug)]
+pub struct Launch {
+    bubblewrap: Bubblewrap,
+    call: Command,
+    staging: Staging,
+    streams: Streams,
+    /// The limit for all processes together.
+    memory: Option<u64>,
+    /// What bubblewrap joins when it is started.
+    join: Arc<OnceLock<OwnedFd>>,
+    layers: Vec<Layer>,
+    held: Held,
+}
+
+impl Plan {
+    /// Opens all that the sandbox needs. Nothing is written to disk.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left, or a standard stream is nothing to be given to a
+    /// command.
+    pub fn prepare(
+        &self,
+        command: CommandLine,
+        bubblewrap: Bubblewrap,
+        signals: Signals,
+    ) -> Result<Launch, Error> {
+        let streams = Streams::look()?;
+        let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
+        let mut job = Job::new();
+        let start = Start {
+            foreground: job.lend(),
+            blocked: signals.blocked,
+            ignored: signals.ignored,
+            limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
+        };
+        let path = self.environment.iter().find(|it| it.name == "PATH");
+        let sought = Sought {
+            program: command.program.clone(),
+            search_path: path.map(|path| path.value.clone()).unwrap_or_default(),
+        };
+        let join = Arc::new(OnceLock::new());
+        let descent = Descent {
+            keep: Vec::new(),
+            mask: signals.mask_for_keepers(),
+            group: Arc::clone(&join),
+        };
+        let call = self.command(command, bubblewrap.path(), inner, descent)?;
+        Ok(Launch {
+            bubblewrap,
+            call,
+            staging: Staging::of(self),
+            streams,
+            memory: self.limit(Resource::Data),
+            join,
+            layers: self.layers.clone(),
+            held: Held {
+                control,
+                signals,
+                job,
+                sought,
+                start,
+                streams: Kept::default(),
+            },
+        })
+    }
+
+    /// The call of bubblewrap: `bwrap --args FD -- INNER_STAGE FD FD PROGRAM ARGUMENT…`
+    fn command(
+        &self,
+        command: CommandLine,
+        path: &Path,
+        control: OwnedFd,
+        mut descent: Descent,
+    ) -> Result<Command, Error> {
+        let options = arguments(self, |text| {
+            let file = in_memory(text.as_bytes())?;
+            let number = file.as_raw_fd();
+            descent.keep.push(file);
+            Ok(number)
+        })
+        .map_err(failed("the sandbox's own files"))?;
+        let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
+        let settings = Settings::of(self).encode();
+        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let program = match &self.program {
+            Some(path) => path.into(),
+            None => command.program,
+        };
+
+        let mut bubblewrap = Command::new(path);
+        bubblewrap
+            .arg0("bwrap")
+            .arg("--args")
+            .arg(options.as_raw_fd().to_string())
+            .args(["--", INNER_STAGE])
+            .arg(control.as_raw_fd().to_string())
+            .arg(settings.as_raw_fd().to_string())
+            .arg(program)
+            .args(command.arguments)
+            .env_clear();
+        descent.keep.extend([options, settings, control]);
+        descent.prepare(&mut bubblewrap);
+        Ok(bubblewrap)
+    }
+}
+
+/// Ends a launch that is not wanted any more, at whatever step it is.
+#[derive(Debug)]
+pub struct Cancel(Control);
+
+impl Cancel {
+    /// To the inner stage it is as if the warden had died.
+    pub fn cancel(&self) {
+        self.0.end();
+    }
+}
+
+impl Launch {
+    /// What cancels this launch, from any thread.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn cancel(&self) -> Result<Cancel, Error> {
+        let control = self.held.control.duplicate();
+        control.map(Cancel).map_err(failed("the control socket"))
+    }
+
+    /// Starts the sandbox, in the network namespace of the calling thread. The command waits in
+    /// it for [`Running::supervise`]. A process that has not entered a user namespace of its
+    /// own does so now, while it has one thread.
+    ///
+    /// # Errors
+    /// If the kernel lets this user make no user namespace, a place that the plan shows has
+    /// changed, or bubblewrap is too old or cannot be started.
+    pub fn spawn(self) -> Result<Running, Error> {
+        if !has_authority() {
+            enter_user_namespace(Identity::current())
+                .map_err(|error| failed("a user namespace")(io::Error::other(error)))?;
+        }
+        let thread = thread::Builder::new()
+            .name("stage".to_owned())
+            .spawn(|| self.spawn_here())
+            .map_err(failed("a thread"))?;
+        let died = |_| Err(failed("a thread")(io::ErrorKind::Other.into()));
+        thread.join().unwrap_or_else(died)
+    }
+
+    /// The same, by a thread that has authority over mounts and is wanted for nothing else: it
+    /// moves into another mount namespace. It may end, since none of those that it starts is
+    /// bound to it.
+    ///
+    /// # Errors
+    /// Those of [`Self::spawn`].
+    pub fn spawn_here(self) -> Result<Running, Error> {
+        let Self {
+            bubblewrap,
+            mut call,
+            staging,
+            streams,
+            memory,
+            join,
+            mut layers,
+            mut held,
+        } = self;
+        let surroundings = surroundings(staging, &streams, memory)?;
+        layers.extend(surroundings.layers);
+        if let Some(group) = &surroundings.group {
+            let list = group.processes().map_err(failed("a control group"))?;
+            // Nobody else has set it.
+            let _ = join.set(list);
+        }
+        held.streams = surroundings.given.give(&mut call);
+        let (_, version) = bubblewrap.identify()?;
+        let child = call.spawn().map_err(failed("starting bubblewrap"))?;
+        // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
+        // output, must be open in the sandbox only, or their closing would say nothing.
+        drop(call);
+        let keeper = Keeper::new(child, surroundings.group);
+        let keeper = keeper.map_err(failed("taking charge of bubblewrap"))?;
+        Ok(Running::new(keeper, held, Achieved { layers, version }))
+    }
+}
+
+/// What there is beyond the plan.
+struct Surroundings {
+    group: Option<Group>,
+    layers: Vec<Layer>,
+    given: Given,
+}
+
+/// Builds the stage and the control group, and says what came of what could not be known
+/// before.
+fn surroundings(
+    staging: Staging,
+    streams: &Streams,
+    memory: Option<u64>,
+) -> Result<Surroundings, Error> {
+    let built = staging.build(streams)?;
+    let mut layers = vec![Layer {
+        protection: Protection::Scratch,
+        state: match built.scratch {
+            true => State::Active,
+            false => State::Absent("the kernel cannot overlay them, so both are empty inside"),
+        },
+    }];
+    let made = Group::make();
+    layers.push(Layer {
+        protection: Protection::Group,
+        state: match &made {
+            Ok(_) => State::Active,
+            Err(_) => State::Absent("control groups cannot be mounted or made here"),
+        },
+    });
+    let group = made.unwrap_or_default();
+    if let Some(bytes) = memory {
+        let is_limited = group
+            .as_ref()
+            .is_some_and(|group| group.limit_memory(bytes));
+        layers.push(Layer {
+            protection: Protection::Memory,
+            state: match is_limited {
+                true => State::Active,
+                false => State::Absent(
+                    "no control group that counts memory can be had here, so each process is \
+                     limited on its own",
+                ),
+            },
+        });
+    }
+    Ok(Surroundings {
+        group,
+        layers,
+        given: built.given,
+    })
+}
+
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::Prepare { what, error }
+}
+
+/// A file without a name, with these contents, ready to be read.
+fn in_memory(contents: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("stockade", MemfdFlags::CLOEXEC)?);
+    file.write_all(contents)?;
+    file.rewind()?;
+    Ok(file.into())
+}

@@ -1,0 +1,361 @@
+//! The command's standard streams.
+//!
+//! # Theory of operation
+//! A descriptor is more than a stream. Whoever has one can open its file anew by
+//! `/proc/self/fd/N`, with whatever rights the user has, wherever the file lies: a file that was
+//! given to be read can be written, a log that was given to be appended to can be read and cut
+//! off, a directory leads to everything below it. So the command gets:
+//!
+//! - for a **file to read**, the same file, opened by the warden through a read-only view of it. It
+//!   has its size, can be sought in and mapped. How far it was read is told to the caller's own
+//!   descriptor at the end, as if it were shared. A file that has no path any more (a
+//!   here-document) is copied;
+//! - for a **file to write**, a pipe, from which the warden writes to the file, where the caller's
+//!   descriptor says;
+//! - **terminals, other character devices, pipes and sockets** as they are. What can be done to
+//!   them by opening them anew can be done by the descriptor, or the other end would be needed;
+//! - **nothing else**: directories and block devices are refused.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread::{self, JoinHandle},
+};
+
+use rustix::{
+    fs::{
+        FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fcntl_getfl, fstat,
+        memfd_create, open,
+    },
+    pipe::{PipeFlags, pipe_with},
+    stdio::{stderr, stdin, stdout},
+};
+use stockade_sys::mount::Tree;
+
+use crate::{error::Error, nofollow::pin};
+
+/// No more than this is copied.
+const LARGEST_COPY: u64 = 64 << 20;
+
+/// One of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Name {
+    Input,
+    Output,
+    Errors,
+}
+
+impl Name {
+    fn descriptor(self) -> BorrowedFd<'static> {
+        match self {
+            Self::Input => stdin(),
+            Self::Output => stdout(),
+            Self::Errors => stderr(),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Input => "standard input",
+            Self::Output => "standard output",
+            Self::Errors => "standard error",
+        }
+    }
+}
+
+/// What a stream is to the command.
+#[derive(Debug)]
+enum Stream {
+    /// What the caller has.
+    Same,
+    /// A file to read, by its path of the moment.
+    File { path: PathBuf, found: Stat },
+    /// A file to write.
+    Relayed,
+    /// The same file as standard output.
+    AsOutput,
+}
+
+/// The caller's streams, looked at.
+#[derive(Debug)]
+pub(crate) struct Streams([(Name, Stream); 3]);
+
+/// What the command is given in their place.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    input: Option<OwnedFd>,
+    output: Option<OwnedFd>,
+    errors: Option<OwnedFd>,
+    kept: Kept,
+}
+
+/// What stays with the warden.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Shares its position with what the command reads from, in place of this stream.
+    inputs: Vec<Input>,
+    /// What the command writes comes out here, and goes to this stream.
+    outputs: Vec<(Name, OwnedFd)>,
+}
+
+impl Streams {
+    /// Looks at what the caller has given.
+    ///
+    /// # Errors
+    /// If one of them is nothing to be given to a command.
+    pub(crate) fn look() -> Result<Self, Error> {
+        let input = look_at(Name::Input)?;
+        let output = look_at(Name::Output)?;
+        let errors = look_at(Name::Errors)?;
+        let are_one = matches!((&output, &errors), (Stream::Relayed, Stream::Relayed))
+            && is_same(&identity(stdout())?, &identity(stderr())?);
+        let errors = if are_one { Stream::AsOutput } else { errors };
+        Ok(Self([
+            (Name::Input, input),
+            (Name::Output, output),
+            (Name::Errors, errors),
+        ]))
+    }
+
+    /// Opens what the command gets. To be called in the mount namespace that the sandbox is built
+    /// in, before anything is mounted there.
+    pub(crate) fn open(&self) -> Result<Given, Error> {
+        let mut given = Given::default();
+        for (name, stream) in &self.0 {
+            let fd = match stream {
+                Stream::Same => None,
+                Stream::File { path, found } => Some(given.kept.file(*name, path, found)?),
+                Stream::Relayed => Some(given.kept.relayed(*name).map_err(failed)?),
+                Stream::AsOutput => {
+                    let output = given.output.as_ref().map(OwnedFd::try_clone);
+                    output.transpose().map_err(failed)?
+                }
+            };
+            match name {
+                Name::Input => given.input = fd,
+                Name::Output => given.output = fd,
+                Name::Errors => given.errors = fd,
+            }
+        }
+        Ok(given)
+    }
+}
+
+impl Given {
+    /// Has the command started with them.
+    pub(crate) fn give(self, command: &mut Command) -> Kept {
+        if let Some(input) = self.input {
+            command.stdin(Stdio::from(input));
+        }
+        if let Some(output) = self.output {
+            command.stdout(Stdio::from(output));
+        }
+        if let Some(errors) = self.errors {
+            command.stderr(Stdio::from(errors));
+        }
+        self.kept
+    }
+}
+
+impl Kept {
+    fn file(&mut self, name: Name, path: &Path, found: &Stat) -> Result<OwnedFd, Error> {
+        let mut file = match read_only_view(path, found) {
+            Ok(file) => file,
+            Err(_) => copy(name)?,
+        };
+        let position = borrowed(name).and_then(|mut it| it.stream_position());
+        file.seek(SeekFrom::Start(position.map_err(failed)?))
+            .map_err(failed)?;
+        let mut file_again = file.try_clone().map_err(failed)?;
+        let start = file_again.stream_position().ok();
+        self.inputs.push(Input {
+            name,
+            file: file_again,
+            start,
+        });
+        Ok(file.into())
+    }
+
+    fn relayed(&mut self, name: Name) -> io::Result<OwnedFd> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        self.outputs.push((name, reader));
+        Ok(writer)
+    }
+
+    /// Starts to write what the command writes. The thread that calls this has no capability, so
+    /// those that it starts have none either.
+    pub(crate) fn relay(self) -> io::Result<Relay> {
+        let writers = self.outputs.into_iter().map(|(name, reader)| {
+            let mut file = borrowed(name)?;
+            let thread = thread::Builder::new().name("output".to_owned());
+            let written = thread.spawn(move || {
+                // Its end, or that of the reader if the file cannot be written, is the command's
+                // news: a broken pipe.
+                pass_on(&mut File::from(reader), &mut file)
+            })?;
+            Ok((name, written))
+        });
+        Ok(Relay {
+            writers: writers.collect::<io::Result<_>>()?,
+            inputs: self.inputs,
+        })
+    }
+}
+
+/// Writes what comes. Not with `io::copy`, which uses splice(2): that remembers the file's position
+/// while it waits, so what others write to the same file meanwhile would be written over.
+fn pass_on(from: &mut File, to: &mut File) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(buffer.get(..length).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A file that the command reads, and where it began to.
+#[derive(Debug)]
+struct Input {
+    name: Name,
+    file: File,
+    start: Option<u64>,
+}
+
+/// The streams of a command that runs.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    writers: Vec<(Name, JoinHandle<io::Result<()>>)>,
+    inputs: Vec<Input>,
+}
+
+impl Relay {
+    /// Everything inside has ended: waits until all is written, and tells the caller's own
+    /// descriptor how far the command has read.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        for mut input in self.inputs {
+            let position = input.file.stream_position();
+            // Others may have read meanwhile. Who has read nothing leaves them their position.
+            if position.as_ref().ok() != input.start.as_ref() {
+                // A descriptor that cannot be told has no position that others could see.
+                let _ = position.and_then(|at| borrowed(input.name)?.seek(SeekFrom::Start(at)));
+            }
+        }
+        for (name, writer) in self.writers {
+            let died = |_| Err(io::ErrorKind::Other.into());
+            let stream = name.words();
+            let written = writer.join().unwrap_or_else(died);
+            written.map_err(|error| Error::Unwritten { stream, error })?;
+        }
+        Ok(())
+    }
+}
+
+fn look_at(name: Name) -> Result<Stream, Error> {
+    let refused = |kind, fix| Error::StreamRefused {
+        stream: name.words(),
+        kind,
+        fix,
+    };
+    let fd = name.descriptor();
+    let found = fstat(fd).map_err(|error| failed(error.into()))?;
+    let flags = fcntl_getfl(fd).map_err(|error| failed(error.into()))?;
+    let instead = match name {
+        Name::Input => "give it a file, or `< /dev/null`",
+        Name::Output | Name::Errors => "give it a file, or `> /dev/null`",
+    };
+    match FileType::from_raw_mode(found.st_mode) {
+        _ if flags.contains(OFlags::PATH) => Err(refused("a handle that cannot be read", instead)),
+        FileType::RegularFile if is_to_be_read(name, flags) => Ok(Stream::File {
+            path: fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default(),
+            found,
+        }),
+        FileType::RegularFile => Ok(Stream::Relayed),
+        FileType::CharacterDevice | FileType::Fifo | FileType::Socket => Ok(Stream::Same),
+        FileType::Directory => Err(refused(
+            "a directory, by which the command would get at everything below it",
+            instead,
+        )),
+        FileType::BlockDevice => Err(refused(
+            "a disk, which the command could write to wherever you can",
+            "read it outside: `cat DISK | stockade …`",
+        )),
+        _ => Err(refused("of a kind that no command reads", instead)),
+    }
+}
+
+/// A file that is open both ways is what streams of that name are for.
+fn is_to_be_read(name: Name, flags: OFlags) -> bool {
+    match flags & OFlags::RWMODE {
+        OFlags::RDONLY => true,
+        OFlags::RDWR => name == Name::Input,
+        _ => false,
+    }
+}
+
+/// The file at this path, if it is still the one that was found there, by a mount of its own.
+fn read_only_view(path: &Path, found: &Stat) -> io::Result<File> {
+    let place = pin(path)?;
+    if !is_same(&fstat(&place)?, found) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let view = Tree::view(&place)?;
+    view.make_read_only()?;
+    let path = format!("/proc/thread-self/fd/{}", view.as_fd().as_raw_fd());
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(File::from(file))
+}
+
+/// A copy of a file that has no path that we may use.
+fn copy(name: Name) -> Result<File, Error> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut copy = File::from(memfd_create("input", flags).map_err(|error| failed(error.into()))?);
+    let original = At(name.descriptor(), 0);
+    let length = io::copy(&mut original.take(LARGEST_COPY + 1), &mut copy).map_err(failed)?;
+    if length > LARGEST_COPY {
+        return Err(Error::StreamRefused {
+            stream: name.words(),
+            kind: "a large file that cannot be opened by its path",
+            fix: "give it through a pipe: `cat FILE | stockade …`",
+        });
+    }
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    fcntl_add_seals(&copy, seals).map_err(|error| failed(error.into()))?;
+    Ok(copy)
+}
+
+/// Reads a file from a place of its own, so that the caller's position stays.
+struct At(BorrowedFd<'static>, u64);
+
+impl io::Read for At {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = rustix::io::pread(self.0, buffer, self.1)?;
+        self.1 += length as u64;
+        Ok(length)
+    }
+}
+
+/// The caller's stream, by a descriptor of our own.
+fn borrowed(name: Name) -> io::Result<File> {
+    Ok(File::from(name.descriptor().try_clone_to_owned()?))
+}
+
+fn identity(fd: BorrowedFd<'_>) -> Result<Stat, Error> {
+    fstat(fd).map_err(|error| failed(error.into()))
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::Prepare {
+        what: "the standard streams",
+        error,
+    }
+}

@@ -1,0 +1,261 @@
+//! What there was before a session: one baseline for all sessions that run in a workspace at the
+//! same time. If each had its own, one could plant what the next one takes for given.
+//!
+//! It lies in the directory of Stockade's own state, which no session sees. Each session holds a
+//! lock on a file of its own beside it, which is gone with the process however that ends; the
+//! baseline of the first counts until the last has ended.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    },
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::content::{Content, Decoder, Encoder};
+
+const VERSION: u64 = 1;
+/// How long another session's start or end is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same at the start, which cannot do without: longer than an end takes.
+const START_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Baseline {
+    pub(crate) taken: SystemTime,
+    /// There was no time to look at all of them.
+    pub(crate) is_partial: bool,
+    pub(crate) contents: BTreeMap<PathBuf, Content>,
+    /// The directories of repositories that were looked at.
+    pub(crate) repositories: BTreeSet<PathBuf>,
+}
+
+/// This session's part in a shared baseline.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    directory: PathBuf,
+    session: String,
+    /// Locked as long as the session lives.
+    _member: File,
+}
+
+/// What a session that starts is given.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) baseline: Baseline,
+    pub(crate) membership: Membership,
+    /// A baseline whose sessions have all died without looking again.
+    pub(crate) abandoned: Option<Baseline>,
+}
+
+/// The baseline of the sessions that run in this workspace, or a new one. Never one beside that of
+/// others: it could hold what one of them has planted, and this one would put that back.
+pub(crate) fn join(
+    state: &Path,
+    session: &str,
+    workspace: &Path,
+    take: impl Fn() -> Baseline,
+) -> io::Result<Joined> {
+    let directory = state.join("baselines").join(name_of(workspace));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)?;
+    let _lock = lock(&directory, START_PATIENCE)?;
+    let kept = read(&directory, workspace);
+    let is_in_use = is_in_use(&directory);
+    if is_in_use && kept.is_none() {
+        return Err(io::Error::other("what they started from cannot be read"));
+    }
+    let member = open(&directory.join(format!("session-{session}")))?;
+    flock(&member, FlockOperation::NonBlockingLockExclusive)?;
+    let (baseline, abandoned) = match kept {
+        Some(kept) if is_in_use => (kept, None),
+        kept => {
+            let baseline = take();
+            // On a full disk the session is alone: others find that it runs, and no baseline.
+            if write(&directory, workspace, &baseline).is_err() {
+                let _ = fs::remove_file(directory.join("baseline.new"));
+                match fs::remove_file(directory.join("baseline")) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            (baseline, kept)
+        }
+    };
+    Ok(Joined {
+        baseline,
+        membership: Membership {
+            directory,
+            session: session.to_owned(),
+            _member: member,
+        },
+        abandoned,
+    })
+}
+
+impl Membership {
+    /// Keeps sessions from starting and ending in this workspace.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        lock(&self.directory, PATIENCE)
+    }
+
+    /// Says good bye. The last one takes the baseline along. To be called with the lock held.
+    fn leave(&self) {
+        let _ = fs::remove_file(self.directory.join(format!("session-{}", self.session)));
+        if !is_in_use(&self.directory) {
+            let _ = fs::remove_file(self.directory.join("baseline"));
+        }
+    }
+}
+
+/// A session that ends, or whose launch fails, has nothing to be looked for any more. One that is
+/// killed does not come here.
+impl Drop for Membership {
+    fn drop(&mut self) {
+        // Without it, another session may be about to join. The kernel tells that this one is gone.
+        if let Ok(_lock) = self.lock() {
+            self.leave();
+        }
+    }
+}
+
+/// Takes what a user accepted into the baseline of the sessions that run, so that their end does
+/// not put it back again.
+pub(crate) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io::Result<()> {
+    let baselines = match fs::read_dir(state.join("baselines")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        baselines => baselines?,
+    };
+    for directory in baselines.flatten().map(|entry| entry.path()) {
+        let _lock = lock(&directory, PATIENCE)?;
+        let Some((workspace, mut baseline)) = read_any(&directory) else {
+            continue;
+        };
+        match content {
+            Some(content) => baseline.contents.insert(path.to_owned(), content.clone()),
+            None => baseline.contents.remove(path),
+        };
+        write(&directory, &workspace, &baseline)?;
+    }
+    Ok(())
+}
+
+/// A name for a path that fits into a directory.
+fn name_of(workspace: &Path) -> String {
+    // FNV-1a; two workspaces of one name only take turns, since the file says whose it is.
+    let bytes = workspace.as_os_str().as_bytes().iter();
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
+    let file = open(&directory.join("lock"))?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether a session lives that uses it. Files of dead ones are removed.
+fn is_in_use(directory: &Path) -> bool {
+    let mut is_in_use = false;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if !entry.file_name().as_bytes().starts_with(b"session-") {
+            continue;
+        }
+        let is_dead = File::open(entry.path())
+            .is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if is_dead {
+            let _ = fs::remove_file(entry.path());
+        } else {
+            is_in_use = true;
+        }
+    }
+    is_in_use
+}
+
+fn read(directory: &Path, workspace: &Path) -> Option<Baseline> {
+    let (whose, baseline) = read_any(directory)?;
+    (whose == workspace).then_some(baseline)
+}
+
+fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
+    let bytes = fs::read(directory.join("baseline")).ok()?;
+    let mut decoder = Decoder(&bytes);
+    if decoder.number()? != VERSION {
+        return None;
+    }
+    let workspace = decoder.path()?;
+    let taken = UNIX_EPOCH + Duration::from_nanos(decoder.number()?);
+    let is_partial = decoder.number()? != 0;
+    let count = decoder.number()?;
+    let repositories = (0..count).map(|_| decoder.path());
+    let repositories = repositories.collect::<Option<_>>()?;
+    let count = decoder.number()?;
+    let contents = (0..count).map(|_| Some((decoder.path()?, decoder.content()??)));
+    let contents = contents.collect::<Option<_>>()?;
+    let baseline = Baseline {
+        taken,
+        is_partial,
+        contents,
+        repositories,
+    };
+    Some((workspace, baseline))
+}
+
+fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<()> {
+    let mut encoder = Encoder::default();
+    encoder.number(VERSION);
+    encoder.path(workspace);
+    let taken = baseline
+        .taken
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    encoder.number(u64::try_from(taken.as_nanos()).unwrap_or_default());
+    encoder.number(baseline.is_partial.into());
+    encoder.number(baseline.repositories.len() as u64);
+    for repository in &baseline.repositories {
+        encoder.path(repository);
+    }
+    encoder.number(baseline.contents.len() as u64);
+    for (path, content) in &baseline.contents {
+        encoder.path(path);
+        encoder.content(Some(content));
+    }
+    let new = directory.join("baseline.new");
+    let _ = fs::remove_file(&new);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    io::Write::write_all(&mut file, &encoder.0)?;
+    fs::rename(new, directory.join("baseline"))
+}

@@ -1,0 +1,188 @@
+//! What was put back, as the session left it: the quarantine.
+//!
+//! It lies beside the log, where no session sees it. `stockade accept` gives it back.
+
+use std::{
+    cell::Cell,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    baseline,
+    bounds::Bounds,
+    content::{Content, Decoder, Encoder},
+    covers::Covers,
+    restore::put,
+};
+
+/// Where a session's traces are kept: the directory of Stockade's own state, and the session.
+#[derive(Debug, Clone)]
+pub struct Keeping {
+    pub state: PathBuf,
+    pub session: String,
+}
+
+/// A file that was put back.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    pub path: PathBuf,
+    /// What the session made of it.
+    theirs: Option<Content>,
+    /// What it is since.
+    ours: Option<Content>,
+    /// What was said about it.
+    pub said: Vec<String>,
+    /// How much more there was to say than is kept.
+    pub unsaid: u64,
+    record: PathBuf,
+}
+
+impl Keeping {
+    fn directory(&self) -> PathBuf {
+        self.state.join("quarantine").join(&self.session)
+    }
+
+    /// Writes it down before it is put back: what is not here would be lost.
+    pub(super) fn keep(
+        &self,
+        path: &Path,
+        theirs: Option<&Content>,
+        ours: Option<&Content>,
+        said: &[String],
+        unsaid: usize,
+    ) -> io::Result<()> {
+        let directory = self.directory();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)?;
+        let mut encoder = Encoder::default();
+        encoder.path(path);
+        encoder.content(theirs);
+        encoder.content(ours);
+        encoder.number(said.len() as u64);
+        for line in said {
+            encoder.bytes(line.as_bytes());
+        }
+        encoder.number(unsaid as u64);
+        // A session that changes files again and again fills no disk.
+        const MOST: usize = 1000;
+        let number = fs::read_dir(&directory)?.count();
+        if number >= MOST {
+            return Err(io::Error::other("too much was put back already"));
+        }
+        let mut number = number;
+        let mut file = loop {
+            let name = directory.join(format!("{number:04}"));
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(name);
+            match file {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                file => break file?,
+            }
+        };
+        file.write_all(&encoder.0)
+    }
+
+    /// What of this session was put back, in that order.
+    ///
+    /// # Errors
+    /// If it cannot be read; not if there is nothing.
+    pub fn kept(&self) -> io::Result<Vec<Kept>> {
+        let entries = match fs::read_dir(self.directory()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut records: Vec<PathBuf> = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<_>>()?;
+        records.sort();
+        let read = |record: &PathBuf| {
+            let bytes = fs::read(record)?;
+            Kept::decode(&bytes, record).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+        };
+        records.iter().map(read).collect()
+    }
+
+    /// Makes a file what the session made of it. Sessions that still run in that workspace take it
+    /// for given from then on.
+    ///
+    /// # Errors
+    /// If it has changed since, was too long to be kept, or cannot be written.
+    pub fn accept(&self, kept: &Kept) -> io::Result<()> {
+        if !kept.can_be_given_back() {
+            return Err(io::Error::other("it was too long to be kept"));
+        }
+        if !kept.is_untouched() {
+            return Err(io::Error::other("it has changed since"));
+        }
+        baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
+        let patience = Cell::new(Duration::from_secs(1));
+        let is_still = || kept.is_untouched();
+        let (theirs, covers) = (kept.theirs.as_ref(), Covers::default());
+        put(&kept.path, theirs, &patience, &covers, is_still)?;
+        fs::remove_file(&kept.record)
+    }
+
+    /// Forgets what is not needed any more.
+    pub fn forget(&self) {
+        let _ = fs::remove_dir_all(self.directory());
+    }
+}
+
+impl Kept {
+    fn decode(bytes: &[u8], record: &Path) -> Option<Self> {
+        let mut decoder = Decoder(bytes);
+        let path = decoder.path()?;
+        let theirs = decoder.content()?;
+        let ours = decoder.content()?;
+        let count = decoder.number()?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let said = (0..count).map(|_| decoder.bytes().map(text));
+        let said = said.collect::<Option<_>>()?;
+        let unsaid = decoder.number()?;
+        Some(Self {
+            path,
+            theirs,
+            ours,
+            said,
+            unsaid,
+            record: record.to_owned(),
+        })
+    }
+
+    /// Where all of it can be read.
+    #[must_use]
+    pub fn record(&self) -> &Path {
+        &self.record
+    }
+
+    /// Whether the file is still what it was put back to.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        let bounds = Bounds::new(Duration::from_secs(1), 100_000, &|| false);
+        Content::of(&self.path, &bounds) == self.ours
+    }
+
+    /// Whether there is something that can be given back: very long files were not kept.
+    fn can_be_given_back(&self) -> bool {
+        matches!(self.theirs, Some(Content::File { .. } | Content::Link(_)))
+    }
+
+    /// What the session made of it, as text.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        match &self.theirs {
+            Some(Content::File { bytes, .. }) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Some(Content::Link(to)) => Some(format!("a link to {}", to.display())),
+            _ => None,
+        }
+    }
+}

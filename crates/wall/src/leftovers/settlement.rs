@@ -1,0 +1,379 @@
+//! One look at what a session has changed: each file is judged, told, and put back.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashSet,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
+
+use super::{
+    END, MOST_FILES, TOP, Watch,
+    bounds::Bounds,
+    content::Content,
+    finding::{Change, Finding},
+    quarantine::Keeping,
+    restore,
+};
+use crate::{
+    config::GitSettings,
+    facts::Git,
+    git::{
+        controls::{Control, Kind, without_commands},
+        repositories::{Repositories, Repository},
+        settings::{self, Context, GitProgram, Setting},
+    },
+    tables::autorun::REDIRECTION,
+};
+
+/// One look after the session.
+pub(super) struct Settlement<'a> {
+    watch: &'a Watch,
+    writable: &'a [&'a Path],
+    git: GitProgram,
+    /// How long git has taken to read files.
+    asked: Cell<Duration>,
+    pub(super) findings: RefCell<Vec<Finding>>,
+    /// The same, to be looked up.
+    told: RefCell<HashSet<Finding>>,
+    /// The session runs: what it needs itself until its end is left alone.
+    is_live: bool,
+    /// How long locks may still be waited for.
+    patience: Cell<Duration>,
+}
+
+impl<'a> Settlement<'a> {
+    pub(super) fn new(watch: &'a Watch, writable: &'a [&'a Path], is_live: bool) -> Self {
+        Self {
+            watch,
+            writable,
+            git: GitProgram::find(),
+            asked: Cell::default(),
+            findings: RefCell::default(),
+            told: RefCell::default(),
+            is_live,
+            patience: Cell::new(Duration::from_millis(200)),
+        }
+    }
+
+    /// The workspace's own repository alone.
+    pub(super) fn compare_top(&self, git: &Git) {
+        let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
+        let mut repositories = Repositories::default();
+        let dot_git = self.watch.workspace.join(".git");
+        let top = git.directories.iter().take(1).cloned();
+        let is_directory = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_dir());
+        for directory in top.chain(is_directory.then(|| dot_git.clone())) {
+            let repository = Repository {
+                root: Some(self.watch.workspace.clone()),
+                is_reached: true,
+            };
+            repositories.found.insert(directory, repository);
+        }
+        if git.refused.is_some() {
+            repositories.astray.insert(dot_git, true);
+        }
+        self.compare(&repositories, &bounds);
+    }
+
+    pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
+        self.bring_back(repositories);
+        let (controls, unseen) = {
+            let before = Some(&self.watch.baseline);
+            self.watch
+                .collect(repositories, self.writable, bounds, before)
+        };
+        for (path, why) in unseen.0 {
+            self.find(&path, Change::Unseen, why);
+        }
+        for (number, (path, control)) in controls.iter().enumerate() {
+            let before = self.watch.baseline.contents.get(path);
+            if before.is_some_and(|before| before.is_same(&control.content)) {
+                continue;
+            }
+            if bounds.are_reached() {
+                let left = controls.len() - number;
+                let why = format!("there was no time to look at {left} files of git's");
+                self.find(&self.watch.workspace, Change::Unseen, &why);
+                return;
+            }
+            self.judge(path, before, control, repositories);
+        }
+    }
+
+    /// Settings and attributes that are gone come back as they were. What is gone with its
+    /// directory is not missed.
+    fn bring_back(&self, repositories: &Repositories) {
+        const WHY: &str = "it was removed, and git outside goes on without what it said";
+        if self.is_live {
+            // Whoever clones into the place of a repository that was there has it gone for a while.
+            return;
+        }
+        let is_told = self.watch.mode == GitSettings::Tell || self.watch.keeping.is_none();
+        for directory in repositories.found.keys().chain(&repositories.worktrees) {
+            for name in ["config", "config.worktree", "info/attributes"] {
+                let path = directory.join(name);
+                let before = self.watch.baseline.contents.get(&path);
+                let is_gone = || fs::symlink_metadata(&path).is_err();
+                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
+                let Some(before) = before.filter(|_| is_missed) else {
+                    continue;
+                };
+                // To git, an empty file is the same; it is what can be replaced.
+                let empty = file_like(before, Vec::new());
+                if !is_told {
+                    // If it cannot be made, it cannot be replaced either, which is told.
+                    let _ = restore::put(
+                        &path,
+                        Some(&empty),
+                        &self.patience,
+                        &self.watch.covers,
+                        is_gone,
+                    );
+                }
+                let control = Control {
+                    kind: Kind::Whole(WHY),
+                    content: empty,
+                    repository: Some(directory.clone()),
+                };
+                let undone = [(Change::Changed, WHY)];
+                self.put_back(&path, &control, Some(before), &undone, true);
+            }
+        }
+    }
+
+    fn find(&self, path: &Path, what: Change, why: &str) {
+        let finding = Finding {
+            path: path.to_owned(),
+            what,
+            why: why.to_owned(),
+        };
+        if self.told.borrow_mut().insert(finding.clone()) {
+            self.findings.borrow_mut().push(finding);
+        }
+    }
+
+    fn judge(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        repositories: &Repositories,
+    ) {
+        let change = match before {
+            Some(_) => Change::Changed,
+            None => Change::Appeared,
+        };
+        let is_ours = self.is_judged_as_new(path, before, control, repositories);
+        match control.kind {
+            Kind::Told(_) | Kind::Plan if self.is_live => {}
+            Kind::Told(why) => self.find(path, change, why),
+            Kind::Whole(why) => {
+                self.put_back(path, control, before, &[(change, why)], is_ours);
+            }
+            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
+            Kind::Common => {
+                let undone = [(change, REDIRECTION)];
+                self.put_back(path, control, before, &undone, is_ours);
+            }
+            Kind::Plan => {
+                let now = control.content.bytes().unwrap_or_default();
+                let was = before.and_then(Content::bytes).unwrap_or_default();
+                if let Some(bytes) = without_commands(now, was) {
+                    let kept = file_like(&control.content, bytes);
+                    let why = "`git rebase --continue` runs what it says";
+                    self.put_back(path, control, Some(&kept), &[(change, why)], is_ours);
+                } else if control.content.bytes().is_none() {
+                    // A link, or longer than any.
+                    let why = "`git rebase --continue` does what it says";
+                    self.put_back(path, control, before, &[(change, why)], is_ours);
+                }
+            }
+            Kind::Settings => self.judge_settings(path, before, control, is_ours),
+        }
+    }
+
+    /// Whether what is not in the baseline is the session's. A repository that git does not come
+    /// to by itself, and that lay there before, may have been too deep to be looked at then.
+    fn is_judged_as_new(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        repositories: &Repositories,
+    ) -> bool {
+        let Some(directory) = control.repository.as_deref().filter(|_| before.is_none()) else {
+            return true;
+        };
+        let is_known = self.watch.baseline.repositories.contains(directory);
+        let found = repositories.found.get(directory);
+        let is_reached = found.is_some_and(|found| found.is_reached);
+        let is_older = fs::symlink_metadata(directory)
+            .and_then(|metadata| metadata.created())
+            .is_ok_and(|created| created < self.watch.baseline.taken);
+        let is_reached = is_reached && !self.watch.baseline.is_partial;
+        is_known || is_reached || !is_older || !path.starts_with(directory)
+    }
+
+    fn judge_settings(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        is_ours: bool,
+    ) {
+        let Some(now) = control.content.bytes() else {
+            let why = "git reads its settings from there";
+            let undone = [(Change::Malformed, why)];
+            return self.put_back(path, control, before, &undone, is_ours);
+        };
+        // Of very many changed files, git reads the first; the others are read by us.
+        const LONGEST: Duration = Duration::from_millis(300);
+        let git = if self.asked.get() < LONGEST {
+            self.git.clone()
+        } else {
+            GitProgram::none()
+        };
+        let begin = Instant::now();
+        let context = Context {
+            repository: control.repository.as_deref(),
+            writable: self.writable,
+            ..Context::default()
+        };
+        let was = before.and_then(Content::bytes);
+        let settled = settings::settle(&git, was, now, self.own(), context);
+        self.asked.set(self.asked.get() + begin.elapsed());
+        let Some(contents) = settled.contents else {
+            return;
+        };
+        let undone = settled.undone.into_iter().map(|(change, why)| {
+            let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
+            let change = match change {
+                settings::Change::Set(setting) => Change::Setting(shown(&setting)),
+                settings::Change::Removed(setting) => Change::SettingGone(shown(&setting)),
+                settings::Change::Reordered => Change::Changed,
+                settings::Change::Malformed => Change::Malformed,
+            };
+            (change, why)
+        });
+        let undone: Vec<_> = undone.collect();
+        let result = (before.is_some() || !contents.is_empty())
+            .then(|| file_like(before.unwrap_or(&control.content), contents));
+        self.put_back(path, control, result.as_ref(), &undone, is_ours);
+    }
+
+    /// Settings of the user's own that no session could have written.
+    fn own(&self) -> &[Setting] {
+        &self.watch.own.settings
+    }
+
+    /// Keeps what the session made of a file, unless it is kept already.
+    fn keep(
+        &self,
+        keeping: &Keeping,
+        path: &Path,
+        theirs: &Content,
+        ours: Option<&Content>,
+        said: &[String],
+        unsaid: usize,
+    ) -> io::Result<()> {
+        let mut kept = self
+            .watch
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |(other, content): &(PathBuf, Content)| other == path && content == theirs;
+        if kept.iter().any(is_kept) {
+            return Ok(());
+        }
+        keeping.keep(path, Some(theirs), ours, said, unsaid)?;
+        kept.push((path.to_owned(), theirs.clone()));
+        Ok(())
+    }
+
+    /// Makes a file what it was, or says why it is not.
+    fn put_back(
+        &self,
+        path: &Path,
+        control: &Control,
+        to: Option<&Content>,
+        undone: &[(Change, &'static str)],
+        is_ours: bool,
+    ) {
+        let tell = |result: &dyn Fn(Change) -> Change, also: &str| {
+            const MOST: usize = 64;
+            for (change, why) in undone.iter().take(MOST) {
+                self.find(path, result(change.clone()), &format!("{why}{also}"));
+            }
+            if let Some(more) = undone.len().checked_sub(MOST).filter(|more| *more > 0) {
+                self.find(path, Change::More(more), "");
+            }
+        };
+        if self.watch.mode == GitSettings::Tell {
+            return tell(&|change| change, "");
+        }
+        if !is_ours {
+            return tell(
+                &|change| change,
+                "; it was not put back, since it may have been there before",
+            );
+        }
+        if self.watch.covers.are_over(path) {
+            // Without what is in it, which may be secret.
+            let what = match self.watch.baseline.contents.contains_key(path) {
+                true => Change::Changed,
+                false => Change::Appeared,
+            };
+            let why =
+                "git would use it; it was left as it is, since it is hidden or read-only inside";
+            return self.find(path, what, why);
+        }
+        let Some(keeping) = &self.watch.keeping else {
+            return tell(&|change| change, "");
+        };
+        let theirs = Some(&control.content);
+        // Who accepts it has to have seen each.
+        const MOST_SAID: usize = 256;
+        let said: Vec<String> = undone
+            .iter()
+            .take(MOST_SAID)
+            .map(|(what, why)| {
+                let finding = Finding {
+                    path: path.to_owned(),
+                    what: what.clone(),
+                    why: (*why).to_owned(),
+                };
+                finding.to_string()
+            })
+            .collect();
+        let unsaid = undone.len() - said.len();
+        let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
+        let bounds = Bounds::new(END, MOST_FILES, &|| false);
+        let is_still = || Content::of(path, &bounds).as_ref() == theirs;
+        let done = restore::put(path, to, &self.patience, &self.watch.covers, is_still);
+        let lost = kept.err();
+        let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
+        match done {
+            Ok(()) => tell(
+                &|change| Change::Undone(Box::new(change)),
+                &lost.unwrap_or_default(),
+            ),
+            Err(error) => tell(
+                &|change| change,
+                &format!("; it could NOT be put back: {error}"),
+            ),
+        }
+    }
+}
+
+/// A file with other bytes.
+fn file_like(content: &Content, bytes: Vec<u8>) -> Content {
+    const USUAL: u32 = 0o644;
+    let mode = match content {
+        Content::File { mode, .. } => *mode,
+        _ => USUAL,
+    };
+    Content::File { bytes, mode }
+}

@@ -1,0 +1,379 @@
+//! The warden's watch over a running command.
+//!
+//! One thread waits for three things: signals to the warden, reports from the inner
+//! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
+//! what the terminal, the shell or another process wanted of it.
+
+pub(crate) mod bwrap_process;
+pub(crate) mod outcome;
+pub(crate) mod signals;
+
+use std::{fmt, io, os::fd::AsFd, process::ExitStatus};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
+use stockade_sys::signals::{Received, Signal};
+
+use self::{
+    bwrap_process::Keeper,
+    outcome::Sought,
+    signals::{is_for_groups, is_request_to_end},
+};
+pub use self::{
+    outcome::{FAILED, NOT_FOUND, NotFound, Outcome},
+    signals::Signals,
+};
+use crate::{
+    control::{Control, Failure, Heard, Order, Report, Start, Target},
+    error::Error,
+    launch::{Version, streams::Kept},
+    plan::Layer,
+    terminal::foreground::{AfterStop, Job},
+};
+
+/// How often in a row a report may fail to be received before the session is given up.
+const PATIENCE: u32 = 3;
+
+/// A sandbox that runs. Dropping it kills everything inside.
+#[derive(Debug)]
+pub struct Running {
+    keeper: Keeper,
+    control: Control,
+    signals: Signals,
+    job: Job,
+    sought: Sought,
+    streams: Kept,
+    /// What the inner stage waits for before it starts the command.
+    start: Order,
+    achieved: Achieved,
+    state: State,
+    /// The command is stopped, as far as we know, and so are or were we.
+    is_stopped: bool,
+    /// The inner stage has started the command, or tried to.
+    has_started: bool,
+    /// How often in a row a report could not be received.
+    unheard: u32,
+    /// The command was told to stop, by the terminal or by kill(2), and has not yet.
+    is_asked_to_stop: bool,
+    reload: Option<Reload>,
+}
+
+/// What was prepared for watching over the command.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) control: Control,
+    pub(crate) signals: Signals,
+    pub(crate) job: Job,
+    pub(crate) sought: Sought,
+    /// The first order.
+    pub(crate) start: Start,
+    /// The standard streams that are not simply the caller's.
+    pub(crate) streams: Kept,
+}
+
+/// What the sandbox is, as far as that depends on the machine.
+#[derive(Debug)]
+pub(crate) struct Achieved {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) version: Version,
+}
+
+/// What SIGHUP means to a program that has a configuration.
+struct Reload(Box<dyn FnMut() + Send>);
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
+}
+
+/// How far the command has come, as told by the inner stage.
+#[derive(Debug)]
+enum State {
+    /// Bubblewrap builds the sandbox.
+    Building,
+    /// The inner stage has taken over.
+    Running,
+    /// Nothing more is expected but the end of bubblewrap.
+    Over(Result<Outcome, Error>),
+}
+
+impl Running {
+    pub(crate) fn new(keeper: Keeper, held: Held, achieved: Achieved) -> Self {
+        Self {
+            keeper,
+            control: held.control,
+            signals: held.signals,
+            job: held.job,
+            sought: held.sought,
+            streams: held.streams,
+            start: Order::Start(held.start),
+            achieved,
+            state: State::Building,
+            is_stopped: false,
+            has_started: false,
+            unheard: 0,
+            is_asked_to_stop: false,
+            reload: None,
+        }
+    }
+
+    /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
+    /// terminal has gone away, the command gets the signal.
+    pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
+        self.reload = Some(Reload(Box::new(reload)));
+    }
+
+    /// Which protections are there: those of the plan, and what is known only now.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        &self.achieved.layers
+    }
+
+    /// Which bubblewrap built it.
+    #[must_use]
+    pub fn bubblewrap(&self) -> Version {
+        self.achieved.version
+    }
+
+    /// Has the command started, waits for it to end, and passes on what happens in the
+    /// meantime. When it returns, no process of the sandbox is left, and the terminal is the
+    /// caller's, with no answer under way to what the command asked it.
+    ///
+    /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
+    /// that was started after [`Signals::block`].
+    ///
+    /// # Errors
+    /// If the sandbox could not be built, or was lost.
+    pub fn supervise(mut self) -> Result<Outcome, Error> {
+        let relay = std::mem::take(&mut self.streams).relay();
+        let relay = relay.map_err(Error::Supervise)?;
+        let watched = self.start().and_then(|()| self.watch());
+        let ended = self.keeper.end();
+        let written = relay.finish();
+        let result = watched
+            .and(ended)
+            .map_err(Error::Supervise)
+            .and_then(|status| self.result(status))
+            .and_then(|outcome| written.map(|()| outcome));
+        let finished = matches!(result, Ok(Outcome::Exited(_)));
+        // What wrote to the terminal is dead by now. Without a command nothing did.
+        if self.has_started {
+            self.job.ended(!finished);
+        }
+        result
+    }
+
+    /// Gives the order to start the command. It waits in the socket until the inner stage is
+    /// there to read it; if there is none any more, the watch finds out why.
+    fn start(&self) -> io::Result<()> {
+        match self.control.order(&self.start) {
+            Err(error) if is_gone(&error) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Until bubblewrap has ended.
+    fn watch(&mut self) -> io::Result<()> {
+        let mut inner_is_there = true;
+        loop {
+            let (signalled, ended) = self.wait(inner_is_there)?;
+            // Before the signals: who has seen the command run may signal it at once.
+            // And before looking at the end: the last report comes just before it.
+            if inner_is_there {
+                inner_is_there = self.hear()?;
+            }
+            if signalled {
+                while let Some(received) = self.signals.next()? {
+                    self.signal(received)?;
+                }
+            }
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for any of the three. Says whether there are signals, and whether bubblewrap
+    /// has ended.
+    fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
+        ];
+        let count = if inner_is_there { 3 } else { 2 };
+        match poll(&mut fds[..count], None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [signals, end, _] = fds.map(|fd| !fd.revents().is_empty());
+        Ok((signals, end))
+    }
+
+    /// Hears all that the inner stage has said. Says whether it is still there.
+    fn hear(&mut self) -> io::Result<bool> {
+        loop {
+            let heard = match self.control.hear_report() {
+                Ok(heard) => heard,
+                // The kernel may be short of memory for a moment, and a command that runs is not
+                // ended for that. What was not heard is still there.
+                Err(_) if self.has_started && self.unheard < PATIENCE => {
+                    self.unheard += 1;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            };
+            self.unheard = 0;
+            match heard {
+                Heard::Message(report) => self.report(report)?,
+                Heard::Silence => return Ok(true),
+                Heard::Gone => return Ok(false),
+                Heard::Nonsense => {
+                    self.state = State::Over(Err(Error::Nonsense));
+                    self.keeper.end()?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) -> io::Result<()> {
+        match (&self.state, report) {
+            (State::Over(_), _) => {}
+            (_, Report::Ready) => {
+                self.state = State::Running;
+                self.has_started = true;
+            }
+            (_, Report::Stopped(signal)) => self.stopped(signal)?,
+            (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
+            (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
+            (_, Report::Uncovered(path)) => {
+                self.state = State::Over(Err(Error::Uncovered(path)));
+            }
+            (_, Report::Failed { what, errno }) => {
+                self.state = State::Over(self.failed(what, errno));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, what: Failure, errno: i32) -> Result<Outcome, Error> {
+        let error = io::Error::from_raw_os_error(errno);
+        let step = match what {
+            Failure::NotFound => {
+                return Ok(Outcome::NotFound(NotFound::look_outside(&self.sought)));
+            }
+            Failure::NotExecutable => {
+                let program = self.sought.program.clone();
+                return Ok(Outcome::NotExecutable { program, error });
+            }
+            Failure::Fork => "making a process for it",
+            Failure::Limits => "setting its limits",
+            Failure::Landlock => "confining it by Landlock",
+            Failure::Capabilities => "giving up capabilities",
+            Failure::Filter => "installing the system call filter",
+            Failure::Descriptors => "closing descriptors",
+            Failure::Signals => "restoring its signals",
+        };
+        Err(Error::Start { step, error })
+    }
+
+    fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+        self.is_stopped = true;
+        // A command that was just stopped for want of the terminal cannot stop again.
+        let signal = if std::mem::take(&mut self.is_asked_to_stop) {
+            Signal::TSTP
+        } else {
+            signal
+        };
+        match self.job.stopped(signal) {
+            AfterStop::Lend => {
+                self.resume();
+                Ok(())
+            }
+            AfterStop::Suspend => self.suspend(signal),
+        }
+    }
+
+    fn suspend(&mut self, signal: Signal) -> io::Result<()> {
+        // If we did stop, the SIGCONT that ended it is read next, and resumes.
+        if !self.job.suspend(signal)? {
+            self.resume();
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self) {
+        self.is_stopped = false;
+        let foreground = self.job.lend();
+        self.order(&Order::Continue { foreground });
+    }
+
+    /// A signal came for the warden, which means the command.
+    fn signal(&mut self, received: Received) -> io::Result<()> {
+        let signal = received.signal;
+        match (&self.state, signal) {
+            (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
+            (_, Signal::CONT) => self.resume(),
+            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+                if let Some(Reload(reload)) = &mut self.reload {
+                    reload();
+                }
+            }
+            // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
+            // then takes back: the command still lies stopped, and cannot stop again.
+            (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
+            // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
+            (State::Building, signal)
+                if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
+            {
+                self.state = State::Over(Ok(Outcome::Killed(signal)));
+                self.keeper.end()?;
+            }
+            _ => {
+                self.is_asked_to_stop |= signal == Signal::TSTP;
+                let target = if is_for_groups(received) {
+                    Target::Group
+                } else {
+                    Target::Command
+                };
+                self.order(&Order::Signal { signal, target });
+            }
+        }
+        Ok(())
+    }
+
+    /// An order that cannot be sent is lost: the inner stage is gone, whose end is seen
+    /// elsewhere, or does not read, and then it would not obey either.
+    fn order(&self, order: &Order) {
+        let _ = self.control.order(order);
+    }
+
+    /// What to make of it all, now that bubblewrap has ended.
+    fn result(&mut self, status: ExitStatus) -> Result<Outcome, Error> {
+        match std::mem::replace(&mut self.state, State::Running) {
+            State::Over(result) => result,
+            State::Building => Err(Error::BubblewrapFailed(status)),
+            State::Running => Err(Error::SandboxLost(status)),
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected};
+    let gone = [BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected];
+    gone.contains(&error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_sandbox_can_be_started_on_one_thread_and_watched_by_another() {
+        fn can_move<T: Send>() {}
+        can_move::<super::Running>();
+        can_move::<crate::Launch>();
+    }
+}

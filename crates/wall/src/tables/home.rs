@@ -1,0 +1,50 @@
+//! The tables of what is seen of the home directory. Everything else in it is hidden.
+//!
+//! By the customs of XDG, `.config` holds credentials: nothing of it is shown but the
+//! logins of forges that are on. `.local/share` and `.cache` hold programs, plugins and
+//! downloads: both are shown whole. But programs outside execute what lies there, and some
+//! programs keep secrets there nevertheless. So changes stay inside, and the places that
+//! are known for secrets are masked. `.local/state` and `.local/bin` are empty.
+
+/// Directories that are shown whole. Changes to them are gone at the end.
+pub(crate) const SCRATCH: &[(&str, &str)] = &[
+    (".local/share", "plugins and data of programs"),
+    (".cache", "downloads and other things that can be had again"),
+];
+
+/// Files and directories that can be read.
+pub(crate) const READABLE: &[(&str, &str)] = &[(".terminfo", "what the terminal can do")];
+
+/// Programs of `.local/bin` that are shown.
+pub(crate) const PROGRAMS: &[&str] = &[".local/bin/uv", ".local/bin/uvx"];
+
+pub(crate) const PROGRAM_REASON: &str = "programs of Python's tools";
+
+/// Where agents install their own programs among their settings, which they can write, and
+/// whose. Programs outside run them, whoever has written there.
+pub(crate) const PROGRAMS_IN_STATE: &[(&str, &str)] = &[
+    (".claude/local", "Claude Code's program, which runs outside"),
+    (".codex/packages", "Codex's program, which runs outside"),
+    (".codex/bin", "Codex's program, which runs outside"),
+];
+
+/// Directories in those above that start empty.
+pub(crate) const EMPTY: &[(&str, &str)] = &[
+    (
+        ".local/share/applications",
+        "no program of the sandbox's enters the desktop's menu",
+    ),
+    (
+        ".local/share/claude",
+        "versions that the agent fetches are its own",
+    ),
+];
+
+pub(crate) const SECRET_REASON: &str = "known to hold secrets";
+
+/// Stockade's own directories. What lies there decides what the next session may do.
+pub(crate) const OWN_DIRECTORIES: &[&str] = &[".config/stockade", ".local/state/stockade"];
+
+/// Stores of forges' logins.
+pub(crate) const GITHUB: &str = ".config/gh";
+pub(crate) const GITLAB: &str = ".config/glab-cli";

@@ -1,0 +1,8 @@
+//! Tables of known paths, each with the reason why it is there.
+
+pub(crate) mod autorun;
+pub(crate) mod credentials;
+pub(crate) mod home;
+pub(crate) mod system;
+
+pub use credentials::known_places;
