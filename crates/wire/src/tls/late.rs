@@ -13,11 +13,11 @@
 //!   that the server reads in one that it does not.
 
 use super::records::{
-    CHANGE_CIPHER_SPEC, CLIENT_HELLO, HANDSHAKE, HEARTBEAT, LAXEST_MAJOR, MAX_CIPHERTEXT,
+    CHANGE_CIPHER_SPEC, CLIENT_HELLO, HANDSHAKE, HEADER, HEARTBEAT, LAXEST_MAJOR, MAX_CIPHERTEXT,
     MAX_RECORDS, read,
 };
 use super::{Broken, Hello, MAX_HELLO};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Short};
 
 /// Candidates that are followed at a time. Clients of old have one.
 const MOST: usize = 32;
@@ -243,7 +243,9 @@ fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
                 return Shape::Undecided(cursor.position().saturating_add(1));
             }
             Look::Undecided => {}
-            Look::Hello(whole) if whole > MAX_HELLO => return Shape::Broken(Broken::TooLong),
+            Look::Hello(whole) if whole > MAX_HELLO.saturating_add(HEADER) => {
+                return Shape::Broken(Broken::TooLong);
+            }
             Look::Hello(whole) if length >= whole => return Shape::Whole,
             Look::Hello(whole) if missing > 0 => {
                 let rest = whole.saturating_sub(length);
@@ -271,7 +273,7 @@ enum Look {
 
 impl Start {
     /// Type, length, version, random number, session, and the length of the ciphers.
-    const MOST: usize = 4 + 2 + 32 + 1 + 255 + 2;
+    const MOST: usize = HEADER + 2 + 32 + 1 + 255 + 2;
     /// The shortest body: with one cipher and one compression.
     const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
 
@@ -282,53 +284,35 @@ impl Start {
     }
 
     fn look(&self) -> Look {
+        self.read().unwrap_or(Look::Undecided)
+    }
+
+    fn read(&self) -> Result<Look, Short> {
         let mut cursor = Cursor::new(&self.bytes);
-        match cursor.u8() {
-            Ok(CLIENT_HELLO) => {}
-            Ok(_) => return Look::None,
-            Err(_) => return Look::Undecided,
+        if cursor.u8()? != CLIENT_HELLO {
+            return Ok(Look::None);
         }
+        let high = cursor.u8()?;
         // Longer ones than servers take are none.
-        match self.bytes.get(1) {
-            Some(0..=2) => {}
-            Some(_) => return Look::None,
-            None => return Look::Undecided,
+        if high > 2 {
+            return Ok(Look::None);
         }
-        let Ok([high, middle, low]) = cursor.array() else {
-            return Look::Undecided;
-        };
-        let length = u32::from_be_bytes([0, high, middle, low]);
-        let Ok(length) = usize::try_from(length) else {
-            return Look::None;
-        };
-        if length < Self::SHORTEST {
-            return Look::None;
+        let length = usize::from(high) << 16 | usize::from(cursor.u16()?);
+        if length < Self::SHORTEST || !(3..=LAXEST_MAJOR).contains(&cursor.u8()?) {
+            return Ok(Look::None);
         }
-        match self.bytes.get(4) {
-            Some(3..=LAXEST_MAJOR) => {}
-            Some(_) => return Look::None,
-            None => return Look::Undecided,
-        }
-        if cursor.take(2 + 32).is_err() {
-            return Look::Undecided;
-        }
-        let Ok(session) = cursor.u8() else {
-            return Look::Undecided;
-        };
-        if cursor.take(session.into()).is_err() {
-            return Look::Undecided;
-        }
-        let Ok(suites) = cursor.u16() else {
-            return Look::Undecided;
-        };
+        cursor.take(1 + 32)?; // minor version, random number
+        let session = cursor.u8()?;
+        cursor.take(session.into())?;
+        let suites = cursor.u16()?;
         let least = Self::SHORTEST
             .saturating_sub(2)
             .saturating_add(session.into())
             .saturating_add(suites.into());
         if suites == 0 || suites % 2 == 1 || least > length {
-            return Look::None;
+            return Ok(Look::None);
         }
-        Look::Hello(length.saturating_add(4))
+        Ok(Look::Hello(length.saturating_add(HEADER)))
     }
 }
 

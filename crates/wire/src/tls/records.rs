@@ -104,7 +104,7 @@ pub(super) fn read(sent: &[u8]) -> Result<Option<Hello>, Broken> {
 }
 
 /// Type and length of a handshake message.
-const HEADER: usize = 4;
+pub(super) const HEADER: usize = 4;
 
 /// How long the message says it is, its header included.
 fn announced_length(message: &[u8]) -> Result<Option<usize>, Broken> {

@@ -69,6 +69,20 @@ fn a_hello_in_small_records_is_found() {
     }
 }
 
+/// A hello that is accepted at the start of a connection is accepted later, too.
+#[test]
+fn the_longest_hello_is_found_and_a_longer_one_is_not() {
+    let short = Draft::named(b"a.example").with(21, &[]).message().len() - 4;
+    for (length, is_hello) in [(MAX_HELLO, true), (MAX_HELLO + 1, false)] {
+        let padding = vec![0; length - short];
+        let message = Draft::named(b"a.example").with(21, &padding).message();
+        let sent = split(&message, 16_384);
+        let is_first = matches!(inspect(&sent), Inspection::Hello(_));
+        let is_late = matches!(found(&sent, 1000)[..], [Late::Hello(_)]);
+        assert_eq!((is_first, is_late), (is_hello, is_hello), "{length}");
+    }
+}
+
 /// Who reads strictly refuses; who does not must find no way past.
 #[test]
 fn what_only_a_lax_server_reads_is_broken() {
