@@ -291,7 +291,7 @@ const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
 /// What the start of a message tells: its type, length, version, random number, session, and the
 /// length of its ciphers.
 fn look(message: &[u8]) -> Look {
-    let read = || {
+    let read = || -> Result<Look, Short> {
         let mut cursor = Cursor::new(message);
         if cursor.u8()? != CLIENT_HELLO {
             return Ok(Look::None);
@@ -319,14 +319,14 @@ fn look(message: &[u8]) -> Look {
         }
         Ok(Look::Hello(length.saturating_add(HEADER), is_plausible))
     };
-    read().unwrap_or_else(|Short| Look::Undecided)
+    read().unwrap_or(Look::Undecided)
 }
 
 /// Whether all lengths in a message fit, as they hardly do by chance. No server takes one in which
 /// they do not.
 fn fits(message: &[u8]) -> bool {
     const LONGEST_SESSION: u8 = 32;
-    let read = || {
+    let read = || -> Result<bool, Short> {
         let mut cursor = Cursor::new(message);
         cursor.take(HEADER + 2 + 32)?;
         let session = cursor.u8()?;
@@ -346,7 +346,7 @@ fn fits(message: &[u8]) -> bool {
         }
         Ok(fits)
     };
-    read().unwrap_or_else(|Short| false)
+    read().unwrap_or(false)
 }
 
 #[cfg(test)]
