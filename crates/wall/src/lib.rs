@@ -55,6 +55,7 @@ mod limits;
 mod outcome;
 mod plan;
 mod protected;
+#[cfg_attr(sabotage, path = "../../../sabotage/wall/hooks.rs")]
 mod sabotage;
 mod signals;
 mod staging;
