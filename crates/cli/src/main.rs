@@ -12,7 +12,7 @@ mod doctor;
 mod exit;
 mod explain;
 mod here;
-#[cfg_attr(sabotage, path = "../../sabotage/src/hooks.rs")]
+#[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
 mod journal;

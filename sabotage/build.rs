@@ -1,4 +1,4 @@
-//! Chooses the hooks of this package for the program's source.
+//! Chooses the hooks of this workspace for the source of the program and of its wall.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(sabotage)");

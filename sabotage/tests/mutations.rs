@@ -26,31 +26,43 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ("said: immutable", &["network.immutable"]),
     ("capabilities", &["privilege.capabilities"]),
     ("filter", &["privilege.filter"]),
-    ("filter 0", &["call.ioctl.tiocsti"]),
-    ("filter 1", &["call.ioctl.tioclinux"]),
+    ("filter ioctl(TIOCSTI)", &["call.ioctl.tiocsti"]),
+    ("filter ioctl(TIOCLINUX)", &["call.ioctl.tioclinux"]),
     (
-        "filter 2",
+        "filter socket",
         &["call.socket.af_vsock", "call.socket.af_packet"],
     ),
-    ("filter 3", &["call.socketpair.af_tipc"]),
-    ("filter 4", &["call.io_uring_setup"]),
-    ("filter 5", &["call.keyctl"]),
-    ("filter 6", &["call.add_key"]),
-    ("filter 7", &["call.request_key"]),
-    ("filter 8", &["call.bpf"]),
-    ("filter 9", &["call.perf_event_open"]),
-    ("filter 10", &["call.userfaultfd"]),
-    ("filter 11", &["call.ioctl.btrfs_ioc_snap_destroy"]),
-    ("filter 12", &["call.ioctl.btrfs_ioc_snap_destroy_v2"]),
-    ("filter 13", &["call.ioctl.bch_ioctl_subvolume_destroy"]),
-    ("filter 14", &["call.unshare.clone_newns", "nested.mounts"]),
-    ("filter 15", &["call.clone.clone_newns"]),
-    ("filter 16", &["call.clone3"]),
-    ("filter 17", &["call.setns.clone_newns"]),
-    ("filter 18", &["call.setns.0"]),
-    ("filter 19", &["call.open_tree"]),
-    ("filter 20", &["call.open_tree_attr"]),
-    ("filter 21", &["call.fsmount"]),
+    ("filter socketpair", &["call.socketpair.af_tipc"]),
+    ("filter io_uring_setup", &["call.io_uring_setup"]),
+    ("filter keyctl", &["call.keyctl"]),
+    ("filter add_key", &["call.add_key"]),
+    ("filter request_key", &["call.request_key"]),
+    ("filter bpf", &["call.bpf"]),
+    ("filter perf_event_open", &["call.perf_event_open"]),
+    ("filter userfaultfd", &["call.userfaultfd"]),
+    (
+        "filter ioctl(BTRFS_IOC_SNAP_DESTROY)",
+        &["call.ioctl.btrfs_ioc_snap_destroy"],
+    ),
+    (
+        "filter ioctl(BTRFS_IOC_SNAP_DESTROY_V2)",
+        &["call.ioctl.btrfs_ioc_snap_destroy_v2"],
+    ),
+    (
+        "filter ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)",
+        &["call.ioctl.bch_ioctl_subvolume_destroy"],
+    ),
+    (
+        "filter unshare(CLONE_NEWNS)",
+        &["call.unshare.clone_newns", "nested.mounts"],
+    ),
+    ("filter clone(CLONE_NEWNS)", &["call.clone.clone_newns"]),
+    ("filter clone3", &["call.clone3"]),
+    ("filter setns(CLONE_NEWNS)", &["call.setns.clone_newns"]),
+    ("filter setns(0)", &["call.setns.0"]),
+    ("filter open_tree", &["call.open_tree"]),
+    ("filter open_tree_attr", &["call.open_tree_attr"]),
+    ("filter fsmount", &["call.fsmount"]),
     ("landlock", &["landlock.scopes"]),
     ("proc", &["process.visible"]),
     ("descriptors", &["process.descriptors"]),
@@ -193,4 +205,33 @@ fn the_hooks_are_in_this_program() {
     for mark in marks {
         assert!(program.windows(mark.len()).any(|bytes| bytes == mark));
     }
+}
+
+/// `cargo xtask deny` looks at the other lock file only; and the tests are to be about the program
+/// as it is shipped.
+#[test]
+fn the_dependencies_are_those_of_the_program() {
+    let packages = |lock: &'static str| {
+        let packages = lock.split("[[package]]\n").skip(1);
+        let foreign = packages.filter(|package| package.contains("checksum = "));
+        foreign
+            .map(|package| {
+                package
+                    .split("dependencies")
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+            })
+            .collect::<BTreeSet<_>>()
+    };
+    let (own, program) = (
+        packages(include_str!("../Cargo.lock")),
+        packages(include_str!("../../Cargo.lock")),
+    );
+    assert!(own.len() > 50, "{own:?}");
+    let others: Vec<_> = own.difference(&program).collect();
+    assert!(
+        others.is_empty(),
+        "run `cp Cargo.lock sabotage/`: {others:#?}"
+    );
 }

@@ -13,6 +13,12 @@ use serde_json::{Value, json};
 use stockade_policy::Policy;
 use stockade_wall::{Isolation, Operation, Plan, Resource, Step};
 
+// The program's own package does not compile with this file, whatever flags the compiler is given.
+const _: () = assert!(matches!(
+    env!("CARGO_PKG_NAME").as_bytes(),
+    b"stockade-sabotaged"
+));
+
 fn wanted() -> String {
     env::var("STOCKADE_SABOTAGE").unwrap_or_default()
 }
