@@ -6,8 +6,9 @@ use stockade_config::{Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding, folded};
+use stockade_warden::Process;
 
-use crate::{advice, journal::Process, screen};
+use crate::{advice, screen};
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
@@ -25,7 +26,7 @@ pub(crate) fn tell_denials(
             count => format!(" ({count} times)"),
         };
         let program = programs.get(&denial.subject);
-        let program = program.map_or_else(String::new, |by| format!(" to {}", by.name()));
+        let program = program.map_or_else(String::new, |by| format!(" to {}", name(by)));
         eprintln!(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
@@ -57,6 +58,20 @@ pub(crate) fn tell_denials(
     }
     if !all.is_empty() {
         eprintln!("stockade: all that happened: `stockade log`");
+    }
+}
+
+/// A program by its file's name, which the program may have chosen so that it reads like more of
+/// the sentence that it stands in.
+fn name(process: &Process) -> String {
+    const LONGEST: usize = 40;
+    let name = process.exe.rsplit('/').next().unwrap_or_default();
+    let name = screen::cut(name, LONGEST);
+    let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
+    if name.chars().all(is_word) {
+        name
+    } else {
+        format!("{name:?}")
     }
 }
 
@@ -167,5 +182,28 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {
         eprintln!("stockade: to apply what was put back: stockade accept {session}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
+        let name = |exe: &str| {
+            name(&Process {
+                pid: 7,
+                exe: exe.to_owned(),
+                argv: Vec::new(),
+                parents: Vec::new(),
+            })
+        };
+        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(name("/x/c++-é"), "c++-é");
+        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
+        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
+        let long = name(&format!("/x/{}", "y".repeat(255)));
+        assert!(long.starts_with("yyy") && long.chars().count() == 40);
     }
 }

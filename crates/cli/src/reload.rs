@@ -5,32 +5,34 @@ use std::{process::ExitCode, sync::PoisonError};
 use anyhow::Result;
 use stockade_config::{Effective, Key, Loader, shown};
 use stockade_gate::Policies;
+use stockade_warden::{InForce, Reply, Request, ask};
 
 use crate::{
     args,
-    control::{Reply, Request, ask},
     exit::Refused,
-    journal::InForce,
     screen::{self, counted, shown_lines},
-    session,
+    session_id,
 };
 
 const LIST: &str = "`stockade ps` lists those that run";
 
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
-    let all = session::all()?;
+    let all = stockade_warden::all()?;
     let sessions = match &arguments.session {
-        Some(wanted) => Vec::from_iter(session::meant(&all, wanted, LIST)?),
+        Some(wanted) => Vec::from_iter(session_id::meant(&all, wanted, LIST)?),
         None => all,
     };
     let mut refused = false;
     let mut asked = 0;
     for id in sessions {
-        let Some(stream) = session::connect(&id)? else {
+        let Some(stream) = stockade_warden::connect(&id)? else {
             continue;
         };
         asked += 1;
-        let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
+        let reply = ask(stream, Request::Reload).unwrap_or_else(|error| {
+            let error = anyhow::Error::from(error);
+            Err(format!("{error:#}"))
+        });
         let id = shown(&id);
         match reply {
             Ok(said) => screen::print(format_args!("{id}: {}\n", shown_lines(&said)))?,

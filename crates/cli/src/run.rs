@@ -21,17 +21,12 @@ use stockade_wall::{
     Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Live, Outcome, Plan,
     Protection, Running, Signals, State, Watch,
 };
-
-use crate::{
-    accept, args,
-    control::{self, Request},
-    exit::Refused,
-    here, hooks,
-    journal::{Directory, End, InForce, Journal, Lost, Opening, Process, Start, Witness},
-    publish, receipt,
-    reload::Reload,
-    screen, session, walling,
+use stockade_warden::{
+    self as warden, Attribution, Directory, End, InForce, Journal, Lost, Opening, Process,
+    PublishError, Request, Start,
 };
+
+use crate::{accept, args, exit::Refused, here, hooks, receipt, reload::Reload, screen, walling};
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
 /// gate serves it, and the command starts last. Any error on the way ends the process, and
@@ -49,7 +44,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
-    let id = session::identifier();
+    let id = warden::identifier();
     let keeping = accept::keeping(&loader.places, &id);
     let watch = Arc::new(Watch::begin(&config, &facts, &plan, Some(keeping))?);
     if !arguments.quiet {
@@ -173,7 +168,7 @@ impl Session<'_> {
             ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
             host_ports: effective.host_ports(),
         };
-        let local = publish::local(effective)?;
+        let local = warden::local(effective).map_err(|error| not_published(&error))?;
         // While there is one thread: a process enters a user namespace as a whole.
         let owner = Owner::enter().map_err(|error| refused(&error))?;
         // The sandbox is built while its network and the gate are. The command waits in it.
@@ -182,7 +177,7 @@ impl Session<'_> {
         let plumbed = owner.build(settings, hooks::in_jail(build));
         let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
         // Without it denials are logged without the program.
-        let witness = Witness::new(&jail).ok();
+        let witness = Attribution::new(&jail).ok();
         // The network is built: what only that needed is given up.
         jail.confine().map_err(|error| refused(&error))?;
         let (events, happenings) = Events::new();
@@ -257,7 +252,7 @@ impl Session<'_> {
         log: io::Result<Opening>,
         running: &Running,
         happenings: Happenings,
-        witness: Option<Witness>,
+        witness: Option<Attribution>,
         in_force: InForce,
     ) -> Option<Journal> {
         let start = &Start {
@@ -410,8 +405,8 @@ impl Drop for Building {
 /// Lets other commands of the user find the session. It runs without, too: then it cannot be
 /// asked to reload.
 fn offer_control(id: &str, reload: Reload) {
-    let offered = session::listen(id).and_then(|listener| {
-        control::serve(listener, move |request| match request {
+    let offered = warden::listen(id).and_then(|listener| {
+        warden::serve(listener, move |request| match request {
             Request::Reload => reload.reload(),
         })
     });
@@ -475,6 +470,14 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
 }
 
 fn refused(error: &JailError) -> anyhow::Error {
+    Refused {
+        what: error.to_string(),
+        fix: error.fix(),
+    }
+    .into()
+}
+
+fn not_published(error: &PublishError) -> anyhow::Error {
     Refused {
         what: error.to_string(),
         fix: error.fix(),

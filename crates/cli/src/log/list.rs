@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
+use stockade_warden::{self as warden, Directory};
 
 use super::reader::{Item, Reader};
 use crate::{
     args, here,
-    journal::Directory,
     screen::{self, cut, said, table},
-    session, verify,
+    verify,
 };
 
 /// How a session stands, as its log tells.
@@ -160,12 +160,12 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
     let directory = Directory::of(&here::home()?);
     let mut ids = directory.sessions();
     ids.retain(|id| directory.is_running(id));
-    for id in session::all().context("cannot look for sessions")? {
-        if !ids.contains(&id) && session::connect(&id)?.is_some() {
+    for id in warden::all().context("cannot look for sessions")? {
+        if !ids.contains(&id) && warden::connect(&id)?.is_some() {
             ids.push(id);
         }
     }
-    session::sort(&mut ids);
+    warden::sort(&mut ids);
     let summary = |id: &String| Summary {
         state: State::Running,
         ..Summary::of(&directory, id)

@@ -18,14 +18,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use stockade_config::shown;
+use stockade_warden::{Directory, VERSION};
 
-use crate::{
-    args,
-    exit::Refused,
-    here,
-    journal::{Directory, VERSION},
-    screen, session, verify,
-};
+use crate::{args, exit::Refused, here, screen, session_id, verify};
 pub(crate) use list::ps;
 use reader::{Item, Reader};
 
@@ -65,7 +60,7 @@ fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused
         });
     };
     let fix = "`stockade log --list` shows all; without a session, the latest is shown";
-    session::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
+    session_id::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
         what: format!("there is no log of a session {}", shown(wanted)),
         fix: fix.to_owned(),
     })

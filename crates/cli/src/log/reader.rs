@@ -6,8 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-
-use crate::journal::Directory;
+use stockade_warden::Directory;
 
 /// The longest line that is taken for one. What the writer makes is far shorter.
 const LONGEST: usize = 1 << 20;

@@ -40,10 +40,11 @@ use stockade_config::{Effective, Key, Loader, Mode};
 use stockade_jail::NAME_SERVER;
 use stockade_sys::signals::{self, Signal, SignalSet};
 use stockade_wall::{Facts, INNER_STAGE, Plan};
+use stockade_warden::Directory;
 
 pub(crate) use probe::probe;
 
-use crate::{args, here, journal::Directory, screen, walling};
+use crate::{args, here, screen, walling};
 use judge::{Case, Controls, Log};
 use outside::Outside;
 use report::Outcome;
@@ -271,7 +272,7 @@ fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
     let directory = Directory::of(home);
     let sessions = directory.sessions();
     let mut latest = sessions.iter().rev();
-    let id = latest.find(|id| crate::session::process_of(id) == Some(pid))?;
+    let id = latest.find(|id| stockade_warden::process_of(id) == Some(pid))?;
     let text = fs::read_to_string(directory.file(id, 1)).ok()?;
     let mut log = Log::default();
     for line in text.lines() {

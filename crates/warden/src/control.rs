@@ -8,26 +8,36 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::session::is_mine;
+use crate::sessions::is_mine;
 
 const LONGEST: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
+pub enum Request {
     /// Take up the configuration as it is now.
     Reload,
 }
 
+/// Why a session could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    #[error(transparent)]
+    Unreachable(#[from] io::Error),
+    #[error("the session did not answer")]
+    NoAnswer(#[source] io::Error),
+    #[error("the session is of another version")]
+    OtherVersion(#[source] serde_json::Error),
+}
+
 /// What came of it: a line for people.
-pub(crate) type Reply = Result<String, String>;
+pub type Reply = Result<String, String>;
 
 /// Serves requests on a thread of their own until the session ends.
-pub(crate) fn serve(
+pub fn serve(
     listener: UnixListener,
     answer: impl Fn(Request) -> Reply + Send + 'static,
 ) -> io::Result<()> {
@@ -59,11 +69,16 @@ fn hear(mut stream: UnixStream, answer: &impl Fn(Request) -> Reply) -> io::Resul
     writeln!(stream, "{reply}")
 }
 
-pub(crate) fn ask(mut stream: UnixStream, request: Request) -> Result<Reply> {
+/// Asks a session for something.
+///
+/// # Errors
+/// If it does not answer, or not in a way that is understood here.
+pub fn ask(mut stream: UnixStream, request: Request) -> Result<Reply, ControlError> {
     stream.set_read_timeout(Some(PATIENCE))?;
-    writeln!(stream, "{}", serde_json::to_string(&request)?)?;
-    let answer = line(&stream).context("the session did not answer")?;
-    serde_json::from_str(&answer).context("the session is of another version")
+    let request = serde_json::to_string(&request).map_err(io::Error::from)?;
+    writeln!(stream, "{request}")?;
+    let answer = line(&stream).map_err(ControlError::NoAnswer)?;
+    serde_json::from_str(&answer).map_err(ControlError::OtherVersion)
 }
 
 fn line(stream: &UnixStream) -> io::Result<String> {

@@ -20,10 +20,11 @@ use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
-    End, Ended, InForce, Process, Witness,
+    End, Ended, InForce,
     file::Log,
     lines::{self, Closed, Denied, Opened},
 };
+use crate::attribution::{Attribution, Process};
 
 /// How long denials of one kind are folded before they are written.
 const FOLD: Duration = Duration::from_secs(5);
@@ -40,7 +41,7 @@ const MOST_OPEN: usize = 1 << 16;
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
     log: Log,
-    witness: Option<Witness>,
+    attribution: Option<Attribution>,
     in_force: InForce,
     /// What was in force when the events happened that are being written.
     effective: Effective,
@@ -61,11 +62,11 @@ struct Folded {
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, witness: Option<Witness>, in_force: InForce) -> Self {
+    pub(super) fn new(log: Log, attribution: Option<Attribution>, in_force: InForce) -> Self {
         let effective = now(&in_force);
         Self {
             log,
-            witness,
+            attribution,
             in_force,
             effective,
             folded: HashMap::new(),
@@ -149,8 +150,8 @@ impl Writer {
             } => {
                 // The client of a published port is a program of the user's.
                 let inside = !matches!(grounds, Grounds::Published { .. });
-                let witness = self.witness.as_mut().filter(|_| inside);
-                let process = witness.and_then(|who| who.of(&flow, client, false));
+                let attribution = self.attribution.as_mut().filter(|_| inside);
+                let process = attribution.and_then(|who| who.of(&flow, client, false));
                 let at = self.origin(&flow, &grounds);
                 let opened = Opened {
                     when,
@@ -231,8 +232,10 @@ impl Writer {
         if self.folded.len() >= MOST_FOLDED {
             self.flush(Duration::ZERO);
         }
-        let process = match (&subject, client, &mut self.witness) {
-            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
+        let process = match (&subject, client, &mut self.attribution) {
+            (Subject::Flow(flow), Some(client), Some(attribution)) => {
+                attribution.of(flow, client, true)
+            }
             _ => None,
         };
         let line = lines::denied(&Denied {

@@ -19,7 +19,7 @@ const LARGEST: u64 = 8 << 20;
 
 /// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct Log {
     directory: Directory,
     id: String,
     /// It is locked until the session ends.
@@ -53,9 +53,9 @@ struct Lines {
 
 /// Events that could not be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Lost {
-    pub(crate) count: u64,
-    pub(crate) why: String,
+pub struct Lost {
+    pub count: u64,
+    pub why: String,
     /// When the first of them happened.
     since: SystemTime,
 }

@@ -14,8 +14,8 @@ use stockade_wall::{Change, Finding, Version};
 use super::{
     Line,
     lines::{self, Closed, Denied, End, Opened, Start},
-    who::Process,
 };
+use crate::attribution::Process;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 

@@ -10,7 +10,6 @@ mod directory;
 mod documented;
 mod file;
 mod lines;
-mod who;
 mod writer;
 
 use std::{
@@ -33,15 +32,16 @@ use stockade_sys::{
     signals::{self, Signal},
 };
 
-pub(crate) use directory::Directory;
+pub use directory::Directory;
 use file::Log;
-pub(crate) use file::Lost;
-pub(crate) use lines::{End, Start, VERSION};
-pub(crate) use who::{Process, Witness};
+pub use file::Lost;
+pub use lines::{End, Start, VERSION};
 use writer::Writer;
 
+use crate::attribution::{Attribution, Process};
+
 /// The configuration in force, for telling where a rule stands.
-pub(crate) type InForce = Arc<Mutex<Effective>>;
+pub type InForce = Arc<Mutex<Effective>>;
 
 /// How long a disk may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The thread that is to write a log. It is there before the command is, which could take the last
 /// process that the user may have.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub struct Opening {
     begin: Sender<Beginning>,
     begun: Receiver<io::Result<()>>,
     journal: Journal,
@@ -57,7 +57,7 @@ pub(crate) struct Opening {
 
 /// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     /// To end it, with what there is to say about the end.
     end: Sender<End>,
     /// What is known when it has ended.
@@ -69,25 +69,25 @@ pub(crate) struct Journal {
 struct Beginning {
     first: Line,
     happenings: Happenings,
-    witness: Option<Witness>,
+    attribution: Option<Attribution>,
     in_force: InForce,
 }
 
 /// What a log knows that others do not.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// What could not be written.
-    pub(crate) lost: Option<Lost>,
+    pub lost: Option<Lost>,
     /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// The disk took so long that this was not waited for.
-    pub(crate) unfinished: bool,
+    pub unfinished: bool,
     /// Which program was denied something first.
-    pub(crate) programs: HashMap<Subject, Process>,
+    pub programs: HashMap<Subject, Process>,
 }
 
 impl Opening {
-    pub(crate) fn start(directory: Directory, id: &str) -> io::Result<Self> {
+    pub fn start(directory: Directory, id: &str) -> io::Result<Self> {
         let (begin, beginning) = channel::<Beginning>();
         let (opened, begun) = channel();
         let (end, ends) = channel();
@@ -105,7 +105,7 @@ impl Opening {
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(()));
                         log.make_room();
-                        let writer = Writer::new(log, known.witness, known.in_force);
+                        let writer = Writer::new(log, known.attribution, known.in_force);
                         let _ = done.send(writer.serve(&known.happenings, &ends));
                     }
                     Err(error) => {
@@ -121,17 +121,17 @@ impl Opening {
     }
 
     /// Makes the file with its first line, and then writes what happens.
-    pub(crate) fn begin(
+    pub fn begin(
         self,
         start: &Start<'_>,
         happenings: Happenings,
-        witness: Option<Witness>,
+        attribution: Option<Attribution>,
         in_force: InForce,
     ) -> io::Result<Journal> {
         let beginning = Beginning {
             first: lines::start(start),
             happenings,
-            witness,
+            attribution,
             in_force,
         };
         // The thread is there until it has heard this.
@@ -157,7 +157,7 @@ fn begin_log(directory: &Directory, id: &str, first: Line) -> io::Result<Log> {
 
 impl Journal {
     /// Writes the last line.
-    pub(crate) fn finish(self, end: End) -> Ended {
+    pub fn finish(self, end: End) -> Ended {
         // The receiver is gone only with the thread.
         let _ = self.end.send(end);
         let ended = self.ended.recv_timeout(PATIENCE);

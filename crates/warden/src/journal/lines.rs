@@ -9,29 +9,30 @@ use stockade_gate::{Fix, Grounds, Ruling, Subject};
 use stockade_policy::{Flow, Hostname};
 use stockade_wall::{Change, Finding, Layer, Version};
 
-use super::{Line, who::Process};
+use super::Line;
+use crate::attribution::Process;
 
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// What there is to say about the start.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Start<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) workspace: &'a Path,
-    pub(crate) command: &'a [OsString],
-    pub(crate) effective: &'a Effective,
+pub struct Start<'a> {
+    pub id: &'a str,
+    pub workspace: &'a Path,
+    pub command: &'a [OsString],
+    pub effective: &'a Effective,
     /// What is known when the sandbox has been started: what was achieved there, and by
     /// which bubblewrap.
-    pub(crate) layers: &'a [Layer],
-    pub(crate) bubblewrap: Option<Version>,
+    pub layers: &'a [Layer],
+    pub bubblewrap: Option<Version>,
 }
 
 /// What there is to say about the end.
 #[derive(Debug)]
-pub(crate) struct End {
-    pub(crate) code: u8,
+pub struct End {
+    pub code: u8,
     /// What the session left behind.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
 /// A flow that was allowed.
