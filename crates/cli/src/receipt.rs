@@ -1,14 +1,78 @@
-//! What is said at the end of a session. During it the terminal belongs to the command.
+//! What is said before a session and at its end. During it the terminal belongs to the command.
 
 use std::{collections::HashMap, fmt::Display};
 
-use stockade_config::{Limits, Loader, Origin, Sourced};
+use stockade_config::{Effective, Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding, folded};
-use stockade_warden::Process;
+use stockade_wall::{Change, Finding, Layer, Protection, State, folded};
+use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
 use crate::{advice, screen};
+
+/// What the configuration asks for and this machine does not have.
+pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
+    for layer in layers {
+        let State::Absent(why) = layer.state else {
+            continue;
+        };
+        let asked = match layer.protection {
+            Protection::Scratch => {
+                eprintln!(
+                    "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
+                     overlay them here (see `stockade doctor`)"
+                );
+                None
+            }
+            Protection::Memory => effective.limits.memory.as_ref().map(|limit| &limit.origin),
+            Protection::Files => Some(&effective.agent.hardening.origin),
+            _ => None,
+        };
+        if let Some(origin) = asked {
+            let name = layer.protection.name();
+            eprintln!("stockade: WARNING: not to be had here ({origin}): {name}: {why}");
+        }
+    }
+}
+
+/// What a session does without.
+pub(crate) fn tell_notice(notice: Notice) {
+    match notice {
+        Notice::NotLogged { directory, error } => {
+            let directory = directory.display();
+            eprintln!("stockade: this session is not logged: {directory}: {error}");
+        }
+        Notice::NotReloadable(error) => {
+            eprintln!("stockade: this session cannot be reloaded: {error}");
+        }
+        Notice::WatchedAtEndOnly(error) => {
+            eprintln!(
+                "stockade: settings of git are looked at only when this session ends: {error}"
+            );
+        }
+        Notice::ReloadRefused(why) => {
+            eprintln!("stockade: the configuration was not reloaded: {why}");
+        }
+    }
+}
+
+/// What the log lacks.
+pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
+    if let Some(LostEvents { count, why, .. }) = &journal.lost {
+        let events = screen::counted(*count, "event");
+        eprintln!(
+            "stockade: {events} of this session could not be logged: {why}; \
+             `stockade log` has the others"
+        );
+    }
+    if journal.missed > 0 && !quiet {
+        let events = screen::counted(journal.missed, "event");
+        eprintln!("stockade: {events} of this session came too fast to be written down one by one");
+    }
+    if journal.unfinished {
+        eprintln!("stockade: the end of the log is not written: the disk does not answer");
+    }
+}
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.

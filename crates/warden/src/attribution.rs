@@ -56,7 +56,7 @@ impl Process {
 
 /// Looks for programs.
 #[derive(Debug)]
-pub struct Attribution {
+pub(crate) struct Attribution {
     table: SocketTable,
     /// What `/proc/PID/ns/net` reads for those inside.
     network: PathBuf,
@@ -69,7 +69,7 @@ pub struct Attribution {
 impl Attribution {
     /// # Errors
     /// If the kernel does not tell about sockets.
-    pub fn new(jail: &Jail) -> io::Result<Self> {
+    pub(crate) fn new(jail: &Jail) -> io::Result<Self> {
         let made = jail.run(|| {
             let table = SocketTable::open()?;
             let network = fs::read_link("/proc/thread-self/ns/net")?;
@@ -85,7 +85,7 @@ impl Attribution {
 
     /// The program whose flow this is, if it is found. There are few kinds of denials, and
     /// each is looked into; of what is allowed there may be very much.
-    pub fn of(&mut self, flow: &Flow, client: SocketAddr, denied: bool) -> Option<Process> {
+    pub(crate) fn of(&mut self, flow: &Flow, client: SocketAddr, denied: bool) -> Option<Process> {
         let transport = match flow.protocol() {
             Protocol::Tcp => Transport::Tcp,
             Protocol::Udp => Transport::Udp,

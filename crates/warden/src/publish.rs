@@ -29,7 +29,7 @@ pub enum PublishError {
 ///
 /// # Errors
 /// If one cannot be had, or nobody could listen at it inside.
-pub fn local(effective: &Effective) -> Result<Local, PublishError> {
+pub(crate) fn local(effective: &Effective) -> Result<Local, PublishError> {
     let mut publish: Vec<(Published, Publish)> = Vec::new();
     for Sourced { value, origin } in &effective.network.publish {
         if publish.iter().all(|(known, _)| known != value) {

@@ -50,7 +50,7 @@ pub fn sort(identifiers: &mut [String]) {
     });
 }
 
-pub fn listen(id: &str) -> io::Result<UnixListener> {
+pub(crate) fn listen(id: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&address(id)?)
 }
 

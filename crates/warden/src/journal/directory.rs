@@ -24,7 +24,7 @@ use rustix::{
 
 use stockade_config::Places;
 
-use super::file::Log;
+use super::file::LogFile;
 use crate::sessions;
 
 /// Sessions that are kept, and bytes of all together. Those that run stay in any case.
@@ -34,9 +34,9 @@ const SUFFIX: &str = ".jsonl";
 
 /// Where the logs are: `$XDG_STATE_HOME/stockade/sessions`.
 #[derive(Debug, Clone)]
-pub struct Directory(PathBuf);
+pub struct LogDirectory(PathBuf);
 
-impl Directory {
+impl LogDirectory {
     pub fn of(home: &Path) -> Self {
         let state = Places::state_of(home, |name| env::var_os(name));
         Self(state.join("sessions"))
@@ -61,12 +61,12 @@ impl Directory {
     }
 
     /// A new log, which is the user's alone.
-    pub fn create(&self, id: &str) -> io::Result<Log> {
+    pub(crate) fn create(&self, id: &str) -> io::Result<LogFile> {
         self.make()?;
         let first = self.open_new(id, 1)?;
         // On a filesystem without locks the session is logged all the same.
         let _ = fcntl_lock(&first, FlockOperation::NonBlockingLockExclusive);
-        Ok(Log::new(self.clone(), id.to_owned(), first))
+        Ok(LogFile::new(self.clone(), id.to_owned(), first))
     }
 
     pub(super) fn open_new(&self, id: &str, part: u32) -> io::Result<File> {
@@ -167,12 +167,12 @@ impl Directory {
 mod tests {
     use super::*;
 
-    fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, Directory) {
+    fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, LogDirectory) {
         let path = tempfile::tempdir().expect("a directory");
         for (name, size) in files {
             fs::write(path.path().join(name), vec![b'\n'; *size]).expect("a file");
         }
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         (path, directory)
     }
 

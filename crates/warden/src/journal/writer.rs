@@ -20,8 +20,8 @@ use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
-    End, Ended, InForce,
-    file::Log,
+    InForce, JournalEnd, SessionEnd,
+    file::LogFile,
     lines::{self, Closed, Denied, Opened},
 };
 use crate::attribution::{Attribution, Process};
@@ -40,7 +40,7 @@ const MOST_OPEN: usize = 1 << 16;
 
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
-    log: Log,
+    log: LogFile,
     attribution: Option<Attribution>,
     in_force: InForce,
     /// What was in force when the events happened that are being written.
@@ -62,7 +62,7 @@ struct Folded {
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, attribution: Option<Attribution>, in_force: InForce) -> Self {
+    pub(super) fn new(log: LogFile, attribution: Option<Attribution>, in_force: InForce) -> Self {
         let effective = now(&in_force);
         Self {
             log,
@@ -78,7 +78,11 @@ impl Writer {
     }
 
     /// Until the session has ended, and all that happened in it is written.
-    pub(super) fn serve(mut self, happenings: &Happenings, ends: &Receiver<End>) -> Ended {
+    pub(super) fn serve(
+        mut self,
+        happenings: &Happenings,
+        ends: &Receiver<SessionEnd>,
+    ) -> JournalEnd {
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -117,7 +121,7 @@ impl Writer {
             }
             self.log.write(&lines::end(now, &end, self.denied));
         }
-        Ended {
+        JournalEnd {
             lost: self.log.lost(),
             unfinished: false,
             missed: self.missed,
