@@ -1,34 +1,34 @@
 //! The lines of the log. Names of fields stay the same over versions; a change of their
 //! meaning is a new number in `v`. `docs/log.md` has all of them: a test sees to it.
 
-use std::{ffi::OsString, net::IpAddr, path::Path, time::SystemTime};
+use std::{iter, net::IpAddr, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
 use stockade_gate::{Fix, Grounds, Ruling, Subject};
 use stockade_policy::{Flow, Hostname};
-use stockade_wall::{Change, Finding, Layer, Version};
+use stockade_wall::{Change, CommandLine, Finding, Layer, Version};
 
-use super::{Line, who::Process};
+use super::Line;
+use crate::attribution::Process;
 
-pub(crate) const VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 1;
 
 /// What there is to say about the start.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Start<'a> {
+pub(crate) struct SessionStart<'a> {
     pub(crate) id: &'a str,
     pub(crate) workspace: &'a Path,
-    pub(crate) command: &'a [OsString],
+    pub(crate) command: &'a CommandLine,
     pub(crate) effective: &'a Effective,
-    /// What is known when the sandbox has been started: what was achieved there, and by
-    /// which bubblewrap.
+    /// What was achieved, and by which bubblewrap.
     pub(crate) layers: &'a [Layer],
-    pub(crate) bubblewrap: Option<Version>,
+    pub(crate) bubblewrap: Version,
 }
 
 /// What there is to say about the end.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct SessionEnd {
     pub(crate) code: u8,
     /// What the session left behind.
     pub(crate) findings: Vec<Finding>,
@@ -71,7 +71,7 @@ pub(super) struct Denied<'a> {
 
 fn line(when: SystemTime, event: &str, fields: Value) -> Line {
     let mut line = Line::new();
-    line.insert("v".to_owned(), json!(VERSION));
+    line.insert("v".to_owned(), json!(LOG_VERSION));
     line.insert("time".to_owned(), json!(time(when)));
     line.insert("event".to_owned(), json!(event));
     if let Value::Object(fields) = fields {
@@ -109,7 +109,7 @@ pub(super) fn text(line: &Line) -> String {
     text
 }
 
-pub(super) fn start(start: &Start<'_>) -> Line {
+pub(super) fn start(start: &SessionStart<'_>) -> Line {
     let network = &start.effective.network;
     let layers: Line = start
         .layers
@@ -119,9 +119,9 @@ pub(super) fn start(start: &Start<'_>) -> Line {
             (name, json!(layer.state.to_string()))
         })
         .collect();
-    let command: Vec<_> = start
-        .command
-        .iter()
+    let CommandLine { program, arguments } = start.command;
+    let command: Vec<_> = iter::once(program)
+        .chain(arguments)
         .map(|word| word.to_string_lossy())
         .collect();
     line(
@@ -131,7 +131,7 @@ pub(super) fn start(start: &Start<'_>) -> Line {
             "session": start.id,
             "pid": std::process::id(),
             "stockade": env!("CARGO_PKG_VERSION"),
-            "bubblewrap": start.bubblewrap.map(|version| version.to_string()),
+            "bubblewrap": start.bubblewrap.to_string(),
             "kernel": rustix::system::uname().release().to_string_lossy(),
             "workspace": start.workspace.to_string_lossy(),
             "command": command,
@@ -286,7 +286,7 @@ pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
     line(when, "found", fields)
 }
 
-pub(super) fn end(when: SystemTime, end: &End, denied: u64) -> Line {
+pub(super) fn end(when: SystemTime, end: &SessionEnd, denied: u64) -> Line {
     line(when, "end", json!({ "code": end.code, "denied": denied }))
 }
 

@@ -10,7 +10,6 @@ mod directory;
 mod documented;
 mod file;
 mod lines;
-mod who;
 mod writer;
 
 use std::{
@@ -33,12 +32,14 @@ use stockade_sys::{
     signals::{self, Signal},
 };
 
-pub(crate) use directory::Directory;
-use file::Log;
-pub(crate) use file::Lost;
-pub(crate) use lines::{End, Start, VERSION};
-pub(crate) use who::{Process, Witness};
+pub use directory::LogDirectory;
+use file::LogFile;
+pub use file::LostEvents;
+pub use lines::LOG_VERSION;
+pub(crate) use lines::{SessionEnd, SessionStart};
 use writer::Writer;
+
+use crate::attribution::{Attribution, Process};
 
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
@@ -49,8 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The thread that is to write a log. It is there before the command is, which could take the last
 /// process that the user may have.
 #[derive(Debug)]
-pub(crate) struct Opening {
-    begin: Sender<Beginning>,
+pub(crate) struct PendingJournal {
+    begin: Sender<(Line, JournalSource)>,
     begun: Receiver<io::Result<()>>,
     journal: Journal,
 }
@@ -59,36 +60,35 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 pub(crate) struct Journal {
     /// To end it, with what there is to say about the end.
-    end: Sender<End>,
+    end: Sender<SessionEnd>,
     /// What is known when it has ended.
-    ended: Receiver<Ended>,
+    ended: Receiver<JournalEnd>,
 }
 
-/// What is known when the command is about to start.
+/// Where the lines of a log come from.
 #[derive(Debug)]
-struct Beginning {
-    first: Line,
-    happenings: Happenings,
-    witness: Option<Witness>,
-    in_force: InForce,
+pub(crate) struct JournalSource {
+    pub(crate) happenings: Happenings,
+    pub(crate) attribution: Option<Attribution>,
+    pub(crate) in_force: InForce,
 }
 
-/// What a log knows that others do not.
+/// What a log knows that others do not, when it has ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub struct JournalEnd {
     /// What could not be written.
-    pub(crate) lost: Option<Lost>,
+    pub lost: Option<LostEvents>,
     /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// The disk took so long that this was not waited for.
-    pub(crate) unfinished: bool,
+    pub unfinished: bool,
     /// Which program was denied something first.
-    pub(crate) programs: HashMap<Subject, Process>,
+    pub programs: HashMap<Subject, Process>,
 }
 
-impl Opening {
-    pub(crate) fn start(directory: Directory, id: &str) -> io::Result<Self> {
-        let (begin, beginning) = channel::<Beginning>();
+impl PendingJournal {
+    pub(crate) fn start(directory: LogDirectory, id: &str) -> io::Result<Self> {
+        let (begin, beginning) = channel::<(Line, JournalSource)>();
         let (opened, begun) = channel();
         let (end, ends) = channel();
         let (done, ended) = channel();
@@ -98,15 +98,17 @@ impl Opening {
             .spawn(move || {
                 let ready = get_ready();
                 // If nothing comes, there is no session.
-                let Ok(known) = beginning.recv() else { return };
-                let log = ready.and_then(|()| begin_log(&directory, &id, known.first));
+                let Ok((first, source)) = beginning.recv() else {
+                    return;
+                };
+                let log = ready.and_then(|()| begin_log(&directory, &id, first));
                 match log {
                     Ok(log) => {
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(()));
                         log.make_room();
-                        let writer = Writer::new(log, known.witness, known.in_force);
-                        let _ = done.send(writer.serve(&known.happenings, &ends));
+                        let writer = Writer::new(log, source.attribution, source.in_force);
+                        let _ = done.send(writer.serve(&source.happenings, &ends));
                     }
                     Err(error) => {
                         let _ = opened.send(Err(error));
@@ -123,19 +125,11 @@ impl Opening {
     /// Makes the file with its first line, and then writes what happens.
     pub(crate) fn begin(
         self,
-        start: &Start<'_>,
-        happenings: Happenings,
-        witness: Option<Witness>,
-        in_force: InForce,
+        start: &SessionStart<'_>,
+        source: JournalSource,
     ) -> io::Result<Journal> {
-        let beginning = Beginning {
-            first: lines::start(start),
-            happenings,
-            witness,
-            in_force,
-        };
         // The thread is there until it has heard this.
-        let _ = self.begin.send(beginning);
+        let _ = self.begin.send((lines::start(start), source));
         let begun = self.begun.recv_timeout(PATIENCE);
         begun.unwrap_or_else(|_| Err(io::Error::other("the disk does not answer")))?;
         Ok(self.journal)
@@ -149,7 +143,7 @@ fn get_ready() -> io::Result<()> {
     Ok(())
 }
 
-fn begin_log(directory: &Directory, id: &str, first: Line) -> io::Result<Log> {
+fn begin_log(directory: &LogDirectory, id: &str, first: Line) -> io::Result<LogFile> {
     let mut log = directory.create(id)?;
     log.begin(first);
     Ok(log)
@@ -157,13 +151,13 @@ fn begin_log(directory: &Directory, id: &str, first: Line) -> io::Result<Log> {
 
 impl Journal {
     /// Writes the last line.
-    pub(crate) fn finish(self, end: End) -> Ended {
+    pub(crate) fn finish(self, end: SessionEnd) -> JournalEnd {
         // The receiver is gone only with the thread.
         let _ = self.end.send(end);
         let ended = self.ended.recv_timeout(PATIENCE);
-        ended.unwrap_or_else(|_| Ended {
+        ended.unwrap_or_else(|_| JournalEnd {
             unfinished: true,
-            ..Ended::default()
+            ..JournalEnd::default()
         })
     }
 }

@@ -9,13 +9,13 @@ use std::{
 use stockade_config::Effective;
 use stockade_gate::{Grounds, Ruling, Subject};
 use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
-use stockade_wall::{Change, Finding, Version};
+use stockade_wall::{Change, CommandLine, Finding, Version};
 
 use super::{
     Line,
-    lines::{self, Closed, Denied, End, Opened, Start},
-    who::Process,
+    lines::{self, Closed, Denied, Opened, SessionEnd, SessionStart},
 };
+use crate::attribution::Process;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
@@ -51,7 +51,10 @@ fn all() -> Vec<Line> {
         profile: Some("claude".to_owned()),
         ..Effective::default()
     };
-    let command = ["true".into()];
+    let command = CommandLine {
+        program: "true".into(),
+        arguments: Vec::new(),
+    };
     let name = "a.example".parse::<Hostname>().expect("a name");
     let address = "10.0.0.1:80".parse().expect("an address");
     let flow = Flow::tcp(address).expect("a flow");
@@ -75,18 +78,18 @@ fn all() -> Vec<Line> {
         what: Change::Appeared,
         why: "direnv runs it".to_owned(),
     };
-    let end = End {
+    let end = SessionEnd {
         code: 0,
         findings: Vec::new(),
     };
     vec![
-        lines::start(&Start {
+        lines::start(&SessionStart {
             id: "1-1",
             workspace: Path::new("/w"),
             command: &command,
             effective: &effective,
             layers: &[],
-            bubblewrap: Some(Version(0, 8, 0)),
+            bubblewrap: Version(0, 8, 0),
         }),
         lines::opened(&opened, Some(&process)),
         lines::closed(

@@ -12,15 +12,15 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Directory, Line, lines};
+use super::{Line, LogDirectory, lines};
 
 /// Bytes of one part, about.
 const LARGEST: u64 = 8 << 20;
 
 /// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct Log {
-    directory: Directory,
+pub(crate) struct LogFile {
+    directory: LogDirectory,
     id: String,
     /// It is locked until the session ends.
     first: Option<File>,
@@ -36,8 +36,8 @@ pub(crate) struct Log {
     head: Option<Line>,
     lines: Lines,
     /// What no line tells of yet.
-    gap: Option<Lost>,
-    lost: Option<Lost>,
+    gap: Option<LostEvents>,
+    lost: Option<LostEvents>,
 }
 
 /// How many lines there are.
@@ -53,15 +53,15 @@ struct Lines {
 
 /// Events that could not be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Lost {
-    pub(crate) count: u64,
-    pub(crate) why: String,
+pub struct LostEvents {
+    pub count: u64,
+    pub why: String,
     /// When the first of them happened.
     since: SystemTime,
 }
 
-impl Log {
-    pub(super) fn new(directory: Directory, id: String, first: File) -> Self {
+impl LogFile {
+    pub(super) fn new(directory: LogDirectory, id: String, first: File) -> Self {
         Self {
             directory,
             id,
@@ -93,7 +93,7 @@ impl Log {
     pub(super) fn write(&mut self, line: &Line) {
         if let Err(error) = self.try_write(line) {
             for lost in [&mut self.gap, &mut self.lost] {
-                let lost = lost.get_or_insert_with(|| Lost::none(&error));
+                let lost = lost.get_or_insert_with(|| LostEvents::none(&error));
                 lost.count += 1;
                 lost.why = error.to_string();
             }
@@ -101,7 +101,7 @@ impl Log {
     }
 
     /// What was lost in all.
-    pub(super) fn lost(&mut self) -> Option<Lost> {
+    pub(super) fn lost(&mut self) -> Option<LostEvents> {
         self.lost.take()
     }
 
@@ -115,10 +115,9 @@ impl Log {
     /// Writes a line, at once with what has to stand before it.
     fn append(&mut self, line: Option<&Line>) -> io::Result<()> {
         self.mend()?;
-        let gap = self
-            .gap
-            .as_ref()
-            .map(|Lost { count, why, since }| lines::lost(*since, SystemTime::now(), *count, why));
+        let gap = self.gap.as_ref().map(|LostEvents { count, why, since }| {
+            lines::lost(*since, SystemTime::now(), *count, why)
+        });
         let all = [self.head.as_ref(), gap.as_ref(), line];
         let texts: Vec<String> = all.into_iter().flatten().map(lines::text).collect();
         let text = texts.concat();
@@ -173,7 +172,7 @@ impl Log {
     }
 }
 
-impl Lost {
+impl LostEvents {
     fn none(error: &io::Error) -> Self {
         Self {
             count: 0,
@@ -198,8 +197,8 @@ mod tests {
         line
     }
 
-    fn log(path: &Path, largest: u64) -> Log {
-        let mut log = Directory::at(path).create("7").expect("a log");
+    fn log(path: &Path, largest: u64) -> LogFile {
+        let mut log = LogDirectory::at(path).create("7").expect("a log");
         log.largest = largest;
         let mut start = Line::new();
         start.insert("event".to_owned(), json!("start"));
@@ -223,7 +222,7 @@ mod tests {
             log.write(&event(number));
         }
         assert!(log.lost().is_none());
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         let parts = directory.parts("7");
         let [1, before, last] = parts[..] else {
             panic!("{parts:?}");
@@ -250,7 +249,7 @@ mod tests {
     #[test]
     fn the_first_part_stays_locked_when_the_log_goes_on_in_another() {
         let path = tempfile::tempdir().expect("a directory");
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         let mut log = log(path.path(), 100);
         let first = fs::metadata(directory.file("7", 1)).expect("a file").ino();
         // A lock is no obstacle to its own process, so the kernel's list has to tell.

@@ -24,8 +24,8 @@ use rustix::{
 
 use stockade_config::Places;
 
-use super::file::Log;
-use crate::session;
+use super::file::LogFile;
+use crate::sessions;
 
 /// Sessions that are kept, and bytes of all together. Those that run stay in any case.
 const SESSIONS: usize = 100;
@@ -34,25 +34,26 @@ const SUFFIX: &str = ".jsonl";
 
 /// Where the logs are: `$XDG_STATE_HOME/stockade/sessions`.
 #[derive(Debug, Clone)]
-pub(crate) struct Directory(PathBuf);
+pub struct LogDirectory(PathBuf);
 
-impl Directory {
-    pub(crate) fn of(home: &Path) -> Self {
+impl LogDirectory {
+    pub fn of(home: &Path) -> Self {
         let state = Places::state_of(home, |name| env::var_os(name));
         Self(state.join("sessions"))
     }
 
-    #[cfg(test)]
-    pub(crate) fn at(path: &Path) -> Self {
+    /// Logs in this directory.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Sees to it that it is there, for the user alone.
-    pub(crate) fn make(&self) -> io::Result<()> {
+    pub fn make(&self) -> io::Result<()> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -60,12 +61,12 @@ impl Directory {
     }
 
     /// A new log, which is the user's alone.
-    pub(crate) fn create(&self, id: &str) -> io::Result<Log> {
+    pub(crate) fn create(&self, id: &str) -> io::Result<LogFile> {
         self.make()?;
         let first = self.open_new(id, 1)?;
         // On a filesystem without locks the session is logged all the same.
         let _ = fcntl_lock(&first, FlockOperation::NonBlockingLockExclusive);
-        Ok(Log::new(self.clone(), id.to_owned(), first))
+        Ok(LogFile::new(self.clone(), id.to_owned(), first))
     }
 
     pub(super) fn open_new(&self, id: &str, part: u32) -> io::Result<File> {
@@ -76,7 +77,7 @@ impl Directory {
             .open(self.file(id, part))
     }
 
-    pub(crate) fn file(&self, id: &str, part: u32) -> PathBuf {
+    pub fn file(&self, id: &str, part: u32) -> PathBuf {
         self.0.join(match part {
             1 => format!("{id}{SUFFIX}"),
             part => format!("{id}{SUFFIX}.{part}"),
@@ -84,15 +85,15 @@ impl Directory {
     }
 
     /// All sessions that have a log, the oldest first.
-    pub(crate) fn sessions(&self) -> Vec<String> {
+    pub fn sessions(&self) -> Vec<String> {
         let parts = self.all_parts();
         let mut found: Vec<String> = parts.into_keys().collect();
-        session::sort(&mut found);
+        sessions::sort(&mut found);
         found
     }
 
     /// The numbers of the parts that are there, in order.
-    pub(crate) fn parts(&self, id: &str) -> Vec<u32> {
+    pub fn parts(&self, id: &str) -> Vec<u32> {
         self.all_parts().remove(id).unwrap_or_default()
     }
 
@@ -119,7 +120,7 @@ impl Directory {
     }
 
     /// Whether the session that writes this log is alive.
-    pub(crate) fn is_running(&self, id: &str) -> bool {
+    pub fn is_running(&self, id: &str) -> bool {
         let Ok(file) = File::open(self.file(id, 1)) else {
             return false;
         };
@@ -138,7 +139,7 @@ impl Directory {
         let mut parts = self.all_parts();
         parts.remove(new);
         let mut ids: Vec<String> = parts.keys().cloned().collect();
-        session::sort(&mut ids);
+        sessions::sort(&mut ids);
         let mut total = 0;
         for (newer, id) in ids.iter().rev().enumerate() {
             let files = parts.get(id).into_iter().flatten();
@@ -166,12 +167,12 @@ impl Directory {
 mod tests {
     use super::*;
 
-    fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, Directory) {
+    fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, LogDirectory) {
         let path = tempfile::tempdir().expect("a directory");
         for (name, size) in files {
             fs::write(path.path().join(name), vec![b'\n'; *size]).expect("a file");
         }
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         (path, directory)
     }
 

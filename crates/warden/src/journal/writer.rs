@@ -20,10 +20,11 @@ use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
-    End, Ended, InForce, Process, Witness,
-    file::Log,
+    InForce, JournalEnd, SessionEnd,
+    file::LogFile,
     lines::{self, Closed, Denied, Opened},
 };
+use crate::attribution::{Attribution, Process};
 
 /// How long denials of one kind are folded before they are written.
 const FOLD: Duration = Duration::from_secs(5);
@@ -39,8 +40,8 @@ const MOST_OPEN: usize = 1 << 16;
 
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
-    log: Log,
-    witness: Option<Witness>,
+    log: LogFile,
+    attribution: Option<Attribution>,
     in_force: InForce,
     /// What was in force when the events happened that are being written.
     effective: Effective,
@@ -61,11 +62,11 @@ struct Folded {
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, witness: Option<Witness>, in_force: InForce) -> Self {
+    pub(super) fn new(log: LogFile, attribution: Option<Attribution>, in_force: InForce) -> Self {
         let effective = now(&in_force);
         Self {
             log,
-            witness,
+            attribution,
             in_force,
             effective,
             folded: HashMap::new(),
@@ -77,7 +78,11 @@ impl Writer {
     }
 
     /// Until the session has ended, and all that happened in it is written.
-    pub(super) fn serve(mut self, happenings: &Happenings, ends: &Receiver<End>) -> Ended {
+    pub(super) fn serve(
+        mut self,
+        happenings: &Happenings,
+        ends: &Receiver<SessionEnd>,
+    ) -> JournalEnd {
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -116,7 +121,7 @@ impl Writer {
             }
             self.log.write(&lines::end(now, &end, self.denied));
         }
-        Ended {
+        JournalEnd {
             lost: self.log.lost(),
             unfinished: false,
             missed: self.missed,
@@ -149,8 +154,8 @@ impl Writer {
             } => {
                 // The client of a published port is a program of the user's.
                 let inside = !matches!(grounds, Grounds::Published { .. });
-                let witness = self.witness.as_mut().filter(|_| inside);
-                let process = witness.and_then(|who| who.of(&flow, client, false));
+                let attribution = self.attribution.as_mut().filter(|_| inside);
+                let process = attribution.and_then(|who| who.of(&flow, client, false));
                 let at = self.origin(&flow, &grounds);
                 let opened = Opened {
                     when,
@@ -231,8 +236,10 @@ impl Writer {
         if self.folded.len() >= MOST_FOLDED {
             self.flush(Duration::ZERO);
         }
-        let process = match (&subject, client, &mut self.witness) {
-            (Subject::Flow(flow), Some(client), Some(witness)) => witness.of(flow, client, true),
+        let process = match (&subject, client, &mut self.attribution) {
+            (Subject::Flow(flow), Some(client), Some(attribution)) => {
+                attribution.of(flow, client, true)
+            }
             _ => None,
         };
         let line = lines::denied(&Denied {

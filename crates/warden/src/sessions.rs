@@ -25,13 +25,10 @@ use rustix::{
     },
     process::getuid,
 };
-use stockade_config::shown;
-
-use crate::exit::Refused;
 
 /// A name for this session that sorts by time and is never used twice: containers that share a
 /// home have processes of the same number.
-pub(crate) fn identifier() -> String {
+pub fn identifier() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.map_or(0, |now| now.as_secs());
     let random = RandomState::new().hash_one(seconds) & 0xffff;
@@ -39,13 +36,13 @@ pub(crate) fn identifier() -> String {
 }
 
 /// The number of the process whose session has this identifier.
-pub(crate) fn process_of(id: &str) -> Option<u32> {
+pub fn process_of(id: &str) -> Option<u32> {
     id.split('-').nth(1)?.parse().ok()
 }
 
 /// Sorts identifiers by the time of their sessions, as far as that is known: as text, process
 /// 10 would come before 9.
-pub(crate) fn sort(identifiers: &mut [String]) {
+pub fn sort(identifiers: &mut [String]) {
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     identifiers.sort_by_cached_key(|id| {
         let second = id.split('-').next().unwrap_or_default();
@@ -58,7 +55,7 @@ pub(crate) fn listen(id: &str) -> io::Result<UnixListener> {
 }
 
 /// A connection to a session. Nothing if it is gone, or is not this user's.
-pub(crate) fn connect(id: &str) -> io::Result<Option<UnixStream>> {
+pub fn connect(id: &str) -> io::Result<Option<UnixStream>> {
     // Without waiting: a name may be somebody else's, who never answers.
     let kind = SocketType::STREAM;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -85,7 +82,7 @@ pub(crate) fn is_mine(stream: &UnixStream) -> bool {
 }
 
 /// The identifiers of all sessions that seem to be there, the oldest first.
-pub(crate) fn all() -> io::Result<Vec<String>> {
+pub fn all() -> io::Result<Vec<String>> {
     let prefix = format!("@{}", prefix());
     // Names of others' sockets may be any bytes.
     let table = fs::read("/proc/net/unix")?;
@@ -97,35 +94,6 @@ pub(crate) fn all() -> io::Result<Vec<String>> {
     sort(&mut found);
     found.dedup();
     Ok(found)
-}
-
-/// The one of these sessions that is meant by its identifier, or by the beginning of it.
-///
-/// # Errors
-/// If several are; `fix` says what shows them.
-pub(crate) fn meant(
-    sessions: &[String],
-    wanted: &str,
-    fix: &str,
-) -> Result<Option<String>, Refused> {
-    const SHOWN: usize = 8;
-    let meant = sessions.iter().filter(|id| id.starts_with(wanted));
-    let meant: Vec<_> = meant.map(String::as_str).collect();
-    if meant.len() < 2 || meant.contains(&wanted) {
-        let exactly = meant.iter().find(|id| **id == wanted);
-        return Ok(exactly.or(meant.first()).map(ToString::to_string));
-    }
-    let dots = if meant.len() > SHOWN { ", …" } else { "" };
-    let latest: Vec<_> = meant.iter().rev().take(SHOWN).map(|id| shown(id)).collect();
-    Err(Refused {
-        what: format!(
-            "{} sessions begin with {}: {}{dots}",
-            meant.len(),
-            shown(wanted),
-            latest.join(", ")
-        ),
-        fix: fix.to_owned(),
-    })
 }
 
 fn address(id: &str) -> io::Result<SocketAddr> {

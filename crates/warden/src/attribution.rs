@@ -18,8 +18,6 @@ use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
 
-use crate::screen::cut;
-
 /// Of so many parts of time the search takes one.
 const SHARE: u32 = 30;
 /// Characters of a command line that are kept.
@@ -34,34 +32,19 @@ const READ: u64 = 64 << 10;
 
 /// A program inside, as it was when it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Process {
+pub struct Process {
     /// Its number inside.
-    pid: u32,
-    exe: String,
-    argv: Vec<String>,
+    pub pid: u32,
+    /// Its file: a name that the program may have chosen.
+    pub exe: String,
+    pub argv: Vec<String>,
     /// The names of those that started it, the nearest first, up to the agent.
-    parents: Vec<String>,
-}
-
-impl Process {
-    /// Its file's name, which the program may have chosen so that it reads like more of the
-    /// sentence that it stands in.
-    pub(crate) fn name(&self) -> String {
-        const LONGEST: usize = 40;
-        let name = self.exe.rsplit('/').next().unwrap_or_default();
-        let name = cut(name, LONGEST);
-        let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
-        if name.chars().all(is_word) {
-            name
-        } else {
-            format!("{name:?}")
-        }
-    }
+    pub parents: Vec<String>,
 }
 
 #[cfg(test)]
 impl Process {
-    pub(super) fn example() -> Self {
+    pub(crate) fn example() -> Self {
         Self {
             pid: 7,
             exe: "/usr/bin/curl".to_owned(),
@@ -73,7 +56,7 @@ impl Process {
 
 /// Looks for programs.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct Attribution {
     table: SocketTable,
     /// What `/proc/PID/ns/net` reads for those inside.
     network: PathBuf,
@@ -83,7 +66,7 @@ pub(crate) struct Witness {
     last: Option<PathBuf>,
 }
 
-impl Witness {
+impl Attribution {
     /// # Errors
     /// If the kernel does not tell about sockets.
     pub(crate) fn new(jail: &Jail) -> io::Result<Self> {
@@ -252,24 +235,6 @@ mod tests {
         let now = Instant::now();
         assert!(has_open(me, &wanted, now + Duration::from_secs(60)));
         assert!(!has_open(me, &wanted, now));
-    }
-
-    #[test]
-    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
-        let name = |exe: &str| {
-            let exe = exe.to_owned();
-            Process {
-                exe,
-                ..Process::example()
-            }
-            .name()
-        };
-        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
-        assert_eq!(name("/x/c++-é"), "c++-é");
-        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
-        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
-        let long = name(&format!("/x/{}", "y".repeat(255)));
-        assert!(long.starts_with("yyy") && long.chars().count() == 40);
     }
 
     #[test]
