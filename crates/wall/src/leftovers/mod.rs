@@ -369,14 +369,14 @@ impl Watch {
 fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
     let in_workspace = WORKSPACE
         .iter()
-        .map(|runs| (facts.workspace.join(runs.name), runs.why));
+        .flat_map(|runs| runs.below(&facts.workspace));
     let is_state = |path: &Path| {
         let mut states = config.agent.state.iter();
         states.any(|state| path.starts_with(&state.path))
     };
     let in_home = STATE
         .iter()
-        .map(|runs| (facts.home.real.join(runs.name), runs.why))
+        .flat_map(|runs| runs.below(&facts.home.real))
         .filter(|(path, _)| is_state(path));
     let dotfiles = dotfiles(&facts.home.real, &facts.workspace).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));
