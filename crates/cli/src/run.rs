@@ -18,8 +18,8 @@ use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{
-    Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Live, Outcome, Plan,
-    Protection, Running, Signals, State, Watch,
+    Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, LayerState, Live,
+    Outcome, Plan, Protection, Running, Signals, Watch,
 };
 
 use crate::{
@@ -229,7 +229,9 @@ impl Session<'_> {
         let limits = &self.start.effective.limits;
         let hardening = &self.start.effective.agent.hardening;
         for layer in running.layers().iter().filter(|_| !self.quiet) {
-            if layer.protection == Protection::Scratch && matches!(layer.state, State::Absent(_)) {
+            if layer.protection == Protection::Scratch
+                && matches!(layer.state, LayerState::Absent(_))
+            {
                 eprintln!(
                     "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
                      overlay them here (see `stockade doctor`)"
@@ -240,7 +242,7 @@ impl Session<'_> {
                 Protection::Files => Some(&hardening.origin),
                 _ => None,
             };
-            if let (State::Absent(why), Some(origin)) = (layer.state, asked) {
+            if let (LayerState::Absent(why), Some(origin)) = (layer.state, asked) {
                 let name = layer.protection.name();
                 eprintln!("stockade: WARNING: not to be had here ({origin}): {name}: {why}");
             }

@@ -71,21 +71,9 @@ pub enum Network {
     Jail {
         /// The text of `/etc/resolv.conf` inside.
         resolv_conf: String,
-        names: Names,
     },
     /// None but a loopback of its own.
     None,
-}
-
-/// Who knows the names in the host's `/etc/hosts`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Names {
-    /// The same file inside.
-    #[default]
-    InHosts,
-    /// The jail's name server. Where names are rules, each has to be asked for there, so
-    /// the file inside has only those of the loopback.
-    AtServer,
 }
 
 /// What of the disk everything else stands on.
@@ -109,8 +97,8 @@ pub struct PathRequest {
 }
 
 impl PathRequest {
-    #[must_use]
-    pub fn by_user(path: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn by_user(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
             path,
@@ -119,8 +107,8 @@ impl PathRequest {
         }
     }
 
-    #[must_use]
-    pub fn by_profile(path: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn by_profile(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
             path,

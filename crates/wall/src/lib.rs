@@ -31,7 +31,7 @@
 //!
 //! The three process groups are the reason why `kill(0, …)` inside reaches nobody
 //! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
-//! not its keeper. See [`supervise`](Running::supervise) for who has the terminal when.
+//! not what keeps it. See [`supervise`](Running::supervise) for who has the terminal when.
 
 mod config;
 mod control;
@@ -49,8 +49,7 @@ mod tables;
 mod terminal;
 
 pub use config::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Nested, Network, PathRequest, Root,
 };
 pub use error::Error;
 pub use facts::{
@@ -61,8 +60,8 @@ pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
 pub use leftovers::{Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use plan::{
-    Fallback, Guard, INNER_STAGE, Isolation, Layer, Operation, Plan, Protection, Reason, Refusal,
-    State, Step, Variable,
+    Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
+    Protection, Reason, Step, Variable,
 };
 pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
 pub use tables::known_places;

@@ -30,8 +30,8 @@ use stockade_config::Effective;
 use stockade_gate::{Events, Gate, Local};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Protection,
-    Signals, State as LayerState,
+    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, LayerState, Network, Plan,
+    Protection, Signals,
 };
 
 use super::{Check, Trial, container::Engine, machine::Machine};
@@ -246,7 +246,6 @@ fn start(workspace: &Path) -> Result<Attempt> {
     let config = Config {
         network: Network::Jail {
             resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
-            names: Names::AtServer,
         },
         ..Config::default()
     };

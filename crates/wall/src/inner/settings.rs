@@ -13,7 +13,7 @@ use crate::{config::Hardening, plan::Plan};
 
 /// How the command is to be confined, and its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct InnerSettings {
     /// Signals and abstract sockets do not reach out of the sandbox.
     pub(crate) scopes: bool,
     pub(crate) hardening: Hardening,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) environment: Vec<CString>,
 }
 
-impl Settings {
+impl InnerSettings {
     pub(crate) fn of(plan: &Plan) -> Self {
         let assignment = |name: &OsStr, value: &OsStr| {
             let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_what_is_understood() {
-        let settings = Settings {
+        let settings = InnerSettings {
             scopes: true,
             hardening: Hardening::Strict,
             nested: false,
@@ -139,8 +139,11 @@ mod tests {
             covers: vec!["/w/.env".into()],
             environment: vec![c"A=".into(), c"B=x\ny=z".into()],
         };
-        assert_eq!(Settings::decode(&settings.encode()), Some(settings.clone()));
-        let bare = Settings {
+        assert_eq!(
+            InnerSettings::decode(&settings.encode()),
+            Some(settings.clone())
+        );
+        let bare = InnerSettings {
             scopes: false,
             hardening: Hardening::Default,
             nested: true,
@@ -149,9 +152,9 @@ mod tests {
             covers: Vec::new(),
             environment: vec![c"A=1".into()],
         };
-        assert_eq!(Settings::decode(&bare.encode()), Some(bare));
+        assert_eq!(InnerSettings::decode(&bare.encode()), Some(bare));
         let whole = settings.encode();
-        assert_eq!(Settings::decode(&whole[..whole.len() - 1]), None);
-        assert_eq!(Settings::decode(b""), None);
+        assert_eq!(InnerSettings::decode(&whole[..whole.len() - 1]), None);
+        assert_eq!(InnerSettings::decode(b""), None);
     }
 }

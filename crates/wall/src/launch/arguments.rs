@@ -145,7 +145,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Asked, Config, Names, Network},
+        config::{Asked, Config, Network},
         facts::tests::facts,
     };
 
@@ -199,7 +199,6 @@ mod tests {
         let config = Config {
             network: Network::Jail {
                 resolv_conf: "nameserver 192.0.2.53\n".into(),
-                names: Names::InHosts,
             },
             ..Config::default()
         };

@@ -77,8 +77,9 @@ impl Bubblewrap {
     }
 }
 
-/// The version as it stands in the program, from where `--version` has it: to look there takes a
-/// tenth of the time of a process. Nothing if the program is a wrapper.
+/// The version as it stands in the program, from where `--version` has it. Every start waits for
+/// it: to look there takes 0.05 ms, to ask takes 1 ms of about 20. Nothing if the program is a
+/// wrapper.
 fn written_in(path: &Path) -> Option<Version> {
     let mut file = File::open(path).ok()?.take(LARGEST);
     let mut part = [0; 16 * 1024];

@@ -24,7 +24,7 @@ const WRITABLE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 
 /// The group. Dropping it removes it, once it is empty.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     /// The groups, from the caller's own down.
     groups: Tree,
     name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Group {
     directory: OwnedFd,
 }
 
-impl Group {
+impl Cgroup {
     /// Makes the group, if this user may. The calling thread moves into a cgroup namespace.
     pub(crate) fn make() -> io::Result<Option<Self>> {
         enter_cgroup_namespace()?;
@@ -97,7 +97,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         // The last process may still be on its way out of the kernel: a moment, or a tenth of
         // a second under load.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use super::{Operation, layout::Layout};
 use crate::{
-    config::{Config, Names, Network, Root},
+    config::{Config, Network, Root},
     error::Error,
     facts::{EtcFile, Facts},
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     match &config.network {
         Network::Host => {}
-        Network::Jail { resolv_conf, names } => {
+        Network::Jail { resolv_conf } => {
             let target = &facts.resolv_conf;
             if !has_room(target, config, facts) {
                 return Err(Error::NoResolvConf(target.real.clone()));
@@ -28,7 +28,8 @@ pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
                 layout,
             );
             lookup(facts, "files dns", layout);
-            if *names == Names::AtServer && facts.hosts.exists {
+            // Where names are rules, each has to be asked for at the server.
+            if facts.hosts.exists {
                 let text = loopback_only(&facts.hosts.text);
                 put(
                     &facts.hosts,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    config::{Names, Network, PathRequest, Root},
+    config::{Network, PathRequest, Root},
     facts::{
         EtcFile, EtcSecret, Found, Guarded, Kind, Procfs, SystemForm, SystemPlace,
         tests::{facts, with},
@@ -11,7 +11,6 @@ fn jail() -> Config {
     Config {
         network: Network::Jail {
             resolv_conf: "nameserver 192.0.2.53\n".into(),
-            names: Names::InHosts,
         },
         ..Config::default()
     }

@@ -68,7 +68,7 @@ impl Signals {
     }
 
     /// What bubblewrap and the inner stage have blocked: signals are for the command.
-    pub(crate) fn mask_for_keepers(&self) -> SignalSet {
+    pub(crate) fn mask_for_bwrap(&self) -> SignalSet {
         let taken = FORWARDED.iter().chain(TERMINAL);
         taken.copied().fold(self.blocked, SignalSet::with)
     }
