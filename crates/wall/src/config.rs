@@ -1,5 +1,7 @@
-//! What the caller decides about the wall. Everything here has been parsed and checked for
-//! its form by others; whether it is possible on this machine is for the plan to say.
+//! What the caller decides about the wall.
+//!
+//! Others have parsed these values and checked their form. The plan says whether this machine can
+//! do what they ask for.
 
 use std::{
     ffi::OsString,

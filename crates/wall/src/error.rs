@@ -1,5 +1,5 @@
-//! Why a launch was refused or a session was lost. Every message says what, why, and the
-//! smallest fix.
+//! Why a launch was refused or a session was lost. Every message says what happened, why, and
+//! the smallest fix.
 
 use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 

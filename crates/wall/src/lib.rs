@@ -29,6 +29,11 @@
 //!         ◄──── control socket ────────►              │
 //! ```
 //!
+//! Rooms, in the order of a launch: `config` and `facts` go into the `plan` (with the `tables` of known
+//! paths), `launch` carries it out, `inner` runs inside and talks to `supervise` over `control`,
+//! `terminal` is shared with the caller, and `leftovers` compares what is left, with `git` for git's
+//! own files.
+//!
 //! The three process groups are the reason why `kill(0, …)` inside reaches nobody
 //! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
 //! not what keeps it. See [`supervise`](Running::supervise) for who has the terminal when.

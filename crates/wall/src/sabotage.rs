@@ -1,8 +1,8 @@
-//! Protections that a test takes away, to see whether that is noticed.
+//! Hooks for tests that take a protection away and check that this is noticed.
 //!
-//! What is in the plan is taken out of the plan. This is for the rest, which is done by the
-//! inner stage or by bubblewrap, and exists only with the feature `sabotage`, which nothing but
-//! `crates/sabotage` asks for. Without it, each function here is a constant.
+//! What the plan holds is taken out of the plan. The hooks here are for the inner stage and
+//! bubblewrap. They exist only with the feature `sabotage`, which only `crates/sabotage` asks for.
+//! Without it, each function here is a constant.
 
 use std::ffi::CString;
 

@@ -1,4 +1,4 @@
-//! Which files in the workspace need protection, because programs outside execute them.
+//! The files in the workspace that programs outside execute, and that need protection.
 
 use std::{
     fs,

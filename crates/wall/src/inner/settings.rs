@@ -1,5 +1,7 @@
-//! What the inner stage is told besides the command: a file in memory whose descriptor it is
-//! started with. It is long before the orders, and longer than a message may be.
+//! The settings that the inner stage starts with.
+//!
+//! They come as a file in memory, whose descriptor the inner stage inherits: they are needed before
+//! the first order, and may be longer than a message.
 
 use std::{
     ffi::{CString, OsStr},

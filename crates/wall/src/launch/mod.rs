@@ -1,4 +1,4 @@
-//! From the plan to a running process.
+//! From the plan to a running process: descriptors, mounts, control group, then bubblewrap.
 
 pub(crate) mod agent_state;
 mod arguments;

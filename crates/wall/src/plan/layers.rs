@@ -1,4 +1,4 @@
-//! Protections that depend on the kernel and its surroundings, and whether they are there.
+//! Protections that depend on the kernel, and whether this machine has them.
 
 use std::fmt;
 

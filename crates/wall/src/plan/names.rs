@@ -1,8 +1,8 @@
-//! Files of `/etc` that have to agree with the network inside: who answers for names.
+//! Files of `/etc` that have to match the network inside.
 //!
-//! Outside, names may be looked up by services that are asked over sockets (nscd,
-//! systemd-resolved, avahi). Inside none of them can be reached. In the jail one server
-//! answers for every name, so `nsswitch.conf` must lead there, and nowhere else first.
+//! Outside, services may resolve names over sockets (nscd, systemd-resolved, avahi). Inside, none of
+//! them can be reached. In the jail one server answers for every name, so `nsswitch.conf` must name
+//! it and nothing before it.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The part of the plan that is about processes: namespaces, limits, layers.
+//! The processes of the plan: namespaces, limits, layers.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,7 @@
-//! What is shown beyond the system: the home's tables, the agent, what configuration asks
-//! for, and the workspace.
+//! Everything that is shown beyond the system: the home's tables, the agent, the paths of the
+//! configuration, and the workspace.
 //!
-//! All of them are put in place by their depth, so that each finds what encloses it already
-//! there, whoever asked for either.
+//! They are placed by depth: what encloses a place is there before it, whoever asked for either.
 
 use std::{
     collections::BTreeSet,

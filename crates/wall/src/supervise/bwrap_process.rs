@@ -1,4 +1,4 @@
-//! The process that keeps the sandbox: bubblewrap, from the warden's side.
+//! The process of bubblewrap, from the warden's side.
 
 use std::{
     io,

@@ -1,8 +1,8 @@
-//! The warden's watch over a running command.
+//! Supervises a running command.
 //!
-//! One thread waits for three things: signals to the warden, reports from the inner
-//! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
-//! what the terminal, the shell or another process wanted of it.
+//! One thread waits for three things: signals to the warden, reports from the inner stage, and the
+//! end of bubblewrap. It decides nothing about the command. It passes on what the terminal, the
+//! shell or another process wants from it.
 
 pub(crate) mod bwrap_process;
 pub(crate) mod outcome;

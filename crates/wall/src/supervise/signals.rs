@@ -1,4 +1,4 @@
-//! The warden's signals: taken off the process and read one by one, so that each can be
+//! The warden's signals: blocked for the process, and read one by one, so that each can be
 //! passed on to the command.
 
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,13 +1,13 @@
 //! Files that programs outside execute, or agents obey, without being asked to.
 //!
-//! One table: the name, and who runs it when. What people do not ask an agent to change every day is
-//! *guarded*: where it exists it is read-only inside, so that a session leaves nothing behind that
-//! runs later, outside. The rest is a part of the work and stays writable. A change of either,
-//! and one that appears, is told at the end ([`crate::Watch`]): what does not exist cannot be
-//! protected without leaving something in the checkout.
+//! One table: the names, who runs them, and when. Files that people do not ask an agent to change
+//! every day are *guarded*: if they exist they are read-only inside, so that a session leaves
+//! nothing behind that runs outside later. The others are a part of the work and stay writable. The
+//! end of a session reports every change of either kind, and every new one ([`crate::Watch`]): a
+//! file that does not exist cannot be protected without leaving something in the checkout.
 //!
-//! Build scripts and the like, which run when a person starts a build, are not here: all of a
-//! workspace is such a script. `docs/files-that-run.md` is made from this table.
+//! Build scripts, which run when a person starts a build, are not here: a whole workspace is such a
+//! script. `docs/files-that-run.md` is made from this table.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! Which settings of a repository only describe, and so may be changed by a session.
+//! The settings of a repository that a session may change, because they only describe.
 //!
 //! A list of dangerous settings is never complete: git has hundreds, other programs add theirs,
-//! and every release has new ones. So this is a list of harmless ones, each with the reason why it
-//! is; whatever is not on it is not harmless. `docs/git-settings.md` has the verdict on every
-//! setting that git documents.
+//! and every release has new ones. So this is a list of harmless settings, each with its reason.
+//! A setting that is not on the list counts as dangerous. `docs/git-settings.md` has the verdict on
+//! every setting that git documents.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,9 +1,9 @@
-//! Letting an installed git read a file of settings: no other reader agrees with it always.
+//! Asks an installed git to read a settings file: no other reader always agrees with it.
 //!
-//! git is started by an absolute path of the system, never by `PATH`; it is given bytes that were
-//! read before, on its standard input, so it opens no file of the repository and follows no
-//! include; it stands in `/`, with a git directory that does not exist, and without any variable
-//! of the caller's. Its time and its output are bounded.
+//! git is started by an absolute path of the system, never by `PATH`. It reads bytes from its
+//! standard input, so it opens no file of the repository and follows no include. It runs in `/`,
+//! with a git directory that does not exist, and without any variable of the caller. Its time and
+//! its output are bounded.
 
 use std::{
     fs::File,
