@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Display};
 use stockade_config::{Effective, Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding, Layer, Protection, State, folded};
+use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
 use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
 use crate::{advice, screen};
@@ -13,7 +13,7 @@ use crate::{advice, screen};
 /// What the configuration asks for and this machine does not have.
 pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
     for layer in layers {
-        let State::Absent(why) = layer.state else {
+        let LayerState::Absent(why) = layer.state else {
             continue;
         };
         let asked = match layer.protection {

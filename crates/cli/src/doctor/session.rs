@@ -28,9 +28,7 @@ use serde::{Deserialize, Serialize};
 use stockade_config::Effective;
 use stockade_jail::NAME_SERVER;
 use stockade_sys::deadline::wait_readable;
-use stockade_wall::{
-    CommandLine, Config, INNER_STAGE, Layer, Names, Network, Protection, State as LayerState,
-};
+use stockade_wall::{CommandLine, Config, INNER_STAGE, Layer, LayerState, Network, Protection};
 use stockade_warden::{Planned, SessionError, SessionRequest};
 
 use super::{Check, Trial, container::Engine, machine::Machine};
@@ -244,7 +242,6 @@ fn start(workspace: &Path) -> Result<Attempt, SessionError> {
     let config = Config {
         network: Network::Jail {
             resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
-            names: Names::AtServer,
         },
         ..Config::default()
     };
