@@ -13,7 +13,7 @@ use stockade_sys::{
     seccomp::{Allowed, Filter},
 };
 
-use crate::resolvers;
+use crate::dns::resolvers;
 
 pub(crate) fn confine() -> io::Result<()> {
     // The sockets that speak for a destination are bound to its port, which may be a low one.

@@ -18,9 +18,9 @@ use stockade_wire::packet::Unreachable;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    denials::{Denials, Ruling, Subject},
-    events::{Entry, Event, Events, Grounds},
-    pins::Pins,
+    audit::denials::{Denials, Ruling, Subject},
+    audit::events::{Entry, Event, Events, Grounds},
+    names::pins::Pins,
 };
 
 const LOCALHOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -5,49 +5,30 @@
 //! left the host's network, so the sockets it makes face outward; the sockets it got from
 //! the jail face the agent.
 //!
-//! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides. If
-//! it may pass, the gate dials ([`dial`]); when the connection outside stands, the SYN is
+//! A connection attempt arrives as a copy of its SYN ([`tcp::hold`]). The policy decides. If
+//! it may pass, the gate dials (`tcp::dial`); when the connection outside stands, the SYN is
 //! sent again, marked, so that the jail's filter hands it to the listener, and the two
-//! connections are joined ([`relay`]). If not, or if the dial failed, the agent gets the
+//! connections are joined ([`tcp::relay`]). If not, or if the dial failed, the agent gets the
 //! packet that makes its `connect()` fail with the right error. So nothing looks open
 //! that is closed, and nobody inside talks to a peer that the policy did not see.
 //!
-//! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
+//! UDP flows ([`udp`]) and echo requests ([`icmp::echo`]) are judged at their first packet. DNS
 //! ([`dns`]) is answered by the gate for every server address.
 //!
 //! What the agent does at its own loopback is its own business; the gate only hears of
-//! connections there that were refused ([`refusals`]), for a hint to the user.
+//! connections there that were refused ([`audit::refusals`]), for a hint to the user.
 
-mod awake;
-mod cache;
-mod carriers;
+mod audit;
 mod confine;
-mod denials;
-mod dial;
 mod dns;
-mod echo;
 mod ends;
-mod events;
+mod event_loop;
 mod flows;
-mod foreign;
-mod groups;
-mod hints;
-mod hold;
-mod hosts;
-mod inspect;
+mod icmp;
 mod judge;
-mod local;
-mod pins;
-mod pipes;
-mod ports;
-mod rebinding;
-mod refusals;
-mod relay;
-mod resolvers;
-mod told;
-mod turns;
+mod names;
+mod tcp;
 mod udp;
-mod unseen;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
@@ -70,14 +51,20 @@ use tokio::{
     time::timeout,
 };
 
-use carriers::Carriers;
+use audit::{foreign, groups, hints, refusals, unseen};
+use event_loop::busy_poll;
+use icmp::echo;
 use judge::Judge;
+use names::Names;
+use tcp::{carriers::Carriers, hold, published, relay};
 
-pub use denials::{Denial, Denials, Fix, Ruling, Subject};
-pub use events::{Event, Events, Grounds, Happenings};
+pub use audit::{
+    denials::{Denial, Denials, Fix, Ruling, Subject},
+    events::{Event, Events, Grounds, Happenings},
+};
+pub use dns::resolvers::resolv_conf;
 pub use judge::{host_evidence, host_has_ipv6};
-pub use local::{Local, Publish};
-pub use resolvers::resolv_conf;
+pub use tcp::published::{Local, Publish};
 
 /// A running gate.
 #[derive(Debug)]
@@ -298,7 +285,7 @@ fn set_up(
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
     let carriers = Rc::new(Carriers::start()?);
-    let names = dns::Names::new(Rc::clone(&judge), v6.is_some());
+    let names = Names::new(Rc::clone(&judge), v6.is_some());
     let resolution = Rc::new(dns::Resolution::new(names));
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
@@ -335,14 +322,14 @@ fn set_up(
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
     tasks.spawn_local(unseen::watch(Rc::clone(&unseen)));
-    let published = publish.iter().map(Publish::outside).collect();
-    let refusals = refusals::hints(Rc::clone(&judge), refusals, published)?;
+    let outside = publish.iter().map(Publish::outside).collect();
+    let refusals = refusals::hints(Rc::clone(&judge), refusals, outside)?;
     refusals.watch(&tasks);
     let groups = groups::hints(Rc::clone(&judge), groups)?;
     groups.watch(&tasks);
     let foreign = foreign::hints(Rc::clone(&judge), injector, foreign)?;
     foreign.watch(&tasks);
-    tasks.spawn_local(awake::watch());
+    tasks.spawn_local(busy_poll::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     // Read before the thread is confined.
     let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
@@ -350,7 +337,7 @@ fn set_up(
         let outside = publish.outside();
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
-            tasks.spawn_local(local::serve(local::Published {
+            tasks.spawn_local(published::serve(published::Published {
                 listener,
                 outside,
                 inside: publish.inside,

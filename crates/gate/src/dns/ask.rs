@@ -9,7 +9,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::{LARGEST, read_framed, write_framed};
 use crate::{
-    awake,
+    event_loop::busy_poll,
     udp::{INPUT, receive_now},
 };
 
@@ -43,7 +43,7 @@ async fn ask_datagram(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> 
         });
         match answer {
             Ok(Ok(answer)) => {
-                awake::stir();
+                busy_poll::stir();
                 return Ok(answer);
             }
             // What does not match is not ours, or forged: keep waiting for the real one.

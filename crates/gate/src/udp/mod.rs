@@ -9,6 +9,7 @@
 
 mod order;
 mod pair;
+mod ports;
 mod sockets;
 
 use std::{cell::RefCell, collections::HashMap, io, rc::Rc, time::Duration};
@@ -33,14 +34,14 @@ use tokio::{
 
 use crate::{
     ends::Ends,
+    event_loop::Turns,
+    icmp::icmp_error::unreachable,
     judge::{Admission, Judge},
-    pins::Use,
-    ports::Ports,
-    told::unreachable,
-    turns::Turns,
+    names::pins::Use,
 };
 use order::{ORDER_LIMIT, Queue};
 use pair::{Pair, carry};
+use ports::Ports;
 pub(crate) use sockets::{INPUT, receive_now, send_now};
 use sockets::{strangers, told};
 

@@ -16,9 +16,12 @@ use tokio::{net::UdpSocket, sync::Notify, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
+    ports::Claim,
     sockets::{INPUT, receive_batch, send_now, told},
 };
-use crate::{awake, ends::Ends, events::Entry, judge::Admission, pins::Use, ports::Claim};
+use crate::{
+    audit::events::Entry, ends::Ends, event_loop::busy_poll, judge::Admission, names::pins::Use,
+};
 
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
@@ -150,7 +153,7 @@ impl Pair {
                 received => received?,
             };
             if (1..FEW).contains(&count) {
-                awake::stir();
+                busy_poll::stir();
             }
             if self.by_name {
                 batch.retain(|datagram| {
@@ -189,7 +192,7 @@ impl Pair {
                 }
             };
             if count < FEW {
-                awake::stir();
+                busy_poll::stir();
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(ends.destination);

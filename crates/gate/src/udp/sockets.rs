@@ -16,7 +16,7 @@ use tokio::{io::Interest, net::UdpSocket};
 use super::LARGEST;
 use crate::{
     ends::Ends,
-    told::{unreachable, unreachable_code},
+    icmp::icmp_error::{unreachable, unreachable_code},
 };
 
 /// An ICMP error shows as an error only, without anything to read.

@@ -17,7 +17,7 @@ use stockade_policy::{Flow, Hostname, Verdict};
 
 use tokio::sync::oneshot;
 
-use crate::denials::{Ruling, Subject};
+use crate::audit::denials::{Ruling, Subject};
 
 /// Counted, not allocated: room for so many would be two megabytes at each start.
 const QUEUE: usize = 8192;

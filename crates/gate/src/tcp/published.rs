@@ -22,12 +22,12 @@ use tokio::{
     time::sleep,
 };
 
-use crate::carriers::Carriers;
-use crate::denials::{Ruling, Subject, shown};
-use crate::inspect::{farewell, forbidden, send};
+use crate::audit::denials::{Ruling, Subject, shown};
 use crate::judge::Judge;
-use crate::rebinding::{self, First, is_own};
-use crate::relay::{Papers, relay, reset};
+use crate::tcp::carriers::Carriers;
+use crate::tcp::inspect::{farewell, forbidden, send};
+use crate::tcp::rebinding::{self, First, is_own};
+use crate::tcp::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]

@@ -37,8 +37,8 @@ use stockade_wire::{
 use tokio::{io::Interest, net::TcpStream, time::timeout};
 
 use crate::{
-    awake,
-    denials::{Ruling, Subject, shown},
+    audit::denials::{Ruling, Subject, shown},
+    event_loop::busy_poll,
     flows::Standing,
     judge::Judge,
 };
@@ -170,7 +170,7 @@ impl Inspector {
                     held.drop_front(count);
                     held.count(sent.hellos.kept())?;
                     passed(count);
-                    awake::stir();
+                    busy_poll::stir();
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;

@@ -9,17 +9,22 @@
 //! With the internet open, answers pass as they come. Their addresses are pinned all the same:
 //! a denial is easier to understand with a name in it.
 
+pub(crate) mod hosts;
+pub(crate) mod pins;
+mod tunnel;
+
 use std::{mem, net::IpAddr, rc::Rc, time::Instant};
 
 use stockade_policy::{Hostname, NameReason, NameVerdict};
 use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
 
-use super::{tunnel::Budget, upstream::Upstream};
 use crate::{
-    denials::{Ruling, Subject, shown},
-    hosts::Hosts,
+    audit::denials::{Ruling, Subject, shown},
+    dns::Upstream,
     judge::Judge,
 };
+use hosts::Hosts;
+use tunnel::Budget;
 
 /// How long an answer from the host's own file holds: the file may change.
 const HOSTS_TTL: u32 = 10;

@@ -11,8 +11,8 @@ use stockade_sys::packet::{ForeignTap, Injector};
 use stockade_wire::packet::{Foreign, Unreachable};
 
 use crate::{
-    denials::{Ruling, Subject},
-    hints::Hints,
+    audit::denials::{Ruling, Subject},
+    audit::hints::Hints,
     judge::Judge,
 };
 

@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, recv};
 use stockade_sys::socket::dropped;
 use tokio::time::sleep;
 
-use crate::events::{Event, Events};
+use crate::audit::events::{Event, Events};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

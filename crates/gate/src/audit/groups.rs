@@ -12,7 +12,7 @@ use stockade_policy::Flow;
 use stockade_sys::packet::GroupTap;
 use stockade_wire::packet::Sent;
 
-use crate::{hints::Hints, judge::Judge};
+use crate::{audit::hints::Hints, judge::Judge};
 
 pub(crate) fn hints(judge: Rc<Judge>, taps: Vec<GroupTap>) -> io::Result<Hints<GroupTap>> {
     Hints::new(taps, move |packet| arrived(&judge, packet))

@@ -21,8 +21,8 @@ use stockade_sys::{diag::SocketTable, packet::RefusalTap};
 use stockade_wire::packet::Refused;
 
 use crate::{
-    denials::{Ruling, Subject},
-    hints::Hints,
+    audit::denials::{Ruling, Subject},
+    audit::hints::Hints,
     judge::Judge,
 };
 

@@ -21,13 +21,13 @@ use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
 use crate::{
-    awake,
-    carriers::Carriers,
-    events::Entry,
+    audit::events::Entry,
+    event_loop::busy_poll,
     flows::Standing,
-    inspect::{Inspector, Refused, Vetted, farewell},
-    pins::Use,
-    pipes::{self, Pipe},
+    names::pins::Use,
+    tcp::carriers::Carriers,
+    tcp::inspect::{Inspector, Refused, Vetted, farewell},
+    tcp::pipes::{self, Pipe},
 };
 
 const BUFFER: usize = 64 * 1024;
@@ -293,7 +293,7 @@ async fn pump(
         moved(turn.moved);
         bulk = turn.moved >= BUFFER;
         if !bulk {
-            awake::stir();
+            busy_poll::stir();
             weight = 0;
             continue;
         }

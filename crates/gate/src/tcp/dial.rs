@@ -7,7 +7,7 @@ use socket2::{SockRef, TcpKeepalive};
 use stockade_wire::packet::Unreachable;
 use tokio::net::TcpStream;
 
-use crate::told::unreachable;
+use crate::icmp::icmp_error::unreachable;
 
 /// What the agent is told about an attempt that did not come to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

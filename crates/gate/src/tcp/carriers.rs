@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     confine,
-    relay::{Direction, Load, Papers, carry_on},
+    tcp::relay::{Direction, Load, Papers, carry_on},
 };
 
 /// More than the processors of most machines can feed.

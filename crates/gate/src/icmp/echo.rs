@@ -25,9 +25,9 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
+    event_loop::Turns,
+    icmp::icmp_error::{unreachable, unreachable_code},
     judge::{Admission, Judge},
-    told::{unreachable, unreachable_code},
-    turns::Turns,
     udp::{INPUT, receive_now, send_now},
 };
 

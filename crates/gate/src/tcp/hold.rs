@@ -32,16 +32,16 @@ use tokio::{
 };
 
 use crate::{
-    awake,
-    carriers::Carriers,
-    dial::{Failure, dial},
     dns,
     ends::Ends,
+    event_loop::Turns,
+    event_loop::busy_poll,
     flows::{Flows, Standing},
-    inspect::Inspector,
     judge::{Admission, Judge, Refusal},
-    relay::{Papers, relay, reset},
-    turns::Turns,
+    tcp::carriers::Carriers,
+    tcp::dial::{Failure, dial},
+    tcp::inspect::Inspector,
+    tcp::relay::{Papers, relay, reset},
 };
 
 /// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
@@ -262,7 +262,7 @@ pub(crate) async fn watch(hold: Rc<Hold>, tap: Rc<AsyncFd<SynTap>>) {
         };
         // A malformed or lost copy concerns one attempt; the SYN comes again.
         if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
-            awake::stir();
+            busy_poll::stir();
             hold.arrived(buffer.get(..length).unwrap_or_default());
         }
     }
