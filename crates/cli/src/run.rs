@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, GitSettings, Loader, Mode, Network, Slip, shown};
-use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
+use stockade_gate::{Denials, EventReceiver, EventSender, Gate, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
 use stockade_sys::signals::{Signal, SignalReader};
@@ -148,7 +148,7 @@ impl Session<'_> {
     /// Without a network, or with the host's: the wall sees to either. To lay out what is shown
     /// it needs authority over mounts.
     fn without_jail(&self, launch: Launch) -> Result<Told> {
-        let (nothing, happenings) = Events::new();
+        let (nothing, happenings) = EventSender::new();
         let in_force = Arc::new(Mutex::new(self.start.effective.clone()));
         let _owner = Owner::enter().map_err(|error| refused(&error))?;
         let log = self.open_log();
@@ -185,7 +185,7 @@ impl Session<'_> {
         let witness = Witness::new(&jail).ok();
         // The network is built: what only that needed is given up.
         jail.confine().map_err(|error| refused(&error))?;
-        let (events, happenings) = Events::new();
+        let (events, happenings) = EventSender::new();
         let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
         let mut running = building.wait()?;
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
@@ -256,7 +256,7 @@ impl Session<'_> {
         &self,
         log: io::Result<Opening>,
         running: &Running,
-        happenings: Happenings,
+        happenings: EventReceiver,
         witness: Option<Witness>,
         in_force: InForce,
     ) -> Option<Journal> {

@@ -5,6 +5,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,8 +19,11 @@ use stockade_wire::packet::Unreachable;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    audit::denials::{Denials, Ruling, Subject},
-    audit::events::{Entry, Event, Events, Grounds},
+    audit::{
+        denials::{Denials, Ruling, Subject},
+        events::{Event, EventSender, Grounds},
+    },
+    flows::{ActiveFlow, Admission, FlowTable},
     names::pins::Pins,
 };
 
@@ -33,30 +37,19 @@ pub(crate) struct Judge {
     host_ports: Vec<u16>,
     routing: RefCell<Routing>,
     denials: RefCell<Denials>,
-    events: Events,
+    events: EventSender,
+    flows: FlowTable,
     pub(crate) pins: Pins,
-}
-
-/// The right of a flow to pass.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    /// It may pass for the names of its destination only: those that it shows are to be
-    /// judged.
-    pub(crate) by_name: bool,
-    /// Its destination is near, and a rule names it.
-    pub(crate) near: bool,
-    /// Its place in the book.
-    pub(crate) entry: Entry,
 }
 
 /// What the agent is told instead.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct FlowRefusal {
     pub(crate) why: Unreachable,
     pub(crate) noted: Option<Noted>,
 }
 
-impl From<Unreachable> for Refusal {
+impl From<Unreachable> for FlowRefusal {
     fn from(why: Unreachable) -> Self {
         Self { why, noted: None }
     }
@@ -66,22 +59,29 @@ impl From<Unreachable> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Noted(oneshot::Receiver<()>);
 
-impl Noted {
+impl FlowRefusal {
     /// Returns when that has been done, or takes too long.
-    pub(crate) async fn wait(self) {
+    pub(crate) async fn is_noted(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(30);
-        let _ = timeout(PATIENCE, self.0).await;
+        if let Some(Noted(noted)) = self.noted.take() {
+            let _ = timeout(PATIENCE, noted).await;
+        }
     }
 }
 
 impl Judge {
-    pub(crate) fn new(policy: Policy, host_ports: Vec<u16>, events: Events) -> io::Result<Self> {
+    pub(crate) fn new(
+        policy: Policy,
+        host_ports: Vec<u16>,
+        events: EventSender,
+    ) -> io::Result<Self> {
         Ok(Self {
             policy: RefCell::new(Rc::new(policy)),
             host_ports,
             routing: RefCell::new(Routing::open()?),
             denials: RefCell::default(),
             events,
+            flows: FlowTable::default(),
             pins: Pins::default(),
         })
     }
@@ -90,26 +90,32 @@ impl Judge {
         Rc::clone(&self.policy.borrow())
     }
 
+    /// Judges by another policy from now on, and ends the flows that it does not allow.
     pub(crate) fn change_policy(&self, policy: Policy) {
-        self.events.tell(Event::Reloaded {
+        self.events.send(Event::Reloaded {
             internet: policy.internet,
             rules: policy.rules.len(),
         });
         self.policy.replace(Rc::new(policy));
+        self.flows.review(|flow| self.may_stay(flow));
     }
 
     /// Whether the client's flow may pass, and else what the agent is told.
-    pub(crate) fn judge(&self, client: SocketAddr, flow: Flow) -> Result<Admission, Refusal> {
+    pub(crate) fn judge(
+        &self,
+        client: SocketAddr,
+        flow: Flow,
+    ) -> Result<Arc<ActiveFlow>, FlowRefusal> {
         if self.is_host_port(&flow) {
-            return Ok(Admission {
+            let admission = Admission {
                 by_name: false,
                 near: true,
-                entry: self
-                    .events
-                    .opened(flow, client, Vec::new(), Grounds::HostPort),
-            });
+                _pins: None,
+            };
+            return Ok(self.admit((flow, client), (Vec::new(), Grounds::HostPort), admission));
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
+        let now = Instant::now();
+        let names = self.pins.names(flow.destination(), now);
         let evidence = Evidence {
             names: &names,
             ..self.evidence(&flow)
@@ -117,13 +123,15 @@ impl Judge {
         let verdict = decide(&self.policy(), &flow, &evidence);
         let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
-            return Ok(Admission {
-                by_name: verdict.rests_on_names(),
+            let by_name = verdict.rests_on_names();
+            let pins = by_name.then(|| self.pins.hold(flow.destination(), now));
+            let admission = Admission {
+                by_name,
                 near,
-                entry: self
-                    .events
-                    .opened(flow, client, names, Grounds::Policy(Box::new(verdict))),
-            });
+                _pins: pins.flatten(),
+            };
+            let grounds = Grounds::Policy(Box::new(verdict));
+            return Ok(self.admit((flow, client), (names, grounds), admission));
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
@@ -131,10 +139,22 @@ impl Judge {
             return Err(Unreachable::Network.into());
         }
         let ruling = Ruling::Flow(Box::new(verdict));
-        Err(Refusal {
+        Err(FlowRefusal {
             why: Unreachable::AdminProhibited,
             noted: self.denied(Subject::Flow(flow), ruling, Some(client)),
         })
+    }
+
+    fn admit(
+        &self,
+        who: (Flow, SocketAddr),
+        why: (Vec<Hostname>, Grounds),
+        admission: Admission,
+    ) -> Arc<ActiveFlow> {
+        let flow = ActiveFlow::open(&self.events, who, why, admission);
+        // From this moment on, so that a change of the policy finds it whatever it waits for.
+        self.flows.enter(&flow);
+        flow
     }
 
     /// Whether a flow that was admitted for its names may show this one, and else why not.
@@ -185,7 +205,7 @@ impl Judge {
         let mut denials = self.denials.borrow_mut();
         let first = denials.record(subject.clone(), ruling.clone());
         let waits = first && client.is_some();
-        self.events.tell(Event::Denied {
+        self.events.send(Event::Denied {
             subject,
             ruling,
             client,
@@ -201,7 +221,7 @@ impl Judge {
 
     /// A question for a name was sent on, and answered, or is given up.
     pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
-        self.events.tell(Event::Asked {
+        self.events.send(Event::Asked {
             name,
             kind,
             addresses,
@@ -209,20 +229,37 @@ impl Judge {
     }
 
     /// A program of the host connects to one inside.
-    pub(crate) fn published(&self, flow: Flow, client: SocketAddr, outside: u16) -> Entry {
+    pub(crate) fn published(
+        &self,
+        flow: Flow,
+        client: SocketAddr,
+        outside: u16,
+    ) -> Arc<ActiveFlow> {
+        let admission = Admission {
+            by_name: false,
+            near: true,
+            _pins: None,
+        };
         let grounds = Grounds::Published { outside };
-        self.events.opened(flow, client, Vec::new(), grounds)
+        // Not in the table: it is the user's own side that connects.
+        ActiveFlow::open(
+            &self.events,
+            (flow, client),
+            (Vec::new(), grounds),
+            admission,
+        )
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it
     /// is. Tells nobody.
-    pub(crate) fn may_stay(&self, flow: &Flow, by_name: bool, claimed: Option<&Hostname>) -> bool {
+    fn may_stay(&self, active: &ActiveFlow) -> bool {
+        let flow = &active.flow;
         if self.is_host_port(flow) {
             return true;
         }
         let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(flow, &names, claimed);
-        verdict.is_allowed() && (by_name || !verdict.rests_on_names())
+        let verdict = self.verdict(flow, &names, active.claimed().as_ref());
+        verdict.is_allowed() && (active.admission.by_name || !verdict.rests_on_names())
     }
 
     pub(crate) fn take_denials(&self) -> Denials {

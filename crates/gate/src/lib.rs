@@ -21,7 +21,6 @@
 mod audit;
 mod confine;
 mod dns;
-mod ends;
 mod event_loop;
 mod flows;
 mod icmp;
@@ -60,7 +59,7 @@ use tcp::{carriers::Carriers, hold, published, relay};
 
 pub use audit::{
     denials::{Denial, Denials, Fix, Ruling, Subject},
-    events::{Event, Events, Grounds, Happenings},
+    events::{Event, EventReceiver, EventSender, Grounds},
 };
 pub use dns::resolvers::resolv_conf;
 pub use judge::{host_evidence, host_has_ipv6};
@@ -102,7 +101,7 @@ impl Gate {
         policy: Policy,
         local: Local,
         sockets: Sockets,
-        events: Events,
+        events: EventSender,
     ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let (policies, changes) = unbounded_channel();
@@ -177,7 +176,7 @@ pub fn claim_descriptors() {
 }
 
 fn serve(
-    given: (Policy, Local, Sockets, Events),
+    given: (Policy, Local, Sockets, EventSender),
     mut stopped: oneshot::Receiver<()>,
     mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
@@ -190,9 +189,7 @@ fn serve(
         runtime,
         tasks,
         judge,
-        hold,
         datagrams,
-        echoes,
         refusals,
         groups,
         foreign,
@@ -214,9 +211,6 @@ fn serve(
                 _ = &mut stopped => break,
                 Some(policy) = changes.recv() => {
                     judge.change_policy(policy);
-                    hold.review();
-                    datagrams.review();
-                    echoes.review();
                 }
             }
         }
@@ -248,9 +242,7 @@ struct Serving {
     runtime: Runtime,
     tasks: LocalSet,
     judge: Rc<Judge>,
-    hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
-    echoes: Rc<echo::Echoes>,
     refusals: hints::Hints<RefusalTap>,
     groups: hints::Hints<GroupTap>,
     foreign: hints::Hints<ForeignTap>,
@@ -258,7 +250,7 @@ struct Serving {
 }
 
 fn set_up(
-    (policy, local, sockets, events): (Policy, Local, Sockets, Events),
+    (policy, local, sockets, events): (Policy, Local, Sockets, EventSender),
 ) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
@@ -353,9 +345,7 @@ fn set_up(
         runtime,
         tasks,
         judge,
-        hold,
         datagrams,
-        echoes,
         refusals,
         groups,
         foreign,

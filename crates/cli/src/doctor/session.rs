@@ -27,7 +27,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 use stockade_config::Effective;
-use stockade_gate::{Events, Gate, Local};
+use stockade_gate::{EventSender, Gate, Local};
 use stockade_jail::{NAME_SERVER, Owner, Settings};
 use stockade_wall::{
     Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Protection,
@@ -267,7 +267,7 @@ fn start(workspace: &Path) -> Result<Attempt> {
         },
         || {},
     )?;
-    let (events, _happenings) = Events::new();
+    let (events, _happenings) = EventSender::new();
     let gate = Gate::start(
         Effective::default().policy(),
         Local::default(),

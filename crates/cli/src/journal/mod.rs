@@ -27,7 +27,7 @@ use std::{
 use rustix::thread::CapabilitySet;
 use serde_json::{Map, Value};
 use stockade_config::Effective;
-use stockade_gate::{Happenings, Subject};
+use stockade_gate::{EventReceiver, Subject};
 use stockade_sys::{
     confine,
     signals::{self, Signal},
@@ -68,7 +68,7 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 struct Beginning {
     first: Line,
-    happenings: Happenings,
+    happenings: EventReceiver,
     witness: Option<Witness>,
     in_force: InForce,
 }
@@ -124,7 +124,7 @@ impl Opening {
     pub(crate) fn begin(
         self,
         start: &Start<'_>,
-        happenings: Happenings,
+        happenings: EventReceiver,
         witness: Option<Witness>,
         in_force: InForce,
     ) -> io::Result<Journal> {

@@ -16,7 +16,7 @@ use std::{
 };
 
 use stockade_config::Effective;
-use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
+use stockade_gate::{Event, EventReceiver, Grounds, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
@@ -77,7 +77,7 @@ impl Writer {
     }
 
     /// Until the session has ended, and all that happened in it is written.
-    pub(super) fn serve(mut self, happenings: &Happenings, ends: &Receiver<End>) -> Ended {
+    pub(super) fn serve(mut self, happenings: &EventReceiver, ends: &Receiver<End>) -> Ended {
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -124,8 +124,8 @@ impl Writer {
         }
     }
 
-    /// Events that the gate could not hand over.
-    fn tell_lost(&mut self, happenings: &Happenings) {
+    /// EventSender that the gate could not hand over.
+    fn tell_lost(&mut self, happenings: &EventReceiver) {
         let lost = happenings.take_lost();
         if lost > 0 {
             self.missed(lost, "they came faster than they could be written");
@@ -317,7 +317,7 @@ fn now(in_force: &InForce) -> Effective {
 /// The next event, if one comes in a while. Where events follow each other closely they are
 /// fetched now and then: to be woken for each would cost the gate more than the event.
 fn next(
-    happenings: &Happenings,
+    happenings: &EventReceiver,
     busy: bool,
     nap: impl FnOnce(),
 ) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {

@@ -78,7 +78,7 @@ pub enum Grounds {
 
 /// Where events go. Clones go to the same place.
 #[derive(Debug, Clone)]
-pub struct Events {
+pub struct EventSender {
     queue: Sender<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
@@ -94,12 +94,12 @@ struct Shared {
 
 /// Where they come out.
 #[derive(Debug)]
-pub struct Happenings {
+pub struct EventReceiver {
     queue: Receiver<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
 
-impl Happenings {
+impl EventReceiver {
     /// The next event, if there is one.
     ///
     /// # Errors
@@ -126,19 +126,19 @@ impl Happenings {
     }
 }
 
-impl Events {
+impl EventSender {
     #[must_use]
-    pub fn new() -> (Self, Happenings) {
+    pub fn new() -> (Self, EventReceiver) {
         let (sender, queue) = channel();
         let shared = Arc::<Shared>::default();
         let events = Self {
             queue: sender,
             shared: Arc::clone(&shared),
         };
-        (events, Happenings { queue, shared })
+        (events, EventReceiver { queue, shared })
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn send(&self, event: Event) {
         let Shared { waiting, lost, .. } = &*self.shared;
         let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
         if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
@@ -157,56 +157,8 @@ impl Events {
         self.shared.overlooked.swap(0, Ordering::Relaxed)
     }
 
-    /// Tells of a new flow, and of its end when the entry is dropped.
-    pub(crate) fn opened(
-        &self,
-        flow: Flow,
-        client: SocketAddr,
-        names: Vec<Hostname>,
-        grounds: Grounds,
-    ) -> Entry {
-        let id = self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1;
-        self.tell(Event::Opened {
-            id,
-            flow,
-            client,
-            names,
-            grounds,
-        });
-        Entry {
-            id,
-            events: self.clone(),
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-        }
-    }
-}
-
-/// A flow in the book.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    id: u64,
-    events: Events,
-    sent: AtomicU64,
-    received: AtomicU64,
-}
-
-impl Entry {
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn received(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.events.tell(Event::Closed {
-            id: self.id,
-            sent: self.sent.load(Ordering::Relaxed),
-            received: self.received.load(Ordering::Relaxed),
-        });
+    /// A number for a new flow.
+    pub(crate) fn next_flow(&self) -> u64 {
+        self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1
     }
 }

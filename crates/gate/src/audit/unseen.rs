@@ -10,12 +10,12 @@ use rustix::net::{RecvFlags, recv};
 use stockade_sys::socket::dropped;
 use tokio::time::sleep;
 
-use crate::audit::events::{Event, Events};
+use crate::audit::events::{Event, EventSender};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Unseen {
-    events: Events,
+    events: EventSender,
     /// Where packets arrive, each with how many of its drops were told.
     sockets: RefCell<Vec<(Rc<dyn AsFd>, u32)>>,
 }
@@ -27,7 +27,7 @@ impl fmt::Debug for Unseen {
 }
 
 impl Unseen {
-    pub(crate) fn new(events: Events) -> Self {
+    pub(crate) fn new(events: EventSender) -> Self {
         Self {
             events,
             sockets: RefCell::default(),
@@ -56,7 +56,7 @@ impl Unseen {
             *told = so_far;
         }
         if count > 0 {
-            self.events.tell(Event::Unseen { count });
+            self.events.send(Event::Unseen { count });
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -31,17 +31,18 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::{
+    carriers::Carriers,
+    connection::Connection,
+    dial::Failure,
+    inspect::Inspector,
+    relay::{relay, reset},
+};
 use crate::{
     dns,
-    ends::Ends,
-    event_loop::Turns,
-    event_loop::busy_poll,
-    flows::{Flows, Standing},
-    judge::{Admission, Judge, Refusal},
-    tcp::carriers::Carriers,
-    tcp::dial::{Failure, dial},
-    tcp::inspect::Inspector,
-    tcp::relay::{Papers, relay, reset},
+    event_loop::{Turns, busy_poll},
+    flows::{ActiveFlow, FlowKey},
+    judge::{FlowRefusal, Judge},
 };
 
 /// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
@@ -62,14 +63,15 @@ pub(crate) struct Hold {
     injector: Rc<Injector>,
     resolution: Rc<dns::Resolution>,
     carriers: Rc<Carriers>,
-    flows: Flows,
     listeners: RefCell<HashMap<Family, Rc<TcpListener>>>,
-    attempts: RefCell<HashMap<Ends, Attempt>>,
+    attempts: RefCell<HashMap<FlowKey, Attempt>>,
 }
 
+/// What became of a SYN so far.
 #[derive(Debug)]
 enum Attempt {
-    Dialling,
+    /// It is held.
+    Held,
     /// The marked SYN is on its way; the accepted connection goes to the receiver.
     LetThrough(oneshot::Sender<TcpStream>),
 }
@@ -77,7 +79,7 @@ enum Attempt {
 /// What is on the other side of an attempt that may pass.
 #[derive(Debug)]
 enum Far {
-    Host(Arc<Standing>, Admission),
+    Host(Arc<ActiveFlow>),
     /// The gate itself answers DNS, whatever server it was meant for.
     Dns,
 }
@@ -94,77 +96,53 @@ impl Hold {
             injector,
             resolution,
             carriers,
-            flows: Flows::default(),
             listeners: RefCell::default(),
             attempts: RefCell::default(),
         }
-    }
-
-    /// Ends what the policy does not allow any more.
-    pub(crate) fn review(&self) {
-        let judge = &self.judge;
-        self.flows
-            .review(|flow, by_name, claimed| judge.may_stay(flow, by_name, claimed));
     }
 
     /// One copy of a SYN has come.
     fn arrived(self: &Rc<Self>, packet: &[u8]) {
         // What is not a proper SYN was dropped by the filter and stays unanswered.
         let Ok(syn) = Syn::parse(packet) else { return };
-        let ends = Ends {
+        let key = FlowKey {
             client: syn.source(),
             destination: syn.destination(),
         };
         // The copy was taken before the filter, which drops forged sources.
-        if !is_inside(ends.client.ip()) {
+        if !is_inside(key.client.ip()) {
             return;
         }
         let mut attempts = self.attempts.borrow_mut();
         let room = attempts.len() < HELD_LIMIT;
-        match attempts.entry(ends) {
+        match attempts.entry(key) {
             Entry::Occupied(attempt) => {
                 // The first marked SYN may have met a full queue of the listener.
                 if matches!(attempt.get(), Attempt::LetThrough(_)) {
-                    self.inject(&syn.complete(), ends.destination.ip());
+                    self.inject(&syn.complete(), key.destination.ip());
                 }
             }
             Entry::Vacant(_) if !room => self.judge.overlooked(),
-            Entry::Vacant(vacant) => match self.judge(ends) {
-                Ok(far) => {
-                    vacant.insert(Attempt::Dialling);
-                    spawn_local(carry(Rc::clone(self), ends, far, packet.to_vec()));
-                }
-                Err(Refusal { why, noted: None }) => self.refuse(&syn, why),
-                // Held until somebody has looked at whose it is.
-                Err(Refusal {
-                    why,
-                    noted: Some(noted),
-                }) => {
-                    vacant.insert(Attempt::Dialling);
-                    let (hold, packet) = (Rc::clone(self), packet.to_vec());
-                    spawn_local(async move {
-                        noted.wait().await;
-                        hold.attempts.borrow_mut().remove(&ends);
-                        hold.fail(&packet, Failure::Unreachable(why));
-                    });
+            Entry::Vacant(vacant) => match self.judge(key) {
+                Err(FlowRefusal { why, noted: None }) => self.refuse(&syn, why),
+                judged => {
+                    vacant.insert(Attempt::Held);
+                    spawn_local(carry(Rc::clone(self), key, syn, judged));
                 }
             },
         }
     }
 
     /// Whether the attempt may pass, and else how it is refused.
-    fn judge(&self, ends: Ends) -> Result<Far, Refusal> {
-        if ends.destination.port() == dns::PORT {
+    fn judge(&self, key: FlowKey) -> Result<Far, FlowRefusal> {
+        if key.destination.port() == dns::PORT {
             return Ok(Far::Dns);
         }
-        let flow = Flow::tcp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
-        let admission = self.judge.judge(ends.client, flow)?;
-        // From this moment on, so that a change of the policy finds it whatever it waits for.
-        let standing = self.flows.enter(flow, admission.by_name);
-        Ok(Far::Host(standing, admission))
+        let flow = Flow::tcp(key.destination).ok_or(Unreachable::AdminProhibited)?;
+        self.judge.judge(key.client, flow).map(Far::Host)
     }
 
-    fn refuse(self: &Rc<Self>, syn: &Syn<'_>, why: Unreachable) {
+    fn refuse(self: &Rc<Self>, syn: &Syn, why: Unreachable) {
         let answer = syn.unreachable(why);
         let client = syn.source().ip();
         self.inject(&answer, client);
@@ -177,11 +155,10 @@ impl Hold {
         });
     }
 
-    fn fail(self: &Rc<Self>, packet: &[u8], failure: Failure) {
-        let Ok(syn) = Syn::parse(packet) else { return };
+    fn fail(self: &Rc<Self>, syn: &Syn, failure: Failure) {
         match failure {
             Failure::Reset => self.inject(&syn.reset(), syn.source().ip()),
-            Failure::Unreachable(why) => self.refuse(&syn, why),
+            Failure::Unreachable(why) => self.refuse(syn, why),
             Failure::Silence => {}
         }
     }
@@ -193,24 +170,24 @@ impl Hold {
     }
 
     /// Who waits for the connection that an attempt has become.
-    fn take_waiting(&self, ends: &Ends) -> Option<oneshot::Sender<TcpStream>> {
+    fn take_waiting(&self, key: &FlowKey) -> Option<oneshot::Sender<TcpStream>> {
         let mut attempts = self.attempts.borrow_mut();
-        match attempts.remove(ends)? {
+        match attempts.remove(key)? {
             Attempt::LetThrough(waiting) => Some(waiting),
-            dialling @ Attempt::Dialling => {
-                attempts.insert(*ends, dialling);
+            held @ Attempt::Held => {
+                attempts.insert(*key, held);
                 None
             }
         }
     }
 
     /// A connection came to stand. Tells whose it is.
-    fn accepted(&self, near: TcpStream, client: SocketAddr) -> Option<Ends> {
-        let ends = near.local_addr().ok().map(|destination| Ends {
+    fn accepted(&self, near: TcpStream, client: SocketAddr) -> Option<FlowKey> {
+        let key = near.local_addr().ok().map(|destination| FlowKey {
             client,
             destination,
         });
-        match ends.and_then(|ends| self.take_waiting(&ends)) {
+        match key.and_then(|key| self.take_waiting(&key)) {
             Some(waiting) => {
                 // The flow may have stopped waiting in this very moment.
                 let _ = waiting.send(near);
@@ -218,35 +195,34 @@ impl Hold {
             // Never held, so never judged: the filter should not have let it come.
             None => reset(near),
         }
-        ends
+        key
     }
 
     /// The handshake inside takes no time: it is the kernel's work within our own sending of
     /// the SYN. So the connection is there already, unless the queue was full.
-    fn expect(&self, ends: Ends) {
-        let family = Family::of(ends.destination.ip());
+    fn expect(&self, key: FlowKey) {
+        let family = Family::of(key.destination.ip());
         let listener = self.listeners.borrow().get(&family).cloned();
         while let Some(Ok((near, client))) = listener.as_deref().map(accept_now)
-            && self.accepted(near, client) != Some(ends)
+            && self.accepted(near, client) != Some(key)
         {}
     }
 
     /// Sends the SYN again with the mark, and waits for the connection that it makes.
-    async fn let_through(&self, ends: Ends, packet: &[u8]) -> Option<TcpStream> {
+    async fn let_through(&self, key: FlowKey, syn: &Syn) -> Option<TcpStream> {
         let (sender, receiver) = oneshot::channel();
         self.attempts
             .borrow_mut()
-            .insert(ends, Attempt::LetThrough(sender));
-        let syn = Syn::parse(packet).ok()?;
-        self.inject(&syn.complete(), ends.destination.ip());
-        self.expect(ends);
+            .insert(key, Attempt::LetThrough(sender));
+        self.inject(&syn.complete(), key.destination.ip());
+        self.expect(key);
         // Nobody comes if the agent gave the attempt up while it was held.
         let near = timeout(ACCEPT_LIMIT, receiver)
             .await
             .ok()
             .and_then(Result::ok);
         if near.is_none() {
-            self.attempts.borrow_mut().remove(&ends);
+            self.attempts.borrow_mut().remove(&key);
         }
         near
     }
@@ -292,49 +268,37 @@ fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     Ok((TcpStream::from_std(stream.into())?, client))
 }
 
-/// The life of an attempt that may pass.
-async fn carry(hold: Rc<Hold>, ends: Ends, far: Far, packet: Vec<u8>) {
-    match far {
-        Far::Dns => {
-            if let Some(near) = hold.let_through(ends, &packet).await {
+/// The life of an attempt, from the verdict to the end of the connection.
+async fn carry(hold: Rc<Hold>, key: FlowKey, syn: Syn, judged: Result<Far, FlowRefusal>) {
+    let failed = |syn: &Syn, failure| {
+        hold.attempts.borrow_mut().remove(&key);
+        hold.fail(syn, failure);
+    };
+    let flow = match judged {
+        Ok(Far::Host(flow)) => flow,
+        Ok(Far::Dns) => {
+            if let Some(near) = hold.let_through(key, &syn).await {
                 dns::serve_stream(near, &hold.resolution).await;
             }
-        }
-        Far::Host(standing, admission) => {
-            carry_out(hold, ends, standing, admission, packet).await;
-        }
-    }
-}
-
-async fn carry_out(
-    hold: Rc<Hold>,
-    ends: Ends,
-    standing: Arc<Standing>,
-    admission: Admission,
-    packet: Vec<u8>,
-) {
-    let by_name = admission.by_name;
-    let destination = standing.flow.destination();
-    let pins = &hold.judge.pins;
-    let papers = Papers {
-        _pins: by_name
-            .then(|| pins.hold(destination, Instant::now()))
-            .flatten(),
-        standing: Some(Arc::clone(&standing)),
-        entry: Some(admission.entry),
-    };
-    let outward = match dial(ends.destination).await {
-        Ok(stream) => stream,
-        Err(failure) => {
-            hold.attempts.borrow_mut().remove(&ends);
-            hold.fail(&packet, failure);
             return;
         }
+        Err(mut refusal) => {
+            refusal.is_noted().await;
+            return failed(&syn, Failure::Unreachable(refusal.why));
+        }
     };
-    let Some(near) = hold.let_through(ends, &packet).await else {
+    let dialled = match Connection::hold(flow, syn).dial().await {
+        Ok(dialled) => dialled,
+        Err((syn, failure)) => return failed(&syn, failure),
+    };
+    let Some(near) = hold.let_through(key, &dialled.state.syn).await else {
         return;
     };
-    drop(packet);
-    let inspector = by_name.then(|| Inspector::new(Rc::clone(&hold.judge), standing));
-    relay(near, outward, &hold.carriers, papers, inspector.as_ref()).await;
+    let connection = dialled.establish(near);
+    let flow = &connection.flow;
+    let inspector = flow
+        .admission
+        .by_name
+        .then(|| Inspector::new(Rc::clone(&hold.judge), Arc::clone(flow)));
+    relay(connection, Some(&hold.carriers), inspector.as_ref()).await;
 }

@@ -39,7 +39,7 @@ use tokio::{io::Interest, net::TcpStream, time::timeout};
 use crate::{
     audit::denials::{Ruling, Subject, shown},
     event_loop::busy_poll,
-    flows::Standing,
+    flows::ActiveFlow,
     judge::Judge,
 };
 
@@ -63,7 +63,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Inspector {
     judge: Rc<Judge>,
-    standing: Arc<Standing>,
+    flow: Arc<ActiveFlow>,
     requests: RefCell<Requests>,
     /// The client asked for a WebSocket; the server has not answered yet.
     may_switch: Cell<bool>,
@@ -141,10 +141,10 @@ enum Todo {
 }
 
 impl Inspector {
-    pub(crate) fn new(judge: Rc<Judge>, standing: Arc<Standing>) -> Self {
+    pub(crate) fn new(judge: Rc<Judge>, flow: Arc<ActiveFlow>) -> Self {
         Self {
             judge,
-            standing,
+            flow,
             requests: RefCell::default(),
             may_switch: Cell::new(false),
             server: Cell::new(None),
@@ -346,8 +346,8 @@ impl Inspector {
             self.record(&shown(text), why);
             return Err(Ruling::Odd(why.to_owned()));
         };
-        self.judge.judge_claim(&self.standing.flow, &name)?;
-        self.standing.claims(name);
+        self.judge.judge_claim(&self.flow.flow, &name)?;
+        self.flow.claims(name);
         Ok(())
     }
 
@@ -357,7 +357,7 @@ impl Inspector {
     }
 
     fn record(&self, what: &str, why: &str) {
-        let subject = Subject::Claim(self.standing.flow, what.to_owned());
+        let subject = Subject::Claim(self.flow.flow, what.to_owned());
         self.judge
             .denied(subject, Ruling::Odd(why.to_owned()), None);
     }

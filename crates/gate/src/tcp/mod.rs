@@ -1,6 +1,7 @@
 //! TCP connections: held at their SYN, dialled, relayed.
 
 pub(crate) mod carriers;
+pub(crate) mod connection;
 mod dial;
 pub(crate) mod hold;
 mod inspect;

@@ -22,12 +22,15 @@ use tokio::{
     time::sleep,
 };
 
+use super::{
+    connection::Connection,
+    relay::{relay, reset},
+};
 use crate::audit::denials::{Ruling, Subject, shown};
 use crate::judge::Judge;
 use crate::tcp::carriers::Carriers;
 use crate::tcp::inspect::{farewell, forbidden, send};
 use crate::tcp::rebinding::{self, First, is_own};
-use crate::tcp::relay::{Papers, relay, reset};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -111,14 +114,16 @@ pub(crate) async fn serve(published: Published) {
 
 impl Published {
     async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
-        let flow = inner.peer_addr().ok().and_then(Flow::tcp);
+        let Some(flow) = inner.peer_addr().ok().and_then(Flow::tcp) else {
+            return reset(outer);
+        };
         let mut read = Vec::new();
         let stranger = match rebinding::first(&inner, &outer, &mut read).await {
             First::Request(host) if !is_own(&host, &self.machine) => Some(host),
             First::Endless => Some("an endless request".to_owned()),
             First::Request(_) | First::Other => None,
         };
-        if let (Some(host), Some(flow)) = (stranger, flow) {
+        if let Some(host) = stranger {
             let host = shown(&host);
             let why = format!(
                 "port {} is published for this machine, and a web page of another site could \
@@ -131,18 +136,14 @@ impl Published {
             self.judge.denied(subject, Ruling::Odd(why), None);
             return farewell(outer, &message).await;
         }
-        let papers = Papers {
-            entry: flow.map(|flow| self.judge.published(flow, client, self.outside)),
-            ..Papers::default()
-        };
+        let flow = self.judge.published(flow, client, self.outside);
         if send(&inner, &read).await.is_err() {
             return reset(outer);
         }
-        if let Some(entry) = &papers.entry {
-            entry.received(read.len());
-        }
+        flow.received(read.len());
         drop(read);
-        relay(inner, outer, &self.carriers, papers, None).await;
+        let connection = Connection::between(inner, outer, flow);
+        relay(connection, Some(&self.carriers), None).await;
     }
 }
 

@@ -8,27 +8,21 @@
 
 use std::{
     cell::{Cell, RefCell},
-    future::pending,
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
-use crate::{
-    audit::events::Entry,
-    event_loop::busy_poll,
-    flows::Standing,
-    names::pins::Use,
-    tcp::carriers::Carriers,
-    tcp::inspect::{Inspector, Refused, Vetted, farewell},
-    tcp::pipes::{self, Pipe},
+use super::{
+    carriers::Carriers,
+    connection::{Connection, Established},
+    inspect::{Inspector, Refused, Vetted, farewell},
+    pipes::{self, Pipe},
 };
+use crate::event_loop::busy_poll;
 
 const BUFFER: usize = 64 * 1024;
 /// A flow that has moved so much in one direction without a pause is given to a carrier.
@@ -40,141 +34,46 @@ thread_local! {
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
 }
 
-/// What a connection has with it.
-#[derive(Debug, Default)]
-pub(crate) struct Papers {
-    /// Through which it can be ended; not for what the user's side connects to.
-    pub(crate) standing: Option<Arc<Standing>>,
-    /// Keeps the names that it was admitted for.
-    pub(crate) _pins: Option<Use>,
-    pub(crate) entry: Option<Entry>,
-}
-
-impl Papers {
-    fn sent(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.sent(bytes);
-        }
-    }
-
-    fn received(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.received(bytes);
-        }
-    }
-
-    async fn is_cut(&self) {
-        match &self.standing {
-            Some(standing) => standing.is_cut().await,
-            None => pending().await,
-        }
-    }
-}
-
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
+///
+/// If there are carriers, one of them gets a connection that moves bulk.
 pub(crate) async fn relay(
-    near: TcpStream,
-    far: TcpStream,
-    carriers: &Carriers,
-    papers: Papers,
+    connection: Connection<Established>,
+    carriers: Option<&Carriers>,
     inspector: Option<&Inspector>,
 ) {
-    let outward = Direction {
-        underway: Cell::new(Some(Underway::new())),
-        ..Direction::default()
-    };
-    let inward = Direction::default();
+    let Connection { flow, state } = &connection;
+    let (near, far) = (&state.near, &state.far);
+    let [outward, inward] = &state.directions;
+    let heavy = carriers.map_or(usize::MAX, |_| HEAVY);
+    let (sent, received) = (|bytes| flow.sent(bytes), |bytes| flow.received(bytes));
     let going_out = async {
         if let Some(inspector) = inspector
-            && let Vetted::Ended = inspector
-                .vet(&near, &far, |bytes| papers.sent(bytes))
-                .await?
+            && let Vetted::Ended = inspector.vet(near, far, sent).await?
         {
-            finish(&far, &outward, &inward);
+            finish(far, outward, inward);
         }
-        let sent = |bytes| papers.sent(bytes);
-        pump(&near, &far, [&outward, &inward], None, HEAVY, sent).await
+        pump(near, far, [outward, inward], None, heavy, sent).await
     };
-    let both = async {
-        let received = |bytes| papers.received(bytes);
-        let coming_in = pump(&far, &near, [&inward, &outward], inspector, HEAVY, received);
-        tokio::try_join!(going_out, coming_in)
-    };
+    let coming_in = pump(far, near, [inward, outward], inspector, heavy, received);
     let ended = tokio::select! {
         // What has to end moves nothing more.
         biased;
-        () = papers.is_cut() => Err(Stop::Failed),
-        ended = both => ended,
+        () = flow.until_ended() => Err(Stop::Failed),
+        ended = async { tokio::try_join!(going_out, coming_in) } => ended,
     };
-    match ended {
-        Ok(_) => {}
-        Err(Stop::Heavy) => carriers.take(Load {
-            near,
-            far,
-            directions: [outward, inward],
-            papers,
-        }),
-        Err(Stop::Failed) => {
-            reset(near);
-            reset(far);
+    match (ended, carriers) {
+        (Ok(_), _) => {}
+        (Err(Stop::Heavy), Some(carriers)) => carriers.take(connection),
+        (Err(Stop::Failed | Stop::Heavy), _) => {
+            reset(connection.state.near);
+            reset(connection.state.far);
         }
-        Err(Stop::Denied(message)) => {
-            reset(far);
-            farewell(near, &message).await;
+        (Err(Stop::Denied(message)), _) => {
+            reset(connection.state.far);
+            farewell(connection.state.near, &message).await;
         }
-    }
-}
-
-/// A connection under way, with nothing of it in anybody's hands.
-pub(crate) struct Load {
-    pub(crate) near: TcpStream,
-    pub(crate) far: TcpStream,
-    pub(crate) directions: [Direction; 2],
-    pub(crate) papers: Papers,
-}
-
-/// The same for a connection that was handed to a carrier.
-pub(crate) async fn carry_on(load: Load) {
-    let Load {
-        near,
-        far,
-        directions: [outward, inward],
-        papers,
-    } = load;
-    let both = async {
-        tokio::try_join!(
-            pump(
-                &near,
-                &far,
-                [&outward, &inward],
-                None,
-                usize::MAX,
-                |bytes| {
-                    papers.sent(bytes);
-                }
-            ),
-            pump(
-                &far,
-                &near,
-                [&inward, &outward],
-                None,
-                usize::MAX,
-                |bytes| {
-                    papers.received(bytes);
-                }
-            ),
-        )
-    };
-    let ended = tokio::select! {
-        // What has to end moves nothing more.
-        biased;
-        () = papers.is_cut() => Err(Stop::Failed),
-        ended = both => ended,
-    };
-    if ended.is_err() {
-        reset(near);
-        reset(far);
     }
 }
 
@@ -219,15 +118,26 @@ struct Turn {
 }
 
 /// One direction of a flow, as the other one sees it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Direction {
     /// Waits for something to move, and has nothing in hand.
     resting: Cell<bool>,
     ended: Cell<bool>,
-    underway: Cell<Option<Underway>>,
+    underway: RefCell<Option<Underway>>,
 }
 
 impl Direction {
+    pub(crate) fn outward() -> Self {
+        Self {
+            underway: RefCell::new(Some(Underway::new())),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn inward() -> Self {
+        Self::default()
+    }
+
     /// Whether no byte is lost if the flow goes on elsewhere.
     fn is_at_rest(&self) -> bool {
         self.resting.get() || self.ended.get()
