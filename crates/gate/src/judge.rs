@@ -9,12 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ipnet::IpNet;
 use stockade_policy::{
-    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
-    decide_claim, decide_name, decide_quic, is_on_internet,
+    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Verdict, decide, decide_claim,
+    decide_name, decide_quic, is_on_internet,
 };
-use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -25,6 +23,7 @@ use crate::{
     },
     flows::{ActiveFlow, Admission, FlowTable},
     names::pins::Pins,
+    routes::Routes,
 };
 
 const LOCALHOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -35,7 +34,7 @@ pub(crate) struct Judge {
     policy: RefCell<Rc<Policy>>,
     /// Ports of loopback that stand for the host's.
     host_ports: Vec<u16>,
-    routing: RefCell<Routing>,
+    routes: RefCell<Routes>,
     denials: RefCell<Denials>,
     events: EventSender,
     flows: FlowTable,
@@ -78,7 +77,7 @@ impl Judge {
         Ok(Self {
             policy: RefCell::new(Rc::new(policy)),
             host_ports,
-            routing: RefCell::new(Routing::open()?),
+            routes: RefCell::new(Routes::open()?),
             denials: RefCell::default(),
             events,
             flows: FlowTable::default(),
@@ -292,86 +291,7 @@ impl Judge {
         }
     }
 
-    /// What the host's kernel knows of the destination, and of the addresses that it
-    /// carries inside.
     fn evidence(&self, flow: &Flow) -> Evidence<'static> {
-        evidence(&mut self.routing.borrow_mut(), flow)
+        self.routes.borrow_mut().evidence(flow)
     }
-}
-
-fn evidence(routing: &mut Routing, flow: &Flow) -> Evidence<'static> {
-    let direct = look_up(routing, flow.destination());
-    flow.embedded()
-        .map(|embedded| look_up(routing, embedded))
-        .fold(direct, Evidence::also)
-}
-
-/// What the host's kernel knows of an address, as the gate would ask it. Without names.
-///
-/// # Errors
-/// If the kernel cannot be asked.
-pub fn host_evidence(address: IpAddr) -> io::Result<Evidence<'static>> {
-    Ok(evidence(&mut Routing::open()?, &Flow::echo(address)))
-}
-
-/// Whether the host has a default route for IPv6, so that offering it inside is no lie.
-/// Any global address will do for the question.
-#[must_use]
-pub fn host_has_ipv6() -> bool {
-    const GLOBAL: Ipv6Addr = Ipv6Addr::new(0x2600, 0, 0, 0, 0, 0, 0, 1);
-    Routing::open()
-        .is_ok_and(|mut routing| look_up(&mut routing, GLOBAL.into()).route == Route::Default)
-}
-
-/// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
-/// rules admit.
-fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence<'static> {
-    let Ok(Some(found)) = routing.lookup(destination) else {
-        return Evidence {
-            route: Route::None,
-            own: false,
-            names: &[],
-        };
-    };
-    let prefix = IpNet::new(found.prefix, found.prefix_length);
-    let (route, own) = match (found.kind, prefix) {
-        (RouteKind::Local, _) => (Route::Local, true),
-        (RouteKind::Unicast, Ok(prefix)) => match Route::through(prefix) {
-            // A table that a rule of the host reserves for some destinations may have a
-            // default route of its own. The rule's prefix is not told, only the table.
-            Route::Default if found.table != usual_table(routing, destination) => {
-                (Route::Specific(destination.into()), false)
-            }
-            route => (route, false),
-        },
-        (RouteKind::Many, _) => (Route::Broadcast, false),
-        // Rather too much of the host's own than too little.
-        (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
-    };
-    Evidence {
-        route,
-        own,
-        names: &[],
-    }
-}
-
-/// The table in which the host finds its way to addresses that no rule and no route can
-/// mean, because nobody has them: those of documentation.
-fn usual_table(routing: &mut Routing, family_of: IpAddr) -> u32 {
-    let nobody: [IpAddr; 2] = match family_of {
-        IpAddr::V4(_) => [
-            Ipv4Addr::new(198, 51, 100, 1).into(),
-            Ipv4Addr::new(203, 0, 113, 1).into(),
-        ],
-        IpAddr::V6(_) => [
-            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
-            Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1).into(),
-        ],
-    };
-    const NONE: u32 = 0;
-    nobody
-        .into_iter()
-        .filter_map(|address| routing.lookup(address).ok().flatten())
-        .find(|found| found.kind == RouteKind::Unicast)
-        .map_or(NONE, |found| found.table)
 }

@@ -26,6 +26,7 @@ mod flows;
 mod icmp;
 mod judge;
 mod names;
+mod routes;
 mod tcp;
 mod udp;
 
@@ -62,7 +63,7 @@ pub use audit::{
     events::{Event, EventReceiver, EventSender, Grounds},
 };
 pub use dns::resolvers::resolv_conf;
-pub use judge::{host_evidence, host_has_ipv6};
+pub use routes::{host_evidence, host_has_ipv6};
 pub use tcp::published::{Local, Publish};
 
 /// A running gate.

@@ -10,7 +10,7 @@ use std::{
 use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
 use tokio::time::timeout;
 
-use super::{ask::ask, cache::Cache, resolvers::Resolvers};
+use super::{ask::SocketPool, cache::Cache, resolvers::Resolvers};
 
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
 /// two servers fit into that.
@@ -20,6 +20,7 @@ const ROUNDS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
     resolvers: Resolvers,
+    sockets: SocketPool,
     asked: RefCell<Rc<[SocketAddr]>>,
     cache: RefCell<Cache>,
 }
@@ -45,7 +46,7 @@ impl Upstream {
         }
         let mut failure = None;
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
-            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {
+            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, self.sockets.ask(*server, query)).await {
                 if is_failure(&answer) {
                     failure = Some(answer);
                     continue;

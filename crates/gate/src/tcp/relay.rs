@@ -8,6 +8,8 @@
 
 use std::{
     cell::{Cell, RefCell},
+    convert::Infallible,
+    future::pending,
     io,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -19,6 +21,7 @@ use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 use super::{
     carriers::Carriers,
     connection::{Connection, Established},
+    dial::keep_alive,
     inspect::{Inspector, Refused, Vetted, farewell},
     pipes::{self, Pipe},
 };
@@ -27,6 +30,8 @@ use crate::event_loop::busy_poll;
 const BUFFER: usize = 64 * 1024;
 /// A flow that has moved so much in one direction without a pause is given to a carrier.
 const HEAVY: usize = 4 << 20;
+/// A connection that is older needs probes when it is idle. Most are over by then.
+const OLD: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// One buffer for all flows: bytes stay in it only between a read and the write that
@@ -49,6 +54,10 @@ pub(crate) async fn relay(
     let heavy = carriers.map_or(usize::MAX, |_| HEAVY);
     let (sent, received) = (|bytes| flow.sent(bytes), |bytes| flow.received(bytes));
     let going_out = async {
+        // What is looked at leaves in pieces.
+        if inspector.is_some() {
+            outward.send_at_once(far);
+        }
         if let Some(inspector) = inspector
             && let Vetted::Ended = inspector.vet(near, far, sent).await?
         {
@@ -62,10 +71,15 @@ pub(crate) async fn relay(
         biased;
         () = flow.until_ended() => Err(Stop::Failed),
         ended = async { tokio::try_join!(going_out, coming_in) } => ended,
+        never = probe_when_old(far, carriers) => match never {},
     };
     match (ended, carriers) {
         (Ok(_), _) => {}
-        (Err(Stop::Heavy), Some(carriers)) => carriers.take(connection),
+        (Err(Stop::Heavy), Some(carriers)) => {
+            // A carrier has no clock.
+            keep_alive(&connection.state.far);
+            carriers.take(connection);
+        }
         (Err(Stop::Failed | Stop::Heavy), _) => {
             reset(connection.state.near);
             reset(connection.state.far);
@@ -75,6 +89,14 @@ pub(crate) async fn relay(
             farewell(connection.state.near, &message).await;
         }
     }
+}
+
+async fn probe_when_old(far: &TcpStream, carriers: Option<&Carriers>) -> Infallible {
+    if carriers.is_some() {
+        sleep(OLD).await;
+        keep_alive(far);
+    }
+    pending().await
 }
 
 /// Flows that may still have bytes from inside to deliver, on any thread.
@@ -123,6 +145,9 @@ pub(crate) struct Direction {
     /// Waits for something to move, and has nothing in hand.
     resting: Cell<bool>,
     ended: Cell<bool>,
+    /// The kernel does not gather what is written: the sender's kernel has done so already.
+    /// What is written first leaves at once in any case.
+    at_once: Cell<bool>,
     underway: RefCell<Option<Underway>>,
 }
 
@@ -134,8 +159,19 @@ impl Direction {
         }
     }
 
+    /// What the listener accepts sends at once.
     pub(crate) fn inward() -> Self {
-        Self::default()
+        Self {
+            at_once: Cell::new(true),
+            ..Self::default()
+        }
+    }
+
+    fn send_at_once(&self, to: &TcpStream) {
+        if !self.at_once.replace(true) {
+            // Without this option the connection only gets slower.
+            let _ = to.set_nodelay(true);
+        }
     }
 
     /// Whether no byte is lost if the flow goes on elsewhere.
@@ -203,6 +239,7 @@ async fn pump(
         moved(turn.moved);
         bulk = turn.moved >= BUFFER;
         if !bulk {
+            this.send_at_once(to);
             busy_poll::stir();
             weight = 0;
             continue;
