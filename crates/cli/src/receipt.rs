@@ -7,7 +7,11 @@ use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding, folded};
 
-use crate::{advice, journal::Process, screen};
+use crate::{
+    advice,
+    journal::{Process, program_name},
+    screen,
+};
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
@@ -25,7 +29,7 @@ pub(crate) fn tell_denials(
             count => format!(" ({count} times)"),
         };
         let program = programs.get(&denial.subject);
-        let program = program.map_or_else(String::new, |by| format!(" to {}", by.name()));
+        let program = program.map_or_else(String::new, |by| format!(" to {}", program_name(by)));
         eprintln!(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling

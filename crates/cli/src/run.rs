@@ -27,7 +27,10 @@ use crate::{
     control::{self, Request},
     exit::Refused,
     here, hooks,
-    journal::{Directory, End, InForce, Journal, Lost, Opening, Process, Start, Witness},
+    journal::{
+        self, Directory, End, InForce, Journal, Lost, Opening, Process, SharedWitness, Start,
+        Witness,
+    },
     publish, receipt,
     reload::Reload,
     screen, session, walling,
@@ -182,11 +185,13 @@ impl Session<'_> {
         let plumbed = owner.build(settings, hooks::in_jail(build));
         let (jail, sockets) = plumbed.map_err(|error| refused(&error))?;
         // Without it denials are logged without the program.
-        let witness = Witness::new(&jail).ok();
+        let witness = Witness::new(&jail).ok().map(|it| Arc::new(Mutex::new(it)));
         // The network is built: what only that needed is given up.
         jail.confine().map_err(|error| refused(&error))?;
         let (events, happenings) = EventSender::new();
-        let gate = Gate::start(hooks::policy(policy), local, sockets, events)?;
+        let attribution = witness.as_ref().map(journal::attribution);
+        let policy = hooks::policy(policy);
+        let gate = Gate::start(policy, local, sockets, events, attribution)?;
         let mut running = building.wait()?;
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
         // After the command has its own limits: the gate needs two descriptors for each flow.
@@ -257,7 +262,7 @@ impl Session<'_> {
         log: io::Result<Opening>,
         running: &Running,
         happenings: EventReceiver,
-        witness: Option<Witness>,
+        witness: Option<SharedWitness>,
         in_force: InForce,
     ) -> Option<Journal> {
         let start = &Start {

@@ -14,11 +14,11 @@ use stockade_policy::{
     decide_name, decide_quic, is_on_internet,
 };
 use stockade_wire::packet::Unreachable;
-use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
     audit::{
-        denials::{Denials, Ruling, Subject},
+        attribution::{Attributor, HeldClient},
+        denials::{Denials, Novelty, Ruling, Subject},
         events::{Event, EventSender, Grounds},
     },
     flows::{ActiveFlow, Admission, FlowTable},
@@ -36,6 +36,7 @@ pub(crate) struct Judge {
     host_ports: Vec<u16>,
     routes: RefCell<Routes>,
     denials: RefCell<Denials>,
+    attributor: Attributor,
     events: EventSender,
     flows: FlowTable,
     pub(crate) pins: Pins,
@@ -45,26 +46,13 @@ pub(crate) struct Judge {
 #[derive(Debug)]
 pub(crate) struct FlowRefusal {
     pub(crate) why: Unreachable,
-    pub(crate) noted: Option<Noted>,
+    /// Before that, somebody finds out who was denied.
+    pub(crate) held: Option<HeldClient>,
 }
 
 impl From<Unreachable> for FlowRefusal {
     fn from(why: Unreachable) -> Self {
-        Self { why, noted: None }
-    }
-}
-
-/// Somebody wants to see who is denied before that one is told, and goes on.
-#[derive(Debug)]
-pub(crate) struct Noted(oneshot::Receiver<()>);
-
-impl FlowRefusal {
-    /// Returns when that has been done, or takes too long.
-    pub(crate) async fn is_noted(&mut self) {
-        const PATIENCE: Duration = Duration::from_millis(30);
-        if let Some(Noted(noted)) = self.noted.take() {
-            let _ = timeout(PATIENCE, noted).await;
-        }
+        Self { why, held: None }
     }
 }
 
@@ -73,12 +61,14 @@ impl Judge {
         policy: Policy,
         host_ports: Vec<u16>,
         events: EventSender,
+        attributor: Attributor,
     ) -> io::Result<Self> {
         Ok(Self {
             policy: RefCell::new(Rc::new(policy)),
             host_ports,
             routes: RefCell::new(Routes::open()?),
             denials: RefCell::default(),
+            attributor,
             events,
             flows: FlowTable::default(),
             pins: Pins::default(),
@@ -91,6 +81,8 @@ impl Judge {
 
     /// Judges by another policy from now on, and ends the flows that it does not allow.
     pub(crate) fn change_policy(&self, policy: Policy) {
+        // Each denial stands on its side of the change.
+        self.tell_folded(Duration::ZERO);
         self.events.send(Event::Reloaded {
             internet: policy.internet,
             rules: policy.rules.len(),
@@ -140,7 +132,7 @@ impl Judge {
         let ruling = Ruling::Flow(Box::new(verdict));
         Err(FlowRefusal {
             why: Unreachable::AdminProhibited,
-            noted: self.denied(Subject::Flow(flow), ruling, Some(client)),
+            held: self.denied(Subject::Flow(flow), ruling, Some(client)),
         })
     }
 
@@ -199,18 +191,28 @@ impl Judge {
         subject: Subject,
         ruling: Ruling,
         client: Option<SocketAddr>,
-    ) -> Option<Noted> {
-        let (sender, noted) = oneshot::channel();
+    ) -> Option<HeldClient> {
         let mut denials = self.denials.borrow_mut();
-        let first = denials.record(subject.clone(), ruling.clone());
-        let waits = first && client.is_some();
+        let novelty = denials.record(&subject, &ruling, &self.events);
+        if novelty == Novelty::Folded {
+            return None;
+        }
+        let asked = match (&subject, client) {
+            (Subject::Flow(flow), Some(client)) => self.attributor.ask(*flow, client),
+            _ => None,
+        };
+        let (program, held) = asked.unzip();
         self.events.send(Event::Denied {
             subject,
             ruling,
-            client,
-            noted: waits.then_some(sender),
+            program,
         });
-        waits.then_some(Noted(noted))
+        held.filter(|_| novelty == Novelty::First)
+    }
+
+    /// Tells the log of denials that were folded for so long.
+    pub(crate) fn tell_folded(&self, age: Duration) {
+        self.denials.borrow_mut().tell_folded(age, &self.events);
     }
 
     /// Something was not even judged, for want of room.
@@ -262,6 +264,7 @@ impl Judge {
     }
 
     pub(crate) fn take_denials(&self) -> Denials {
+        self.tell_folded(Duration::ZERO);
         self.denials.take()
     }
 

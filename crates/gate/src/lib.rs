@@ -51,7 +51,7 @@ use tokio::{
     time::timeout,
 };
 
-use audit::{foreign, groups, hints, refusals, unseen};
+use audit::{attribution::Attributor, foreign, groups, hints, refusals, unseen};
 use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
@@ -59,6 +59,7 @@ use names::Names;
 use tcp::{carriers::Carriers, hold, published, relay};
 
 pub use audit::{
+    attribution::{Attribution, PendingProgram, Program},
     denials::{Denial, Denials, Fix, Ruling, Subject},
     events::{Event, EventReceiver, EventSender, Grounds},
 };
@@ -103,6 +104,7 @@ impl Gate {
         local: Local,
         sockets: Sockets,
         events: EventSender,
+        attribution: Option<Attribution>,
     ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let (policies, changes) = unbounded_channel();
@@ -112,7 +114,7 @@ impl Gate {
             .name("gate".to_owned())
             .spawn(move || {
                 let denials = serve(
-                    (policy, local, sockets, events),
+                    (policy, local, sockets, events, attribution),
                     stopped,
                     changes,
                     |result| {
@@ -176,8 +178,11 @@ pub fn claim_descriptors() {
     );
 }
 
+/// What the gate is started with.
+type Given = (Policy, Local, Sockets, EventSender, Option<Attribution>);
+
 fn serve(
-    given: (Policy, Local, Sockets, EventSender),
+    given: Given,
     mut stopped: oneshot::Receiver<()>,
     mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
@@ -250,9 +255,7 @@ struct Serving {
     unseen: Rc<unseen::Unseen>,
 }
 
-fn set_up(
-    (policy, local, sockets, events): (Policy, Local, Sockets, EventSender),
-) -> io::Result<Serving> {
+fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -274,7 +277,8 @@ fn set_up(
         publish,
     } = local;
     let unseen = Rc::new(unseen::Unseen::new(events.clone()));
-    let judge = Rc::new(Judge::new(policy, host_ports, events)?);
+    let attributor = Attributor::start(attribution)?;
+    let judge = Rc::new(Judge::new(policy, host_ports, events, attributor)?);
     let speakers = Rc::new(RefCell::new(speakers));
     let injector = Rc::new(injector);
     let carriers = Rc::new(Carriers::start()?);
@@ -314,7 +318,7 @@ fn set_up(
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
-    tasks.spawn_local(unseen::watch(Rc::clone(&unseen)));
+    tasks.spawn_local(audit::tell(Rc::clone(&unseen), Rc::clone(&judge)));
     let outside = publish.iter().map(Publish::outside).collect();
     let refusals = refusals::hints(Rc::clone(&judge), refusals, outside)?;
     refusals.watch(&tasks);

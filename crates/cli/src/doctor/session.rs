@@ -273,6 +273,7 @@ fn start(workspace: &Path) -> Result<Attempt> {
         Local::default(),
         sockets,
         events,
+        None,
     )?;
     let running = jail.run(move || launch.spawn())??;
     let layers = running.layers().iter().filter_map(achieved).collect();

@@ -14,7 +14,7 @@ use stockade_wall::{Change, Finding, Version};
 use super::{
     Line,
     lines::{self, Closed, Denied, End, Opened, Start},
-    who::Process,
+    who::example,
 };
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
@@ -69,7 +69,7 @@ fn all() -> Vec<Line> {
         grounds: Grounds::Policy(verdict.clone()),
         at: Some("--allow".to_owned()),
     };
-    let process = Process::example();
+    let process = example();
     let finding = Finding {
         path: "/w/.envrc".into(),
         what: Change::Appeared,

@@ -37,7 +37,7 @@ pub(crate) use directory::Directory;
 use file::Log;
 pub(crate) use file::Lost;
 pub(crate) use lines::{End, Start, VERSION};
-pub(crate) use who::{Process, Witness};
+pub(crate) use who::{Process, SharedWitness, Witness, attribution, name as program_name};
 use writer::Writer;
 
 /// The configuration in force, for telling where a rule stands.
@@ -69,7 +69,7 @@ pub(crate) struct Journal {
 struct Beginning {
     first: Line,
     happenings: EventReceiver,
-    witness: Option<Witness>,
+    witness: Option<SharedWitness>,
     in_force: InForce,
 }
 
@@ -125,7 +125,7 @@ impl Opening {
         self,
         start: &Start<'_>,
         happenings: EventReceiver,
-        witness: Option<Witness>,
+        witness: Option<SharedWitness>,
         in_force: InForce,
     ) -> io::Result<Journal> {
         let beginning = Beginning {

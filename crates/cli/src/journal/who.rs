@@ -10,10 +10,12 @@ use std::{
     io::{self, Read as _},
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
+use stockade_gate::Attribution;
+pub(crate) use stockade_gate::Program as Process;
 use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
@@ -32,43 +34,41 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// declare all of its memory to be its arguments.
 const READ: u64 = 64 << 10;
 
-/// A program inside, as it was when it was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Process {
-    /// Its number inside.
-    pid: u32,
-    exe: String,
-    argv: Vec<String>,
-    /// The names of those that started it, the nearest first, up to the agent.
-    parents: Vec<String>,
-}
-
-impl Process {
-    /// Its file's name, which the program may have chosen so that it reads like more of the
-    /// sentence that it stands in.
-    pub(crate) fn name(&self) -> String {
-        const LONGEST: usize = 40;
-        let name = self.exe.rsplit('/').next().unwrap_or_default();
-        let name = cut(name, LONGEST);
-        let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
-        if name.chars().all(is_word) {
-            name
-        } else {
-            format!("{name:?}")
-        }
+/// Its file's name, which the program may have chosen so that it reads like more of the
+/// sentence that it stands in.
+pub(crate) fn name(process: &Process) -> String {
+    const LONGEST: usize = 40;
+    let name = process.exe.rsplit('/').next().unwrap_or_default();
+    let name = cut(name, LONGEST);
+    let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
+    if name.chars().all(is_word) {
+        name
+    } else {
+        format!("{name:?}")
     }
 }
 
 #[cfg(test)]
-impl Process {
-    pub(super) fn example() -> Self {
-        Self {
-            pid: 7,
-            exe: "/usr/bin/curl".to_owned(),
-            argv: vec!["curl".to_owned()],
-            parents: vec!["sh".to_owned()],
-        }
+pub(super) fn example() -> Process {
+    Process {
+        pid: 7,
+        exe: "/usr/bin/curl".to_owned(),
+        argv: vec!["curl".to_owned()],
+        parents: vec!["sh".to_owned()],
     }
+}
+
+/// Searches for those who open flows, on the journal's thread, and for those who are denied some,
+/// beside the gate.
+pub(crate) type SharedWitness = Arc<Mutex<Witness>>;
+
+/// What the gate is given to search with.
+pub(crate) fn attribution(witness: &SharedWitness) -> Attribution {
+    let witness = Arc::clone(witness);
+    Box::new(move |flow, client| {
+        let mut witness = witness.lock().unwrap_or_else(PoisonError::into_inner);
+        witness.of(flow, client, true)
+    })
 }
 
 /// Looks for programs.
@@ -258,11 +258,7 @@ mod tests {
     fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
         let name = |exe: &str| {
             let exe = exe.to_owned();
-            Process {
-                exe,
-                ..Process::example()
-            }
-            .name()
+            super::name(&Process { exe, ..example() })
         };
         assert_eq!(name("/usr/bin/python3.11"), "python3.11");
         assert_eq!(name("/x/c++-é"), "c++-é");

@@ -1,8 +1,22 @@
 //! What was denied in a session, folded by what it was.
+//!
+//! The receipt has each kind once, with a number. For the log, denials of the same kind that
+//! follow each other closely are folded: the first is told at once, those that come within a few
+//! seconds after it together.
 
-use std::{cmp::Reverse, collections::HashMap, fmt};
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    fmt,
+    time::{Duration, Instant, SystemTime},
+};
 
 use stockade_policy::{Flow, Hostname, NameVerdict, Rule, Verdict};
+
+use super::events::{Event, EventSender};
+
+/// How long denials of one kind are folded for the log.
+pub(crate) const FOLD: Duration = Duration::from_secs(5);
 
 /// What was denied.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -100,22 +114,87 @@ pub struct Denial {
 pub struct Denials {
     known: HashMap<Subject, (Ruling, u64)>,
     others: u64,
+    recent: HashMap<Subject, Recent>,
+}
+
+/// Denials of one kind since the first of them was told.
+#[derive(Debug)]
+struct Recent {
+    since: Instant,
+    ruling: Ruling,
+    count: u64,
+    first: SystemTime,
+    last: SystemTime,
+}
+
+/// What a denial is to those who hear of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Novelty {
+    /// Of a kind that was not denied before.
+    First,
+    /// Of one that was, but not lately.
+    Again,
+    /// Told later, together with others.
+    Folded,
 }
 
 impl Denials {
     const REMEMBERED: usize = 256;
+    const FOLDED: usize = 4096;
 
-    /// Tells whether it is the first of its kind, of those that are remembered.
-    pub(crate) fn record(&mut self, subject: Subject, ruling: Ruling) -> bool {
-        if let Some((_, count)) = self.known.get_mut(&subject) {
+    /// What cannot be folded for want of room is told.
+    pub(crate) fn record(
+        &mut self,
+        subject: &Subject,
+        ruling: &Ruling,
+        events: &EventSender,
+    ) -> Novelty {
+        let mut novelty = Novelty::Again;
+        if let Some((_, count)) = self.known.get_mut(subject) {
             *count += 1;
-            false
         } else if self.known.len() < Self::REMEMBERED {
-            self.known.insert(subject, (ruling, 1));
-            true
+            self.known.insert(subject.clone(), (ruling.clone(), 1));
+            novelty = Novelty::First;
         } else {
             self.others += 1;
-            false
+        }
+        let now = SystemTime::now();
+        if let Some(recent) = self.recent.get_mut(subject) {
+            if recent.count == 0 {
+                recent.first = now;
+            }
+            recent.count += 1;
+            recent.last = now;
+            return Novelty::Folded;
+        }
+        if self.recent.len() >= Self::FOLDED {
+            self.tell_folded(Duration::ZERO, events);
+        }
+        let recent = Recent {
+            since: Instant::now(),
+            ruling: ruling.clone(),
+            count: 0,
+            first: now,
+            last: now,
+        };
+        self.recent.insert(subject.clone(), recent);
+        novelty
+    }
+
+    /// Tells of what was folded for so long, in the order in which it began.
+    pub(crate) fn tell_folded(&mut self, age: Duration, events: &EventSender) {
+        let is_due = |_: &Subject, recent: &mut Recent| recent.since.elapsed() >= age;
+        let mut due: Vec<_> = self.recent.extract_if(is_due).collect();
+        due.retain(|(_, recent)| recent.count > 0);
+        due.sort_by_key(|(_, recent)| recent.first);
+        for (subject, recent) in due {
+            events.send(Event::DeniedAgain {
+                subject,
+                ruling: recent.ruling,
+                count: recent.count,
+                first: recent.first,
+                last: recent.last,
+            });
         }
     }
 

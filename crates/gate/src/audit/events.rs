@@ -15,9 +15,10 @@ use std::{
 
 use stockade_policy::{Flow, Hostname, Verdict};
 
-use tokio::sync::oneshot;
-
-use crate::audit::denials::{Ruling, Subject};
+use super::{
+    attribution::PendingProgram,
+    denials::{Ruling, Subject},
+};
 
 /// Counted, not allocated: room for so many would be two megabytes at each start.
 const QUEUE: usize = 8192;
@@ -44,11 +45,16 @@ pub enum Event {
     Denied {
         subject: Subject,
         ruling: Ruling,
-        /// Who asked, if that was a socket of its own.
-        client: Option<SocketAddr>,
-        /// The client waits a moment for this to be dropped before it is told, so that it
-        /// can still be looked at.
-        noted: Option<oneshot::Sender<()>>,
+        /// Who tried, if that is being found out.
+        program: Option<PendingProgram>,
+    },
+    /// The same was denied again, soon after.
+    DeniedAgain {
+        subject: Subject,
+        ruling: Ruling,
+        count: u64,
+        first: SystemTime,
+        last: SystemTime,
     },
     /// A question for a name was sent on.
     Asked {
@@ -140,10 +146,14 @@ impl EventSender {
 
     pub(crate) fn send(&self, event: Event) {
         let Shared { waiting, lost, .. } = &*self.shared;
+        let count = match event {
+            Event::DeniedAgain { count, .. } => count,
+            _ => 1,
+        };
         let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
         if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
             waiting.fetch_sub(1, Ordering::Relaxed);
-            lost.fetch_add(1, Ordering::Relaxed);
+            lost.fetch_add(count, Ordering::Relaxed);
         }
     }
 

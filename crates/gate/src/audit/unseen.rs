@@ -4,15 +4,12 @@
 //! looked at is not let out; but among it may be what somebody would have wanted to know. So at
 //! least it is told how much there was.
 
-use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc, time::Duration};
+use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc};
 
 use rustix::net::{RecvFlags, recv};
 use stockade_sys::socket::dropped;
-use tokio::time::sleep;
 
 use crate::audit::events::{Event, EventSender};
-
-const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Unseen {
     events: EventSender,
@@ -58,12 +55,5 @@ impl Unseen {
         if count > 0 {
             self.events.send(Event::Unseen { count });
         }
-    }
-}
-
-pub(crate) async fn watch(unseen: Rc<Unseen>) {
-    loop {
-        sleep(INTERVAL).await;
-        unseen.tell();
     }
 }

@@ -124,7 +124,7 @@ impl Hold {
             }
             Entry::Vacant(_) if !room => self.judge.overlooked(),
             Entry::Vacant(vacant) => match self.judge(key) {
-                Err(FlowRefusal { why, noted: None }) => self.refuse(&syn, why),
+                Err(FlowRefusal { why, held: None }) => self.refuse(&syn, why),
                 judged => {
                     vacant.insert(Attempt::Held);
                     spawn_local(carry(Rc::clone(self), key, syn, judged));
@@ -282,9 +282,11 @@ async fn carry(hold: Rc<Hold>, key: FlowKey, syn: Syn, judged: Result<Far, FlowR
             }
             return;
         }
-        Err(mut refusal) => {
-            refusal.is_noted().await;
-            return failed(&syn, Failure::Unreachable(refusal.why));
+        Err(FlowRefusal { why, held }) => {
+            if let Some(held) = held {
+                held.release().await;
+            }
+            return failed(&syn, Failure::Unreachable(why));
         }
     };
     let dialled = match Connection::hold(flow, syn).dial().await {
