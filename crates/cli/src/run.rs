@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, anyhow};
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, GitSettings, Loader, Mode, Network, Slip, shown};
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate, Subject};
-use stockade_jail::{Error as JailError, Owner, Settings};
+use stockade_jail::{Error as JailError, JailSettings, Owner};
 use stockade_policy::Rule;
 use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{
@@ -172,7 +172,7 @@ impl Session<'_> {
     fn in_jail(&self, launch: Launch) -> Result<Told> {
         let effective = self.start.effective;
         let policy = effective.policy();
-        let settings = Settings {
+        let settings = JailSettings {
             ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
             host_ports: effective.host_ports(),
         };

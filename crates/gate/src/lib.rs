@@ -5,15 +5,16 @@
 //! left the host's network, so the sockets it makes face outward; the sockets it got from
 //! the jail face the agent.
 //!
-//! A connection attempt arrives as a copy of its SYN ([`tcp::hold`]). The policy decides. If
-//! it may pass, the gate dials (`tcp::dial`); when the connection outside stands, the SYN is
-//! sent again, marked, so that the jail's filter hands it to the listener, and the two
-//! connections are joined ([`tcp::relay`]). If not, or if the dial failed, the agent gets the
-//! packet that makes its `connect()` fail with the right error. So nothing looks open
-//! that is closed, and nobody inside talks to a peer that the policy did not see.
+//! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides ([`judge`]);
+//! what it admits is in one table ([`flows`]), whatever its protocol. If the attempt may pass, the
+//! gate connects outside; when that connection is open, the SYN is sent again, marked, so that
+//! the jail's filter hands it to the listener, and the two connections are joined ([`tcp`]). If
+//! not, or if the gate could not connect, the agent gets the packet that makes its `connect()`
+//! fail with the right error. So nothing looks open that is closed, and nobody inside talks to a
+//! peer that the policy did not see.
 //!
 //! UDP flows ([`udp`]) and echo requests ([`icmp::echo`]) are judged at their first packet. DNS
-//! ([`dns`]) is answered by the gate for every server address.
+//! ([`dns`], [`names`]) is answered by the gate for every server address.
 //!
 //! What the agent does at its own loopback is its own business; the gate only hears of
 //! connections there that were refused ([`audit::refusals`]), for a hint to the user.
@@ -23,6 +24,7 @@ mod confine;
 mod dns;
 mod event_loop;
 mod flows;
+mod hold;
 mod icmp;
 mod judge;
 mod names;
@@ -56,7 +58,12 @@ use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
 use names::Names;
-use tcp::{carriers::Carriers, hold, published, relay};
+use tcp::{
+    Tcp,
+    accept::{self, Acceptor},
+    carriers::Carriers,
+    published, relay,
+};
 
 pub use audit::{
     attribution::{Attribution, PendingProgram, Program},
@@ -270,7 +277,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         groups,
         foreign,
         injector,
-        speakers,
+        socket_factory,
     } = sockets;
     let Local {
         host_ports,
@@ -279,21 +286,25 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     let unseen = Rc::new(unseen::Unseen::new(events.clone()));
     let attributor = Attributor::start(attribution)?;
     let judge = Rc::new(Judge::new(policy, host_ports, events, attributor)?);
-    let speakers = Rc::new(RefCell::new(speakers));
+    let socket_factory = Rc::new(RefCell::new(socket_factory));
     let injector = Rc::new(injector);
-    let carriers = Rc::new(Carriers::start()?);
     let names = Names::new(Rc::clone(&judge), v6.is_some());
     let resolution = Rc::new(dns::Resolution::new(names));
+    let tcp = Rc::new(Tcp {
+        judge: Rc::clone(&judge),
+        acceptor: Acceptor::default(),
+        carriers: Carriers::start()?,
+    });
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
         Rc::clone(&resolution),
-        Rc::clone(&carriers),
+        Rc::clone(&tcp),
     ));
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
-        Rc::clone(&speakers),
+        Rc::clone(&socket_factory),
     ));
     let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), Rc::clone(&injector)));
     for Face {
@@ -312,8 +323,8 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         unseen.add(Rc::clone(&requests));
         unseen.add(Rc::clone(&dns));
         unseen.add(Rc::clone(&first));
-        tasks.spawn_local(hold::watch(Rc::clone(&hold), syns));
-        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
+        tasks.spawn_local(Rc::clone(&hold).watch(syns));
+        tasks.spawn_local(accept::serve(Rc::clone(&tcp), listener, family));
         tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution)).serve());
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
@@ -338,9 +349,8 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
                 listener,
                 outside,
                 inside: publish.inside,
-                speakers: Rc::clone(&speakers),
-                carriers: Rc::clone(&carriers),
-                judge: Rc::clone(&judge),
+                socket_factory: Rc::clone(&socket_factory),
+                tcp: Rc::clone(&tcp),
                 machine: Rc::clone(&machine),
             }));
         }

@@ -15,7 +15,7 @@
 mod advice;
 mod filter;
 mod plumbing;
-mod speakers;
+mod socket_factory;
 
 use std::{
     io,
@@ -26,7 +26,7 @@ use std::{
 
 pub use advice::apparmor_restricts;
 use rustix::thread::CapabilitySet;
-pub use speakers::Speakers;
+pub use socket_factory::SocketFactory;
 use stockade_sys::{
     confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
@@ -51,7 +51,7 @@ pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
 /// What a jail is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct JailSettings {
     /// Whether IPv6 leads anywhere. Without it, programs inside see at once that it does
     /// not, and use IPv4.
     pub ipv6: bool,
@@ -89,7 +89,7 @@ pub struct Sockets {
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.
-    pub speakers: Speakers,
+    pub socket_factory: SocketFactory,
 }
 
 /// Why there is no jail. [`Error::fix`] says what to do about it.
@@ -153,19 +153,19 @@ impl Owner {
     /// If any step fails. Nothing of the jail is left then.
     pub fn build(
         self,
-        settings: Settings,
+        settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
     ) -> Result<(Jail, Sockets), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
-        let speakers = Speakers::new(orders.clone());
+        let socket_factory = SocketFactory::new(orders.clone());
         let thread = thread::Builder::new()
             .name("jail".to_owned())
             .spawn(move || {
                 let sockets = namespace::enter_network_namespace()
                     .map_err(Error::NetworkNamespace)
                     .inspect(|()| inside())
-                    .and_then(|()| plumbing::build(&settings, speakers));
+                    .and_then(|()| plumbing::build(&settings, socket_factory));
                 let failed = sockets.is_err();
                 if built.send(sockets).is_err() || failed {
                     return;

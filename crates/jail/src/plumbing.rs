@@ -10,9 +10,9 @@ use stockade_sys::{
 };
 
 use crate::{
-    ADDRESS_V4, ADDRESS_V6, Error, Face, Settings, Sockets,
+    ADDRESS_V4, ADDRESS_V6, Error, Face, JailSettings, Sockets,
     filter::{self, DNS_PORT, LISTENER_PORT},
-    speakers::Speakers,
+    socket_factory::SocketFactory,
 };
 
 /// Numbers of our own in a namespace of our own.
@@ -24,7 +24,10 @@ const RULE_PRIORITY: u32 = 10;
 const DEVICE_INDEX: u32 = 100;
 const DEVICE_NAME: &str = "stockade0";
 
-pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, Error> {
+pub(crate) fn build(
+    settings: &JailSettings,
+    socket_factory: SocketFactory,
+) -> Result<Sockets, Error> {
     let addresses = [
         Some(IpAddr::V4(ADDRESS_V4)),
         settings.ipv6.then_some(ADDRESS_V6.into()),
@@ -71,11 +74,11 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         groups,
         foreign,
         injector,
-        speakers,
+        socket_factory,
     })
 }
 
-fn face(own: IpAddr, settings: &Settings) -> Result<Face, Error> {
+fn face(own: IpAddr, settings: &JailSettings) -> Result<Face, Error> {
     let family = Family::of(own);
     let udp = |port| AnyAddressUdp::bind(family, port);
     Ok(Face {

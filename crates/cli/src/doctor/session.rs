@@ -28,7 +28,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use stockade_config::Effective;
 use stockade_gate::{EventSender, Gate, Local};
-use stockade_jail::{NAME_SERVER, Owner, Settings};
+use stockade_jail::{JailSettings, NAME_SERVER, Owner};
 use stockade_wall::{
     Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Protection,
     Signals, State as LayerState,
@@ -261,7 +261,7 @@ fn start(workspace: &Path) -> Result<Attempt> {
     let launch = plan.prepare(command, bubblewrap, signals)?;
     let owner = Owner::enter()?;
     let (jail, sockets) = owner.build(
-        Settings {
+        JailSettings {
             ipv6: stockade_gate::host_has_ipv6(),
             host_ports: Vec::new(),
         },

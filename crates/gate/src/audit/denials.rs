@@ -52,7 +52,7 @@ pub enum Ruling {
     /// The loopback inside is not the host's.
     HostPort(u16),
     /// Not a matter of rules.
-    Odd(String),
+    Malformed(String),
 }
 
 /// The narrowest change of the settings that would have allowed it.
@@ -71,7 +71,7 @@ impl Ruling {
             Self::Flow(verdict) => verdict.fix().cloned().map(Fix::Allow),
             Self::Name(verdict) => verdict.fix().map(Fix::Allow),
             Self::HostPort(port) => Some(Fix::HostPort(*port)),
-            Self::Odd(_) => None,
+            Self::Malformed(_) => None,
         }
     }
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Ruling {
                 "nobody listens there inside; this machine does, but the loopback inside is the \
                  command's own",
             ),
-            Self::Odd(why) => f.write_str(why),
+            Self::Malformed(why) => f.write_str(why),
         }
     }
 }

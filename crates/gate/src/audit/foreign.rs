@@ -38,7 +38,7 @@ fn arrived(judge: &Judge, injector: &Injector, packet: &[u8]) {
         "only TCP, UDP and ping leave the jail"
     };
     let subject = Subject::Packet(shown(&foreign));
-    judge.denied(subject, Ruling::Odd(why.to_owned()), None);
+    judge.denied(subject, Ruling::Malformed(why.to_owned()), None);
     let answer = foreign.unreachable(Unreachable::AdminProhibited);
     // Lost if the jail's kernel does not take it now, as on any network.
     let _ = injector.send(&answer, foreign.client());

@@ -59,7 +59,7 @@ impl SocketPool {
             });
             match answer {
                 Ok(Ok(answer)) => {
-                    busy_poll::stir();
+                    busy_poll::extend();
                     self.give_back(server, socket);
                     return Ok(answer);
                 }

@@ -81,7 +81,7 @@ impl Service {
             // A datagram that cannot be received or answered is lost, as on any network.
             if let Ok(Ok(Some(arrival))) = received {
                 let bytes = buffer.get(..arrival.length).unwrap_or_default();
-                busy_poll::stir();
+                busy_poll::extend();
                 self.answer(bytes, arrival);
             }
         }

@@ -67,7 +67,7 @@ impl Names {
                     return refusal;
                 }
             }
-            None if !open => return self.refuse_odd(query),
+            None if !open => return self.refuse_malformed(query),
             None => {}
         }
         // No program needs another class, and what it means nobody knows.
@@ -100,7 +100,7 @@ impl Names {
         let why = "too much is said in names below a wildcard rule";
         let subject = Subject::Name(shown(name.as_str()));
         self.judge
-            .denied(subject, Ruling::Odd(why.to_owned()), None);
+            .denied(subject, Ruling::Malformed(why.to_owned()), None);
         Err(refusal(query, format!("Stockade: {why}")))
     }
 
@@ -117,11 +117,11 @@ impl Names {
         below.is_none_or(|below| self.budget.spend(query.name(), below, Instant::now()))
     }
 
-    fn refuse_odd(&self, query: &Query) -> Vec<u8> {
+    fn refuse_malformed(&self, query: &Query) -> Vec<u8> {
         let text = shown(&query.name().to_string());
         let why = "no rule can allow what is not a host name";
         self.judge
-            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()), None);
+            .denied(Subject::Name(text), Ruling::Malformed(why.to_owned()), None);
         refusal(query, format!("Stockade: {why}"))
     }
 

@@ -4,16 +4,18 @@
 //! another thread. Each state is made from the one before, so none can be left out. A
 //! connection that is dropped in any state has ended.
 
-use std::{io, net::TcpStream as StdTcpStream, sync::Arc};
+use std::{io, net::TcpStream as StdTcpStream, rc::Rc, sync::Arc};
 
-use stockade_wire::packet::Syn;
 use tokio::net::TcpStream;
 
 use super::{
-    dial::{Failure, dial},
-    relay::Direction,
+    Tcp,
+    accept::Acceptor,
+    dial::dial,
+    inspect::Inspector,
+    relay::{Direction, relay},
 };
-use crate::flows::ActiveFlow;
+use crate::{flows::ActiveFlow, hold::HeldSyn};
 
 #[derive(Debug)]
 pub(crate) struct Connection<State> {
@@ -24,13 +26,13 @@ pub(crate) struct Connection<State> {
 /// Admitted. The agent's kernel has no answer to its SYN yet.
 #[derive(Debug)]
 pub(crate) struct Held {
-    syn: Syn,
+    syn: HeldSyn,
 }
 
 /// The connection outside is open; inside there is none yet.
 #[derive(Debug)]
 pub(crate) struct Dialled {
-    pub(crate) syn: Syn,
+    syn: HeldSyn,
     far: TcpStream,
 }
 
@@ -48,28 +50,48 @@ pub(crate) struct Established<Stream = TcpStream> {
 pub(crate) type Detached = Established<StdTcpStream>;
 
 impl Connection<Held> {
-    pub(crate) fn hold(flow: Arc<ActiveFlow>, syn: Syn) -> Self {
+    pub(crate) fn hold(flow: Arc<ActiveFlow>, syn: HeldSyn) -> Self {
         let state = Held { syn };
         Self { flow, state }
     }
 
-    /// Connects outside. Gives the SYN back if that fails, so that it can be answered.
-    pub(crate) async fn dial(self) -> Result<Connection<Dialled>, (Syn, Failure)> {
-        let Held { syn } = self.state;
-        match dial(syn.destination()).await {
-            Ok(far) => Ok(Connection {
-                flow: self.flow,
+    /// The whole life of a connection that was admitted.
+    pub(crate) async fn carry(self, tcp: Rc<Tcp>) {
+        let Some(dialled) = self.dial().await else {
+            return;
+        };
+        let Some(connection) = dialled.let_through(&tcp.acceptor).await else {
+            return;
+        };
+        let flow = &connection.flow;
+        let inspect = || Inspector::new(Rc::clone(&tcp.judge), Arc::clone(flow));
+        let inspector = flow.admission.by_name.then(inspect);
+        relay(connection, Some(&tcp.carriers), inspector.as_ref()).await;
+    }
+
+    /// Connects outside. If that fails, so does the agent's attempt.
+    async fn dial(self) -> Option<Connection<Dialled>> {
+        let Self { flow, state } = self;
+        let Held { syn } = state;
+        match dial(syn.key.destination).await {
+            Ok(far) => Some(Connection {
+                flow,
                 state: Dialled { syn, far },
             }),
-            Err(failure) => Err((syn, failure)),
+            Err(failure) => {
+                syn.fail(failure);
+                None
+            }
         }
     }
 }
 
 impl Connection<Dialled> {
-    /// The agent's side is open, too.
-    pub(crate) fn establish(self, near: TcpStream) -> Connection<Established> {
-        Connection::between(near, self.state.far, self.flow)
+    /// Answers the SYN, so that the agent's side opens, too.
+    async fn let_through(self, acceptor: &Acceptor) -> Option<Connection<Established>> {
+        let Dialled { syn, far } = self.state;
+        let near = acceptor.let_through(syn).await?;
+        Some(Connection::between(near, far, self.flow))
     }
 }
 

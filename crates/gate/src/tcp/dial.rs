@@ -4,20 +4,9 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
-use stockade_wire::packet::Unreachable;
 use tokio::net::TcpStream;
 
-use crate::icmp::icmp_error::unreachable;
-
-/// What the agent is told about an attempt that did not come to stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Reset,
-    Unreachable(Unreachable),
-    /// Nobody answered outside. The agent's own SYNs have gone unanswered as long, so
-    /// its kernel gives up by itself.
-    Silence,
-}
+use crate::{hold::Failure, icmp::icmp_error::unreachable};
 
 pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> {
     TcpStream::connect(destination)

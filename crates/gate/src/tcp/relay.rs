@@ -22,7 +22,7 @@ use super::{
     carriers::Carriers,
     connection::{Connection, Established},
     dial::keep_alive,
-    inspect::{Inspector, Refused, Vetted, farewell},
+    inspect::{Inspector, VetFailure, Vetted, farewell},
     pipes::{self, Pipe},
 };
 use crate::event_loop::busy_poll;
@@ -194,11 +194,11 @@ enum Stop {
     Denied(Vec<u8>),
 }
 
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Failed => Self::Failed,
-            Refused::Denied(message) => Self::Denied(message),
+impl From<VetFailure> for Stop {
+    fn from(failure: VetFailure) -> Self {
+        match failure {
+            VetFailure::Failed => Self::Failed,
+            VetFailure::Denied(message) => Self::Denied(message),
         }
     }
 }
@@ -240,7 +240,7 @@ async fn pump(
         bulk = turn.moved >= BUFFER;
         if !bulk {
             this.send_at_once(to);
-            busy_poll::stir();
+            busy_poll::extend();
             weight = 0;
             continue;
         }

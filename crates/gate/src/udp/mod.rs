@@ -14,7 +14,7 @@ mod sockets;
 
 use std::{cell::RefCell, collections::HashMap, io, rc::Rc, sync::Arc, time::Duration};
 
-use stockade_jail::Speakers;
+use stockade_jail::SocketFactory;
 use stockade_policy::Flow;
 use stockade_sys::{
     batch::Run,
@@ -42,7 +42,7 @@ use order::{ORDER_LIMIT, Queue};
 use pair::{Pair, carry};
 use ports::Ports;
 pub(crate) use sockets::{INPUT, receive_now, send_now};
-use sockets::{strangers, told};
+use sockets::{icmp_error, strangers};
 
 const FLOW_LIMIT: usize = 4096;
 /// How many flows are looked at to find one that makes room for another.
@@ -54,7 +54,7 @@ const LARGEST: usize = 65_535;
 pub(crate) struct Datagrams {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    speakers: Rc<RefCell<Speakers>>,
+    socket_factory: Rc<RefCell<SocketFactory>>,
     ports: Ports,
     first_v4: Queue,
     first_v6: Queue,
@@ -67,12 +67,12 @@ impl Datagrams {
     pub(crate) fn new(
         judge: Rc<Judge>,
         injector: Rc<Injector>,
-        speakers: Rc<RefCell<Speakers>>,
+        socket_factory: Rc<RefCell<SocketFactory>>,
     ) -> Self {
         Self {
             judge,
             injector,
-            speakers,
+            socket_factory,
             ports: Ports::default(),
             first_v4: Queue::default(),
             first_v6: Queue::default(),
@@ -125,7 +125,7 @@ impl Datagrams {
                 // Most likely of an earlier datagram: the kernel tells it at the next call,
                 // instead of sending. So it is passed on, and this datagram gets its turn.
                 Err(error) => {
-                    self.refuse(key, datagram.len(), told(far, key, &error));
+                    self.refuse(key, datagram.len(), icmp_error(far, key, &error));
                 }
             }
         }
@@ -168,11 +168,11 @@ impl Datagrams {
 
     fn pair(&self, key: FlowKey, flow: Arc<ActiveFlow>) -> io::Result<Pair> {
         let (far, claim) = self.ports.connect(key, flow.admission.near)?;
-        let speaker = self
-            .speakers
+        let unbound = self
+            .socket_factory
             .borrow_mut()
             .take(Family::of(key.destination.ip()))?;
-        let near = speaker.impersonate(key.destination, key.client)?;
+        let near = unbound.impersonate(key.destination, key.client)?;
         let (near, far) = (UdpSocket::from_std(near)?, UdpSocket::from_std(far.into())?);
         Ok(Pair::new([near, far], claim, flow))
     }

@@ -18,7 +18,7 @@ use tokio::{net::UdpSocket, task::yield_now, time::Instant};
 use super::{
     Datagrams,
     ports::Claim,
-    sockets::{INPUT, receive_batch, send_now, told},
+    sockets::{INPUT, icmp_error, receive_batch, send_now},
 };
 use crate::{
     event_loop::busy_poll,
@@ -139,7 +139,7 @@ impl Pair {
                 received => received?,
             };
             if (1..FEW).contains(&count) {
-                busy_poll::stir();
+                busy_poll::extend();
             }
             if self.flow.admission.by_name {
                 batch.retain(|datagram| {
@@ -173,12 +173,12 @@ impl Pair {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) => {
-                    datagrams.refuse(key, 0, told(&self.far, key, &error));
+                    datagrams.refuse(key, 0, icmp_error(&self.far, key, &error));
                     return true;
                 }
             };
             if count < FEW {
-                busy_poll::stir();
+                busy_poll::extend();
             }
             // Before it was connected the socket heard anybody.
             batch.keep_from(key.destination);

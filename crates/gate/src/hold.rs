@@ -1,0 +1,204 @@
+//! Connection attempts, held at their SYN.
+//!
+//! An attempt is *held* from the arrival of its SYN until its fate is known. The agent's
+//! kernel sends the SYN again and again meanwhile; the copies of a held attempt change
+//! nothing. Nothing inside the jail is answered before the policy has spoken and the
+//! connection outside is open.
+
+use std::{cell::RefCell, collections::HashSet, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
+
+use stockade_jail::is_inside;
+use stockade_policy::Flow;
+use stockade_sys::packet::{Injector, SynTap};
+use stockade_wire::packet::{Syn, Unreachable};
+use tokio::{io::unix::AsyncFd, task::spawn_local, time::sleep};
+
+use crate::{
+    dns,
+    event_loop::{Turns, busy_poll},
+    flows::{ActiveFlow, FlowKey},
+    judge::{FlowRefusal, Judge},
+    tcp::{Tcp, connection::Connection},
+};
+
+/// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
+/// kernel sends them again, and they get their turn when there is room.
+const HELD_LIMIT: usize = 4096;
+
+/// An ICMP error that reaches a socket just while its owner is inside `connect()` is not
+/// noticed by the kernel, so a refusal is said again after these delays. A repetition that
+/// is not needed hits no open attempt and is ignored.
+const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(30)];
+
+#[derive(Debug)]
+pub(crate) struct Hold {
+    judge: Rc<Judge>,
+    injector: Rc<Injector>,
+    resolution: Rc<dns::Resolution>,
+    tcp: Rc<Tcp>,
+    held: Rc<RefCell<HashSet<FlowKey>>>,
+}
+
+/// What is on the other side of an attempt that may pass.
+#[derive(Debug)]
+enum Far {
+    Host(Arc<ActiveFlow>),
+    /// The gate itself answers DNS, whatever server it was meant for.
+    Dns,
+}
+
+/// How an attempt fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Reset,
+    Unreachable(Unreachable),
+    /// Nobody answered outside. The agent's own SYNs have gone unanswered as long, so
+    /// its kernel gives up by itself.
+    Silence,
+}
+
+/// The SYN of a held attempt, to be answered. As long as it lives, its copies change nothing.
+#[derive(Debug)]
+pub(crate) struct HeldSyn {
+    pub(crate) key: FlowKey,
+    syn: Syn,
+    injector: Rc<Injector>,
+    held: Rc<RefCell<HashSet<FlowKey>>>,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        judge: Rc<Judge>,
+        injector: Rc<Injector>,
+        resolution: Rc<dns::Resolution>,
+        tcp: Rc<Tcp>,
+    ) -> Self {
+        Self {
+            judge,
+            injector,
+            resolution,
+            tcp,
+            held: Rc::default(),
+        }
+    }
+
+    pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<SynTap>>) {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut turns = Turns::default();
+        loop {
+            turns.next().await;
+            let Ok(mut ready) = tap.readable().await else {
+                return;
+            };
+            // A malformed or lost copy concerns one attempt; the SYN comes again.
+            if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
+                busy_poll::extend();
+                self.arrived(buffer.get(..length).unwrap_or_default());
+            }
+        }
+    }
+
+    /// One copy of a SYN has come.
+    fn arrived(&self, packet: &[u8]) {
+        // What is not a proper SYN was dropped by the filter and stays unanswered.
+        let Ok(syn) = Syn::parse(packet) else { return };
+        let key = FlowKey {
+            client: syn.source(),
+            destination: syn.destination(),
+        };
+        // The copy was taken before the filter, which drops forged sources.
+        if !is_inside(key.client.ip()) {
+            return;
+        }
+        if self.held.borrow().contains(&key) {
+            // The first marked SYN may have met a full queue of the listener.
+            if self.tcp.acceptor.expects(key) {
+                inject(&self.injector, &syn.complete(), key.destination.ip());
+            }
+            return;
+        }
+        if self.held.borrow().len() >= HELD_LIMIT {
+            return self.judge.overlooked();
+        }
+        self.held.borrow_mut().insert(key);
+        let held = HeldSyn {
+            key,
+            syn,
+            injector: Rc::clone(&self.injector),
+            held: Rc::clone(&self.held),
+        };
+        match self.judge(key) {
+            Ok(Far::Host(flow)) => {
+                let connection = Connection::hold(flow, held);
+                spawn_local(connection.carry(Rc::clone(&self.tcp)));
+            }
+            Ok(Far::Dns) => {
+                let (tcp, resolution) = (Rc::clone(&self.tcp), Rc::clone(&self.resolution));
+                spawn_local(async move {
+                    if let Some(near) = tcp.acceptor.let_through(held).await {
+                        dns::serve_stream(near, &resolution).await;
+                    }
+                });
+            }
+            Err(FlowRefusal { why, held: None }) => held.fail(Failure::Unreachable(why)),
+            Err(FlowRefusal {
+                why,
+                held: Some(client),
+            }) => {
+                spawn_local(async move {
+                    client.release().await;
+                    held.fail(Failure::Unreachable(why));
+                });
+            }
+        }
+    }
+
+    /// Whether the attempt may pass, and else how it is refused.
+    fn judge(&self, key: FlowKey) -> Result<Far, FlowRefusal> {
+        if key.destination.port() == dns::PORT {
+            return Ok(Far::Dns);
+        }
+        let flow = Flow::tcp(key.destination).ok_or(Unreachable::AdminProhibited)?;
+        self.judge.judge(key.client, flow).map(Far::Host)
+    }
+}
+
+impl HeldSyn {
+    /// Sends it on its way, marked.
+    pub(crate) fn send_on(&self) {
+        let to = self.key.destination.ip();
+        inject(&self.injector, &self.syn.complete(), to);
+    }
+
+    /// Makes the agent's `connect()` fail.
+    pub(crate) fn fail(self, failure: Failure) {
+        let client = self.key.client.ip();
+        match failure {
+            Failure::Reset => inject(&self.injector, &self.syn.reset(), client),
+            Failure::Unreachable(why) => {
+                let answer = self.syn.unreachable(why);
+                inject(&self.injector, &answer, client);
+                let injector = Rc::clone(&self.injector);
+                spawn_local(async move {
+                    for delay in REFUSAL_ECHOES {
+                        sleep(delay).await;
+                        inject(&injector, &answer, client);
+                    }
+                });
+            }
+            Failure::Silence => {}
+        }
+    }
+}
+
+impl Drop for HeldSyn {
+    fn drop(&mut self) {
+        self.held.borrow_mut().remove(&self.key);
+    }
+}
+
+/// A packet that the jail's kernel does not take now is lost, as on any network: the
+/// agent's SYN comes again.
+fn inject(injector: &Injector, packet: &[u8], to: IpAddr) {
+    let _ = injector.send(packet, to);
+}
