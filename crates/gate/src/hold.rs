@@ -9,7 +9,7 @@ use std::{cell::RefCell, collections::HashSet, net::IpAddr, rc::Rc, sync::Arc, t
 
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
-use stockade_sys::packet::{Injector, SynTap};
+use stockade_sys::packet::{Injector, Tap};
 use stockade_wire::packet::{Syn, Unreachable};
 use tokio::{io::unix::AsyncFd, task::spawn_local, time::sleep};
 
@@ -82,7 +82,7 @@ impl Hold {
         }
     }
 
-    pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<SynTap>>) {
+    pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>) {
         let mut buffer = vec![0; 64 * 1024];
         let mut turns = Turns::default();
         loop {

@@ -37,11 +37,7 @@ use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use stockade_sys::{
-    packet::{ForeignTap, GroupTap, RefusalTap},
-    transparent::Family,
-    watch::watch,
-};
+use stockade_sys::{transparent::Family, watch::watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -53,7 +49,7 @@ use tokio::{
     time::timeout,
 };
 
-use audit::{attribution::Attributor, foreign, groups, hints, refusals, unseen};
+use audit::{attribution::Attributor, foreign, groups, hints::Hints, refusals, unseen};
 use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
@@ -256,9 +252,9 @@ struct Serving {
     tasks: LocalSet,
     judge: Rc<Judge>,
     datagrams: Rc<udp::Datagrams>,
-    refusals: hints::Hints<RefusalTap>,
-    groups: hints::Hints<GroupTap>,
-    foreign: hints::Hints<ForeignTap>,
+    refusals: Hints,
+    groups: Hints,
+    foreign: Hints,
     unseen: Rc<unseen::Unseen>,
 }
 

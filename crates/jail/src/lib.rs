@@ -30,7 +30,7 @@ pub use socket_factory::SocketFactory;
 use stockade_sys::{
     confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
-    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{Injector, Tap},
     transparent::AnyAddressUdp,
 };
 
@@ -63,7 +63,7 @@ pub struct JailSettings {
 #[derive(Debug)]
 pub struct Face {
     /// Copies of the agent's connection attempts.
-    pub syns: SynTap,
+    pub syns: Tap,
     /// Where attempts that were let through arrive as connections.
     pub listener: TcpListener,
     /// Every DNS query by UDP, to whatever server.
@@ -71,7 +71,7 @@ pub struct Face {
     /// The first datagram of every other UDP flow.
     pub datagrams: AnyAddressUdp,
     /// Copies of the agent's echo requests.
-    pub echoes: EchoTap,
+    pub echoes: Tap,
 }
 
 /// All sockets that face the agent.
@@ -81,11 +81,11 @@ pub struct Sockets {
     /// None if IPv6 leads nowhere.
     pub v6: Option<Face>,
     /// Copies of refusals at the jail's own loopback, which has both families always.
-    pub refusals: [RefusalTap; 2],
+    pub refusals: [Tap; 2],
     /// Copies of datagrams to many, which go nowhere.
-    pub groups: Vec<GroupTap>,
+    pub groups: Vec<Tap>,
     /// Copies of packets of which no flow can be made.
-    pub foreign: Vec<ForeignTap>,
+    pub foreign: Vec<Tap>,
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.

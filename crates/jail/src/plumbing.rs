@@ -4,7 +4,7 @@ use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
     namespace::Identity,
-    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{Injector, Tap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
 };
@@ -51,13 +51,13 @@ pub(crate) fn build(
         .ipv6
         .then(|| face(ADDRESS_V6.into(), settings))
         .transpose()?;
-    let refusals = |family| at("tap refusals", RefusalTap::open(family));
+    let refusals = |family| at("tap refusals", Tap::refusals(family));
     let refusals = [refusals(Family::V4)?, refusals(Family::V6)?];
-    let mut groups = vec![at("tap groups", GroupTap::on_loopback())?];
+    let mut groups = vec![at("tap groups", Tap::groups_on_loopback())?];
     if device != LOOPBACK {
-        groups.push(at("tap groups", GroupTap::at_device(device))?);
+        groups.push(at("tap groups", Tap::groups_at_device(device))?);
     }
-    let foreign = addresses().map(|own| at("tap other protocols", ForeignTap::open(own)));
+    let foreign = addresses().map(|own| at("tap other protocols", Tap::foreign(own)));
     let foreign = foreign.collect::<Result<_, _>>()?;
     let injector = at("open raw sockets", Injector::open())?;
 
@@ -90,9 +90,9 @@ fn face(own: IpAddr, settings: &JailSettings) -> Result<Face, Error> {
         datagrams: at("listen for datagrams", udp(LISTENER_PORT))?,
         syns: at(
             "tap connection attempts",
-            SynTap::open(own, &settings.host_ports),
+            Tap::syns(own, &settings.host_ports),
         )?,
-        echoes: at("tap echo requests", EchoTap::open(own))?,
+        echoes: at("tap echo requests", Tap::echoes(own))?,
     })
 }
 

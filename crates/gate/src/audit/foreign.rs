@@ -7,7 +7,7 @@
 use std::{io, rc::Rc};
 
 use stockade_jail::is_inside;
-use stockade_sys::packet::{ForeignTap, Injector};
+use stockade_sys::packet::{Injector, Tap};
 use stockade_wire::packet::{Foreign, Unreachable};
 
 use crate::{
@@ -16,11 +16,7 @@ use crate::{
     judge::Judge,
 };
 
-pub(crate) fn hints(
-    judge: Rc<Judge>,
-    injector: Rc<Injector>,
-    taps: Vec<ForeignTap>,
-) -> io::Result<Hints<ForeignTap>> {
+pub(crate) fn hints(judge: Rc<Judge>, injector: Rc<Injector>, taps: Vec<Tap>) -> io::Result<Hints> {
     Hints::new(taps, move |packet| arrived(&judge, &injector, packet))
 }
 

@@ -18,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::{
-    packet::{EchoTap, Injector},
+    packet::{Injector, Tap},
     socket::{report_errors, take_error},
     transparent::Family,
 };
@@ -115,7 +115,7 @@ impl Echoes {
     }
 }
 
-pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<EchoTap>>) {
+pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
     let mut buffer = vec![0; LARGEST];
     let mut turns = Turns::default();
     loop {
