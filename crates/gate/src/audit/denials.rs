@@ -236,3 +236,52 @@ impl From<&Hostname> for Subject {
         Self::Name(name.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: usize) -> Subject {
+        Subject::Name(format!("n{number}.example"))
+    }
+
+    #[test]
+    fn denials_of_one_kind_are_told_once_and_then_together() {
+        let (events, told) = EventSender::new();
+        let (mut denials, why) = (Denials::default(), Ruling::Malformed("odd".to_owned()));
+        let deny = |denials: &mut Denials| denials.record(&name(1), &why, &events);
+        assert_eq!(deny(&mut denials), Novelty::First);
+        assert_eq!(deny(&mut denials), Novelty::Folded);
+        assert_eq!(deny(&mut denials), Novelty::Folded);
+        denials.tell_folded(FOLD, &events);
+        assert!(told.take().is_err());
+        denials.tell_folded(Duration::ZERO, &events);
+        let (_, event) = told.take().expect("an event");
+        assert!(matches!(event, Event::DeniedAgain { count: 2, .. }));
+        assert_eq!(deny(&mut denials), Novelty::Again);
+        // Nothing was folded since.
+        denials.tell_folded(Duration::ZERO, &events);
+        assert!(told.take().is_err());
+        assert_eq!(denials.by_count()[0].count, 4);
+    }
+
+    #[test]
+    fn very_many_kinds_are_bounded_and_all_are_counted() {
+        let (events, told) = EventSender::new();
+        let (mut denials, why) = (Denials::default(), Ruling::Malformed("odd".to_owned()));
+        let kinds = 3 * Denials::FOLDED;
+        for number in (0..kinds).flat_map(|number| [number, number]) {
+            denials.record(&name(number), &why, &events);
+        }
+        assert!(denials.recent.len() <= Denials::FOLDED);
+        assert_eq!(denials.by_count().len(), Denials::REMEMBERED);
+        let remembered: u64 = denials.by_count().iter().map(|denial| denial.count).sum();
+        assert_eq!(remembered + denials.others(), 2 * kinds as u64);
+        denials.tell_folded(Duration::ZERO, &events);
+        let mut folded = told.take_lost();
+        while let Ok((_, Event::DeniedAgain { count, .. })) = told.take() {
+            folded += count;
+        }
+        assert_eq!(folded, kinds as u64);
+    }
+}
