@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use stockade_config::{Places, shown};
 use stockade_wall::{Keeping, Kept};
 
-use crate::{args, exit::Refused, here, screen, session};
+use crate::{args, context, exit::Refused, session, terminal};
 
 /// The lines of a file that are shown. What is longer is not applied: nobody has seen all of it.
 const MOST_LINES: usize = 2000;
@@ -26,7 +26,7 @@ pub(crate) fn keeping(places: &Places, session: &str) -> Keeping {
 }
 
 pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let sessions = sessions(&loader.places.state);
     let meant = match &arguments.session {
         None => sessions.last().cloned(),
@@ -34,7 +34,7 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     };
     let Some(meant) = meant else {
         let Some(wanted) = &arguments.session else {
-            screen::write(b"Nothing was put back.\n")?;
+            terminal::write(b"Nothing was put back.\n")?;
             return Ok(ExitCode::SUCCESS);
         };
         return Err(Refused {
@@ -53,12 +53,12 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
         }
     }
     latest.reverse();
-    screen::print(format_args!("{}", described(&meant, &latest)))?;
+    terminal::print(format_args!("{}", described(&meant, &latest)))?;
     if arguments.show {
         return Ok(ExitCode::FAILURE);
     }
     if !arguments.yes && !agreed()? {
-        screen::write(b"Nothing was changed.\n")?;
+        terminal::write(b"Nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     let mut failed = 0;
@@ -74,7 +74,7 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
             continue;
         }
         match keeping.accept(kept) {
-            Ok(()) => screen::print(format_args!("{path} is as the session left it\n"))?,
+            Ok(()) => terminal::print(format_args!("{path} is as the session left it\n"))?,
             Err(error) => {
                 failed += 1;
                 eprintln!("stockade: {path} was not changed: {error}");

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-mod slips;
+mod misuse;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -8,7 +8,7 @@ use clap::{Arg, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::settings::Settings;
-pub(crate) use slips::{agent, parse};
+pub(crate) use misuse::{agent, parse};
 
 /// Runs a coding agent, or any command, behind a wall and in a jail.
 ///

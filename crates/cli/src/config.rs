@@ -9,34 +9,34 @@ use stockade_config::{
     WorkspaceFile, check_file, schema, shown,
 };
 
-use crate::{args, exit, here, screen};
+use crate::{args, context, exit, terminal};
 
 pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
     match command {
         args::Config::Show { json, profile } => {
-            let mut loader = here::loader_here()?;
-            loader.choice = here::choice(profile.as_deref(), None);
+            let mut loader = context::loader_here()?;
+            loader.choice = context::choice(profile.as_deref(), None);
             let loaded = loader.load()?;
             if *json {
-                screen::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
+                terminal::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
             } else {
-                screen::write(as_text(&loaded, profile.is_some()).as_bytes())?;
+                terminal::write(as_text(&loaded, profile.is_some()).as_bytes())?;
             }
         }
         args::Config::Check { file } => {
-            let loader = here::loader_here()?;
+            let loader = context::loader_here()?;
             let mut said = String::new();
             let outcome = match file {
                 Some(file) => check_one(file, &loader.places, &mut said),
                 None => check_all(&loader, &mut said),
             };
-            screen::write(said.as_bytes())?;
+            terminal::write(said.as_bytes())?;
             if let Err(problems) = outcome {
                 eprint!("{}", problems.render(exit::colours()));
                 return Ok(ExitCode::FAILURE);
             }
         }
-        args::Config::Schema => screen::print(format_args!("{:#}\n", schema()))?,
+        args::Config::Schema => terminal::print(format_args!("{:#}\n", schema()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -52,7 +52,7 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
         let (name, (whose, _)) = (shown(&path.to_string_lossy()), role(*kind, &loader.places));
         said.push_str(&format!("{name}: in order, as {whose}\n"));
     }
-    for idle in here::idle_rules(&loaded.effective) {
+    for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
     for slip in &loaded.slips {

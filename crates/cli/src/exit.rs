@@ -6,7 +6,7 @@ use stockade_config::{Diagnostic, Diagnostics, Place};
 use stockade_sys::shortage;
 use stockade_wall::{FAILED, NOT_FOUND};
 
-use crate::screen;
+use crate::terminal;
 
 /// An error with the smallest change that would help.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
 
 /// Whether messages can have colours.
 pub(crate) fn colours() -> bool {
-    screen::shows_colours(&io::stderr())
+    terminal::shows_colours(&io::stderr())
 }
 
 /// Help and version are answers, not failures, and go to stdout.

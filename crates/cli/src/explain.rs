@@ -12,7 +12,7 @@ use serde_json::json;
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
 
-use crate::{args, here, screen};
+use crate::{args, context, terminal};
 
 const UNCLEAR: u8 = 2;
 
@@ -22,8 +22,8 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         "" => anyhow!("{error}"),
         text => anyhow!("`{}`: {error}", shown(text)),
     })?;
-    let loader = here::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
-    let effective = here::load(&loader)?.effective;
+    let loader = context::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
+    let effective = context::load(&loader)?.effective;
 
     let mode = &effective.network.mode;
     if mode.value != Mode::Jail {
@@ -42,13 +42,13 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
     let report = explanation.report(&origin);
     if arguments.json {
-        screen::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
+        terminal::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
     } else {
         let mut text = report.to_string();
         if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
             text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
-        screen::write(text.as_bytes())?;
+        terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(explanation.outcome))
 }
@@ -110,9 +110,9 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<
     if as_json {
         let target = target.to_string();
         let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
-        screen::print(format_args!("{report:#}\n"))?;
+        terminal::print(format_args!("{report:#}\n"))?;
     } else {
-        screen::print(format_args!("{target}: {word}\n  {why}\n"))?;
+        terminal::print(format_args!("{target}: {word}\n  {why}\n"))?;
     }
     Ok(exit_code(outcome))
 }
@@ -151,7 +151,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
             "host_ports": effective.host_ports(),
             "setting": fix,
         });
-        screen::print(format_args!("{report:#}\n"))?;
+        terminal::print(format_args!("{report:#}\n"))?;
     } else {
         let mut text = format!("{target}: {word}\n  {why}\n");
         if let (Some(fix), Some(port)) = (&fix, port) {
@@ -175,7 +175,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
                  stockade explain localhost:{port}"
             );
         }
-        screen::write(text.as_bytes())?;
+        terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(outcome))
 }

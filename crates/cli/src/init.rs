@@ -12,10 +12,10 @@ use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown, starter};
 use stockade_wall::Refusal;
 
-use crate::{args, exit::Refused, here, screen};
+use crate::{args, context, exit::Refused, terminal};
 
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let places = &loader.places;
     if let Some(refusal) = Refusal::of_workspace(&places.workspace, &places.home) {
         return Err(Refused {
@@ -39,7 +39,7 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
         }
         about_workspace(places)?
     };
-    screen::print(format_args!("{}\n", shown(&path.to_string_lossy())))?;
+    terminal::print(format_args!("{}\n", shown(&path.to_string_lossy())))?;
     if arguments.workspace_file {
         eprintln!("stockade: it counts once it is trusted: stockade trust");
     }

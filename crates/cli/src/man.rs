@@ -13,7 +13,7 @@ use stockade_config::shown;
 use crate::{
     args::{self, Arguments},
     exit::Refused,
-    screen,
+    terminal,
 };
 
 const PROGRAM: &str = "stockade";
@@ -28,7 +28,7 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
         None => PROGRAM.to_owned(),
     };
     match pages.iter().find(|page| page.name == name) {
-        Some(page) => screen::write(&page.text)?,
+        Some(page) => terminal::write(&page.text)?,
         None => {
             return Err(Refused {
                 what: format!("there is no page {}", shown(&name)),

@@ -7,7 +7,7 @@ use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding, folded};
 
-use crate::{advice, journal::Process, screen};
+use crate::{advice, journal::Process, terminal};
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
@@ -47,7 +47,7 @@ pub(crate) fn tell_denials(
     let beyond: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
     let more = beyond + denials.others();
     if more > 0 {
-        let attempts = screen::counted(more, "more attempt");
+        let attempts = terminal::counted(more, "more attempt");
         eprintln!("stockade: denied {attempts} to other destinations");
     }
     if !fixes.is_empty() {

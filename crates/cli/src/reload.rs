@@ -11,8 +11,8 @@ use crate::{
     control::{Reply, Request, ask},
     exit::Refused,
     journal::InForce,
-    screen::{self, counted, shown_lines},
     session,
+    terminal::{self, counted, shown_lines},
 };
 
 const LIST: &str = "`stockade ps` lists those that run";
@@ -33,7 +33,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
         let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
         let id = shown(&id);
         match reply {
-            Ok(said) => screen::print(format_args!("{id}: {}\n", shown_lines(&said)))?,
+            Ok(said) => terminal::print(format_args!("{id}: {}\n", shown_lines(&said)))?,
             Err(why) => {
                 eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
                 refused = true;
@@ -49,7 +49,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
                 }
                 .into());
             }
-            None => screen::write(b"no session is running\n")?,
+            None => terminal::write(b"no session is running\n")?,
         }
     }
     Ok(if refused {

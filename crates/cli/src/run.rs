@@ -23,14 +23,14 @@ use stockade_wall::{
 };
 
 use crate::{
-    accept, args,
+    accept, args, context,
     control::{self, Request},
     exit::Refused,
-    here, hooks,
+    hooks,
     journal::{Directory, End, InForce, Journal, Lost, Opening, Process, Start, Witness},
     publish, receipt,
     reload::Reload,
-    screen, session, walling,
+    session, terminal, wall_config,
 };
 
 /// The order is load-bearing: what can refuse comes first, the jail is closed before the
@@ -39,13 +39,13 @@ use crate::{
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let command = command_line(&arguments.command)?;
     let profile = arguments.profile.as_deref();
-    let loader = here::loader_for(&arguments.settings, profile, Some(&command.program))?;
+    let loader = context::loader_for(&arguments.settings, profile, Some(&command.program))?;
     let effective = effective(&loader, arguments.quiet)?;
 
     // Before there are threads: each inherits what is blocked.
     let signals = Signals::block()?;
     let bubblewrap = Bubblewrap::find()?;
-    let config = walling::config(&effective, &loader.places, &command.program);
+    let config = wall_config::config(&effective, &loader.places, &command.program);
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = Directory::of(&loader.places.home).make();
     let (facts, plan) = planned(&config, arguments.quiet)?;
@@ -340,14 +340,14 @@ impl Session<'_> {
         let ended = journal.map(|journal| journal.finish(end));
         let ended = ended.unwrap_or_default();
         if let Some(Lost { count, why, .. }) = ended.lost {
-            let events = screen::counted(count, "event");
+            let events = terminal::counted(count, "event");
             eprintln!(
                 "stockade: {events} of this session could not be logged: {why}; \
                  `stockade log` has the others"
             );
         }
         if ended.missed > 0 && !self.quiet {
-            let events = screen::counted(ended.missed, "event");
+            let events = terminal::counted(ended.missed, "event");
             eprintln!(
                 "stockade: {events} of this session came too fast to be written down one by one"
             );
@@ -422,8 +422,8 @@ fn offer_control(id: &str, reload: Reload) {
 
 /// What is in force for this command, and what the user has to know about that.
 fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
-    let loaded = here::load(loader)?;
-    for idle in here::idle_rules(&loaded.effective) {
+    let loaded = context::load(loader)?;
+    for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
     let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);

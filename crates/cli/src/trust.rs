@@ -10,10 +10,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown};
 
-use crate::{args, exit::Refused, here, screen};
+use crate::{args, context, exit::Refused, terminal};
 
 pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let trust = Trust::new(&loader.places);
     let path = shown(&loader.places.workspace_file().to_string_lossy());
     if arguments.revoke {
@@ -23,7 +23,7 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
         } else {
             "was not trusted"
         };
-        screen::print(format_args!("{path} {now}\n"))?;
+        terminal::print(format_args!("{path} {now}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(proposal) = loader.proposal()? else {
@@ -33,21 +33,21 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
         }
         .into());
     };
-    screen::print(format_args!("{path}\n{}", describe(&proposal)))?;
+    terminal::print(format_args!("{path}\n{}", describe(&proposal)))?;
     if proposal.trusted {
-        screen::write(b"It is trusted.\n")?;
+        terminal::write(b"It is trusted.\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.show {
-        screen::write(b"It is not trusted.\n")?;
+        terminal::write(b"It is not trusted.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     if !arguments.yes && !agreed()? {
-        screen::write(b"Not trusted; nothing was changed.\n")?;
+        terminal::write(b"Not trusted; nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     trust.record(&proposal.record).map_err(problems)?;
-    screen::write(b"Trusted, as long as it does not change.\n")?;
+    terminal::write(b"Trusted, as long as it does not change.\n")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,7 +18,7 @@ use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
 
-use crate::screen::cut;
+use crate::terminal::cut;
 
 /// Of so many parts of time the search takes one.
 const SHARE: u32 = 30;

@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::reader::{Item, Reader};
 use crate::{
-    args, here,
+    args, context,
     journal::Directory,
-    screen::{self, cut, said, table},
-    session, verify,
+    session,
+    terminal::{self, cut, said, table},
+    verify,
 };
 
 /// How a session stands, as its log tells.
@@ -129,7 +130,7 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
     }
     if all.is_empty() {
         let path = directory.path().display();
-        screen::print(format_args!("there are no logs in {path}\n"))?;
+        terminal::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -151,13 +152,13 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Those that run: by their logs, and by their sockets where they could not be logged.
 pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
-    let directory = Directory::of(&here::home()?);
+    let directory = Directory::of(&context::home()?);
     let mut ids = directory.sessions();
     ids.retain(|id| directory.is_running(id));
     for id in session::all().context("cannot look for sessions")? {
@@ -175,7 +176,7 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         return as_json(&running);
     }
     if running.is_empty() {
-        screen::write(b"no session is running\n")?;
+        terminal::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -197,11 +198,11 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn as_json(all: &[Summary]) -> Result<ExitCode> {
-    screen::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
+    terminal::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
     Ok(ExitCode::SUCCESS)
 }

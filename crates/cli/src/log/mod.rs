@@ -20,11 +20,10 @@ use serde_json::{Value, json};
 use stockade_config::shown;
 
 use crate::{
-    args,
+    args, context,
     exit::Refused,
-    here,
     journal::{Directory, VERSION},
-    screen, session, verify,
+    session, terminal, verify,
 };
 pub(crate) use list::ps;
 use reader::{Item, Reader};
@@ -33,7 +32,7 @@ use reader::{Item, Reader};
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
-    let directory = Directory::of(&here::home()?);
+    let directory = Directory::of(&context::home()?);
     if arguments.list {
         return list::list(&directory, arguments.json);
     }
@@ -41,7 +40,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
     let shower = Shower {
         denied: arguments.denied,
         json: arguments.json,
-        colours: screen::colours(),
+        colours: terminal::colours(),
     };
     match shower.show(&directory, &id, arguments.follow) {
         // `stockade log | head` is no failure.

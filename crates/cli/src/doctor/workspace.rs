@@ -3,12 +3,12 @@
 use stockade_wall::{Facts, Plan};
 
 use super::Check;
-use crate::{here, walling};
+use crate::{context, wall_config};
 
 /// The configuration, then the directory.
 pub(super) fn checks() -> Vec<Check> {
     const CONFIGURATION: &str = "configuration";
-    let loader = match here::loader_here() {
+    let loader = match context::loader_here() {
         Ok(loader) => loader,
         Err(error) => return vec![Check::failure(CONFIGURATION, format!("{error:#}"))],
     };
@@ -41,7 +41,7 @@ pub(super) fn checks() -> Vec<Check> {
 /// Another directory may do, so it is no failure of the machine.
 fn workspace(loader: &stockade_config::Loader, loaded: &stockade_config::Loaded) -> Check {
     const NAME: &str = "workspace";
-    let config = walling::config(&loaded.effective, &loader.places, &"sh".into());
+    let config = wall_config::config(&loaded.effective, &loader.places, &"sh".into());
     let plan = Facts::gather(&config, None).and_then(|facts| Plan::build(&config, &facts));
     match plan {
         Ok(plan) => {
