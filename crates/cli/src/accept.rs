@@ -1,14 +1,9 @@
 //! `stockade accept`: applies what the end of a session put back, once a person has seen it.
 //! Everything that it says is hostile, and is shown escaped.
 
-use std::{
-    fs,
-    io::{self, IsTerminal as _, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fs, path::Path, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown};
 use stockade_wall::{Keeping, Kept};
 
@@ -57,7 +52,12 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     if arguments.show {
         return Ok(ExitCode::FAILURE);
     }
-    if !arguments.yes && !agreed()? {
+    if !arguments.yes
+        && !terminal::agreed(
+            "Programs that this names will run outside of the sandbox. Apply it?",
+            "stockade accept",
+        )?
+    {
         terminal::write(b"Nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
@@ -124,21 +124,4 @@ fn described(session: &str, kept: &[&Kept]) -> String {
         }
     }
     text
-}
-
-fn agreed() -> Result<bool> {
-    if !io::stdin().is_terminal() {
-        return Err(Refused {
-            what: "nobody is there to ask: the input is no terminal".to_owned(),
-            fix: "look at it with `stockade accept --show`, then add --yes".to_owned(),
-        }
-        .into());
-    }
-    eprint!("Programs that this names will run outside of the sandbox. Apply it? [y/N] ");
-    io::stderr().flush().context("cannot ask")?;
-    let mut answer = String::new();
-    if io::stdin().read_line(&mut answer).context("no answer")? == 0 {
-        bail!("no answer");
-    }
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -46,11 +46,11 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
 fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     let loaded = loader.load()?;
     if loaded.files.is_empty() {
-        said.push_str("no file counts here; the defaults hold\n");
+        said.push_str("no configuration files here; the defaults apply\n");
     }
     for (kind, path) in &loaded.files {
         let (name, (whose, _)) = (shown(&path.to_string_lossy()), role(*kind, &loader.places));
-        said.push_str(&format!("{name}: in order, as {whose}\n"));
+        said.push_str(&format!("{name}: valid, as {whose}\n"));
     }
     for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
@@ -65,7 +65,9 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
         // What profiles of ours name may be there or not.
         if !path.origin.is_built_in_profile() && !path.value.exists() {
             let (name, origin) = (shown(&path.value.to_string_lossy()), &path.origin);
-            eprintln!("stockade: {name} ({origin}) does not exist: a launch is refused");
+            eprintln!(
+                "stockade: {name} ({origin}) does not exist, so `stockade run` refuses to start"
+            );
         }
     }
     match loaded.workspace_file {
@@ -82,18 +84,16 @@ fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diag
     let name = shown(&file.to_string_lossy());
     let (whose, place) = role(checked.role, places);
     let outcome = if checked.outcome.is_ok() {
-        "in order"
+        "valid"
     } else {
-        "not in order"
+        "invalid"
     };
     said.push_str(&format!("{name}: {outcome}, as {whose}\n"));
     if !checked.counts {
-        said.push_str(&format!(
-            "  a launch does not read it there: its place is {place}\n"
-        ));
+        said.push_str(&format!("  it is not used there; its place is {place}\n"));
     }
     if let Some(why) = &checked.refused {
-        said.push_str(&format!("  a launch would not believe it there: {why}\n"));
+        said.push_str(&format!("  it would be refused there: {why}\n"));
     }
     checked.outcome
 }
@@ -104,7 +104,7 @@ fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
     match kind {
         LayerKind::System => ("the administrator's file", path(&places.system)),
         LayerKind::Workspace => (
-            "a project's own file, which counts once it is trusted",
+            "a project's own file, which applies once you trust it",
             ".stockade.toml of a project".to_owned(),
         ),
         LayerKind::Project => (
@@ -131,17 +131,17 @@ fn as_text(loaded: &Loaded, asked_for: bool) -> String {
         let whose = if asked_for {
             ""
         } else {
-            ", that of commands without one of their own (--profile NAME shows another)"
+            ", for commands without one of their own (--profile NAME shows another)"
         };
         lines.push((
             format!("# profile: {}{whose}", shown(profile)),
             String::new(),
         ));
     }
-    for (section, _) in SECTIONS {
+    for section in SECTIONS {
         lines.push((String::new(), String::new()));
-        lines.push((format!("[{section}]"), String::new()));
-        for key in Key::in_section(section) {
+        lines.push((format!("[{}]", section.name), String::new()));
+        for key in Key::in_section(section.name) {
             lines.extend(of_key(key, &loaded.effective.shown(key)));
         }
     }
@@ -194,8 +194,8 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
 /// What holds where a limit was not set.
 fn unset(key: Key) -> &'static str {
     match key {
-        Key::OpenFiles => "not set: as outside",
-        Key::Tmpfs => "not set: half of this machine's memory, as the kernel has it",
+        Key::OpenFiles => "not set: the same as outside",
+        Key::Tmpfs => "not set: half of this machine's memory, the kernel's default",
         _ => "not set: no limit",
     }
 }

@@ -74,7 +74,7 @@ fn addresses(target: &Target, may_ask: impl Fn(&Hostname) -> bool) -> Vec<IpAddr
     match target.host() {
         Host::Address(address) => vec![*address],
         Host::Name(name) if may_ask(name) => resolve(name).unwrap_or_else(|error| {
-            eprintln!("stockade: {name} has no address now: {error}");
+            eprintln!("stockade: cannot resolve {name}: {error}");
             Vec::new()
         }),
         Host::Name(_) => Vec::new(),
@@ -101,7 +101,7 @@ fn is_loopback(target: &Target) -> bool {
 /// Nothing is judged then.
 fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<ExitCode> {
     let (outcome, why) = if mode.value == Mode::Host {
-        let why = "there is no jail, the command has the network of this machine";
+        let why = "there is no jail: the command uses this machine's network";
         (Outcome::Allowed, why)
     } else {
         (Outcome::Denied, "the command has no network")
@@ -137,10 +137,10 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
     let word = word(outcome);
     let why = match given {
         Some(given) => format!(
-            "this port of the loopback inside is this machine's ({})",
+            "this port leads to this machine's loopback ({})",
             given.origin
         ),
-        None => "the loopback inside is the command's own, not this machine's".to_owned(),
+        None => "the sandbox has its own loopback, apart from this machine's".to_owned(),
     };
     if as_json {
         let report = json!({
@@ -171,7 +171,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
             let port = ports.first().map_or("5432", String::as_str);
             let _ = writeln!(
                 text,
-                "  ports of this machine's that appear there: {given}; ask about one: \
+                "  host ports available there: {given}; ask about one: \
                  stockade explain localhost:{port}"
             );
         }

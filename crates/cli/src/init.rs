@@ -23,8 +23,8 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
                 "{} cannot be a workspace, because it {refusal}",
                 shown(&places.workspace.to_string_lossy())
             ),
-            fix: "change to the directory of one project; what is to hold in all of them goes \
-                  to ~/.config/stockade/config.toml"
+            fix: "change to the directory of one project; settings for all projects go to \
+                  ~/.config/stockade/config.toml"
                 .to_owned(),
         }
         .into());
@@ -41,7 +41,7 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     };
     terminal::print(format_args!("{}\n", shown(&path.to_string_lossy())))?;
     if arguments.workspace_file {
-        eprintln!("stockade: it counts once it is trusted: stockade trust");
+        eprintln!("stockade: it applies once you trust it: stockade trust");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +54,7 @@ fn about_workspace(places: &Places) -> Result<PathBuf> {
     let name = shown(&directory.to_string_lossy());
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&directory);
-    made.with_context(|| format!("cannot make {name}"))?;
+    made.with_context(|| format!("cannot create {name}"))?;
     let text = starter(Some(workspace));
     for number in 1..1000 {
         let path = directory.join(file_name(&places.workspace, number));
@@ -64,7 +64,7 @@ fn about_workspace(places: &Places) -> Result<PathBuf> {
             Err(error) => return Err(not_created(&path, &error)),
         }
     }
-    anyhow::bail!("{name} is full of files of this name")
+    anyhow::bail!("{name} has too many files of this name")
 }
 
 /// The last part of the path, in plain letters: the file says inside what it is about.
@@ -104,8 +104,8 @@ fn not_created(path: &Path, error: &io::Error) -> anyhow::Error {
 
 fn exists(path: &Path) -> anyhow::Error {
     Refused {
-        what: format!("{} is there already", shown(&path.to_string_lossy())),
-        fix: "edit it, or take it away first".to_owned(),
+        what: format!("{} already exists", shown(&path.to_string_lossy())),
+        fix: "edit it, or remove it first".to_owned(),
     }
     .into()
 }

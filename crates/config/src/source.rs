@@ -189,8 +189,9 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
-impl<T> Sourced<T> {
-    pub(crate) fn built_in(value: T) -> Self {
+/// A value that nobody set.
+impl<T> From<T> for Sourced<T> {
+    fn from(value: T) -> Self {
         Self {
             value,
             origin: Origin::BuiltIn,

@@ -126,7 +126,7 @@ impl Trust {
             (Some(record), Some(hash)) if record.hash == hash => Ok(Some(record)),
             _ => {
                 let title = format!("{} is damaged", shown(&path.to_string_lossy()));
-                Err(Diagnostic::new(title).help("`stockade trust --revoke` takes it away"))
+                Err(Diagnostic::new(title).help("remove it with `stockade trust --revoke`"))
             }
         }
     }
