@@ -250,7 +250,7 @@ fn the_logs_are_not_to_be_seen_inside_wherever_they_are() {
         let sessions = format!("{given}/stockade/sessions");
         let refused = session(&["--write", &sessions], "true").expect_code(125);
         assert!(
-            refused.stderr().contains("is Stockade's own"),
+            refused.stderr().contains("belongs to Stockade"),
             "{refused:?}"
         );
     });
