@@ -4,10 +4,10 @@
 use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Places, shown};
+use stockade_config::{Places, shown, shown_path};
 use stockade_wall::{Keeping, Kept};
 
-use crate::{args, context, exit::Refused, session, terminal};
+use crate::{args, context, exit::refused, session, terminal};
 
 /// The lines of a file that are shown. What is longer is not applied: nobody has seen all of it.
 const MOST_LINES: usize = 2000;
@@ -32,11 +32,8 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
             terminal::write(b"Nothing was put back.\n")?;
             return Ok(ExitCode::SUCCESS);
         };
-        return Err(Refused {
-            what: format!("nothing was put back in a session {}", shown(wanted)),
-            fix: "`stockade log --list` shows all sessions".to_owned(),
-        }
-        .into());
+        let what = format!("nothing was put back in a session {}", shown(wanted));
+        return Err(refused(what, "`stockade log --list` shows all sessions"));
     };
     let keeping = keeping(&loader.places, &meant);
     let kept = keeping.kept().context("what was put back cannot be read")?;
@@ -63,13 +60,13 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     }
     let mut failed = 0;
     for kept in &latest {
-        let path = shown(&kept.path.to_string_lossy());
+        let path = shown_path(&kept.path);
         if is_too_long(kept) {
             failed += 1;
             eprintln!(
                 "stockade: {path} was not changed: it is too long to be shown whole; look at it in \
                  {}, and change by hand what you want of it",
-                shown(&kept.record().to_string_lossy())
+                shown_path(kept.record())
             );
             continue;
         }
@@ -107,7 +104,7 @@ fn is_too_long(kept: &Kept) -> bool {
 fn described(session: &str, kept: &[&Kept]) -> String {
     let mut text = format!("undone in session {session}:\n");
     for kept in kept {
-        text.push_str(&format!("{}\n", shown(&kept.path.to_string_lossy())));
+        text.push_str(&format!("{}\n", shown_path(&kept.path)));
         for line in &kept.said {
             text.push_str(&format!("  {}\n", shown(line)));
         }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{
     Diagnostics, Files, Key, Kind, LayerKind, Loaded, Loader, Origin, Places, SECTIONS, Shown,
-    WorkspaceFile, check_file, schema, shown,
+    WorkspaceFile, check_file, schema, shown, shown_path,
 };
 
 use crate::{args, context, exit, terminal};
@@ -49,7 +49,7 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
         said.push_str("no configuration files here; the defaults apply\n");
     }
     for (kind, path) in &loaded.files {
-        let (name, (whose, _)) = (shown(&path.to_string_lossy()), role(*kind, &loader.places));
+        let (name, (whose, _)) = (shown_path(path), role(*kind, &loader.places));
         said.push_str(&format!("{name}: valid, as {whose}\n"));
     }
     for idle in context::idle_rules(&loaded.effective) {
@@ -64,7 +64,7 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     for path in read.iter().chain(write).chain(hide) {
         // What profiles of ours name may be there or not.
         if !path.origin.is_built_in_profile() && !path.value.exists() {
-            let (name, origin) = (shown(&path.value.to_string_lossy()), &path.origin);
+            let (name, origin) = (shown_path(&path.value), &path.origin);
             eprintln!(
                 "stockade: {name} ({origin}) does not exist, so `stockade run` refuses to start"
             );
@@ -81,7 +81,7 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
 /// One file, with what it was taken for and what a launch would say of its place.
 fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diagnostics> {
     let checked = check_file(file, places)?;
-    let name = shown(&file.to_string_lossy());
+    let name = shown_path(file);
     let (whose, place) = role(checked.role, places);
     let outcome = if checked.outcome.is_ok() {
         "valid"
@@ -100,7 +100,7 @@ fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diag
 
 /// Whose file it is, and where such a file counts.
 fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
-    let path = |path: &Path| shown(&path.to_string_lossy());
+    let path = |path: &Path| shown_path(path);
     match kind {
         LayerKind::System => ("the administrator's file", path(&places.system)),
         LayerKind::Workspace => (
@@ -120,7 +120,7 @@ fn as_text(loaded: &Loaded, asked_for: bool) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     for (kind, path) in &loaded.files {
         lines.push((
-            format!("# {}: {}", word(*kind), shown(&path.to_string_lossy())),
+            format!("# {}: {}", word(*kind), shown_path(path)),
             String::new(),
         ));
     }

@@ -16,6 +16,12 @@ pub(crate) struct Refused {
     pub(crate) fix: String,
 }
 
+/// An error with what would help.
+pub(crate) fn refused(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
+    let (what, fix) = (what.into(), fix.into());
+    Refused { what, fix }.into()
+}
+
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = error.downcast_ref::<Diagnostics>() {
         eprint!("{}", problems.render(colours()));

@@ -12,7 +12,7 @@ use stockade_config::shown;
 
 use crate::{
     args::{self, Arguments},
-    exit::Refused,
+    exit::refused,
     terminal,
 };
 
@@ -30,11 +30,8 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
     match pages.iter().find(|page| page.name == name) {
         Some(page) => terminal::write(&page.text)?,
         None => {
-            return Err(Refused {
-                what: format!("there is no page {}", shown(&name)),
-                fix: "`stockade help` lists the commands".to_owned(),
-            }
-            .into());
+            let what = format!("there is no page {}", shown(&name));
+            return Err(refused(what, "`stockade help` lists the commands"));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use stockade_config::shown;
 
-use crate::exit::Refused;
+use crate::exit::refused;
 
 /// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
@@ -39,11 +39,10 @@ pub(crate) fn write(text: &[u8]) -> Result<()> {
 /// Whether the user answers yes. `command` is what was called, for one who cannot be asked.
 pub(crate) fn agreed(question: &str, command: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
-        return Err(Refused {
-            what: "cannot ask for confirmation: standard input is not a terminal".to_owned(),
-            fix: format!("review it with `{command} --show`, then add --yes"),
-        }
-        .into());
+        return Err(refused(
+            "cannot ask for confirmation: standard input is not a terminal",
+            format!("review it with `{command} --show`, then add --yes"),
+        ));
     }
     eprint!("{question} [y/N] ");
     io::stderr().flush().context("cannot ask")?;

@@ -4,14 +4,14 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::Result;
-use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown};
+use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown, shown_path};
 
-use crate::{args, context, exit::Refused, terminal};
+use crate::{args, context, exit::refused, terminal};
 
 pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
     let loader = context::loader_here()?;
     let trust = Trust::new(&loader.places);
-    let path = shown(&loader.places.workspace_file().to_string_lossy());
+    let path = shown_path(&loader.places.workspace_file());
     if arguments.revoke {
         let was = trust.revoke().map_err(problems)?;
         let now = if was {
@@ -23,11 +23,8 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(proposal) = loader.proposal()? else {
-        return Err(Refused {
-            what: format!("there is no {path}"),
-            fix: "create one with `stockade init --workspace-file`".to_owned(),
-        }
-        .into());
+        let fix = "create one with `stockade init --workspace-file`";
+        return Err(refused(format!("there is no {path}"), fix));
     };
     terminal::print(format_args!("{path}\n{}", describe(&proposal)))?;
     if proposal.trusted {

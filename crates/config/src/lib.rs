@@ -62,7 +62,7 @@ pub use schema::schema;
 pub use setting::{Shown, literal};
 pub use source::{Origin, Place, Source, SourceKind, Sourced};
 pub use starter::starter;
-pub use text::{meant, shown};
+pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
     Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots, Seconds,

@@ -22,7 +22,7 @@ use crate::{
     parse::{parse, workspace_of},
     profiles::{BUILT_IN, agents},
     source::{Origin, Source, SourceKind},
-    text::{meant, shown},
+    text::{meant, shown, shown_path},
     trust::{Record, Trust, hash},
 };
 
@@ -227,7 +227,7 @@ impl Loader {
         let paths = match self.places.project_files() {
             Ok(paths) => paths,
             Err(error) => {
-                let name = shown(&self.places.projects().to_string_lossy());
+                let name = shown_path(&self.places.projects());
                 read.wrong
                     .push(Diagnostic::new(format!("cannot read {name}: {error}")));
                 return;
@@ -335,7 +335,7 @@ impl Loader {
             Loss::Unusable(why) => format!("cannot be used ({why})"),
             Loss::Changed => "has changed since you trusted it".to_owned(),
             Loss::Moved(path) => {
-                let path = shown(&path.to_string_lossy());
+                let path = shown_path(path);
                 format!("was moved away from {path}, which is now a link")
             }
         };
@@ -382,7 +382,7 @@ impl Loader {
             if let Some(own) = own.iter().find(meets) {
                 let title = format!(
                     "the command could change its own sandbox: {} belongs to Stockade",
-                    shown(&own.to_string_lossy())
+                    shown_path(own)
                 );
                 let problem = match &entry.origin {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
@@ -438,8 +438,8 @@ enum Workspace {
 fn two_files(one: &Path, other: &Path) -> Diagnostic {
     let title = format!(
         "two files are about this workspace: {} and {}",
-        shown(&one.to_string_lossy()),
-        shown(&other.to_string_lossy())
+        shown_path(one),
+        shown_path(other)
     );
     Diagnostic::new(title).help("merge them into one")
 }

@@ -126,14 +126,8 @@ impl Reader<'_> {
 
     fn profiles(&mut self, node: &Node<'_>) -> Vec<Profile> {
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!(
-                "invalid `profiles`: expected a table, found {}",
-                given(node)
-            );
-            self.report(
-                self.problem(node, title)
-                    .help("write [profiles.NAME.network], for example"),
-            );
+            let problem = self.mismatch(node, "`profiles`", "a table");
+            self.report(problem.help("write [profiles.NAME.network], for example"));
             return Vec::new();
         };
         table
@@ -143,25 +137,22 @@ impl Reader<'_> {
     }
 
     fn profile(&mut self, name: &Name<'_>, node: &Node<'_>) -> Profile {
-        let mut changes = Vec::new();
-        if name.get_ref().is_empty() {
+        let mut profile = Profile {
+            name: name.get_ref().to_string(),
+            changes: Vec::new(),
+        };
+        if profile.name.is_empty() {
             self.report(self.problem(name, "a profile needs a name"));
         }
         let shown_name = shown(name.get_ref());
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!(
-                "invalid profile `{shown_name}`: expected a table of sections, found {}",
-                given(node)
-            );
-            self.report(self.problem(node, title));
-            return Profile {
-                name: name.get_ref().to_string(),
-                changes,
-            };
+            let what = format!("profile `{shown_name}`");
+            self.report(self.mismatch(node, &what, "a table of sections"));
+            return profile;
         };
         for (section, node) in table {
             match known_section(section.get_ref()) {
-                Some(section) => self.section(section, node, &mut changes),
+                Some(section) => self.section(section, node, &mut profile.changes),
                 None => {
                     let title = format!(
                         "unknown section `{}` in profile `{shown_name}`",
@@ -171,19 +162,13 @@ impl Reader<'_> {
                 }
             }
         }
-        Profile {
-            name: name.get_ref().to_string(),
-            changes,
-        }
+        profile
     }
 
     fn section(&mut self, section: &'static str, node: &Node<'_>, changes: &mut Vec<Written>) {
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!(
-                "invalid `{section}`: expected a section, found {}",
-                given(node)
-            );
-            self.report(self.problem(node, title).help(format!("write [{section}]")));
+            let problem = self.mismatch(node, &format!("`{section}`"), "a section");
+            self.report(problem.help(format!("write [{section}]")));
             return;
         };
         for (name, node) in table {
@@ -210,13 +195,8 @@ impl Reader<'_> {
                 }
             }
             (kind @ Kind::List(_), _) => {
-                let title = format!(
-                    "invalid {key}: expected {}, found {}",
-                    value::expected(kind),
-                    given(node)
-                );
+                let problem = self.mismatch(node, &key.to_string(), &value::expected(kind));
                 let written = self.source.text().get(node.span()).unwrap_or_default();
-                let problem = self.problem(node, title);
                 let fits = Change::read(key, given(node), &self.roots).is_ok();
                 self.report(if fits {
                     problem.help(format!("write [{}]", masked(written)))
@@ -262,14 +242,8 @@ impl Reader<'_> {
 
     fn locks(&mut self, node: &Node<'_>) -> Vec<Lock> {
         let Some(entries) = node.get_ref().as_array() else {
-            let title = format!(
-                "invalid `lock`: expected a list of keys, found {}",
-                given(node)
-            );
-            self.report(
-                self.problem(node, title)
-                    .help("write lock = [\"network.mode\"], for example"),
-            );
+            let problem = self.mismatch(node, "`lock`", "a list of keys");
+            self.report(problem.help("write lock = [\"network.mode\"], for example"));
             return Vec::new();
         };
         entries
@@ -280,34 +254,21 @@ impl Reader<'_> {
 
     fn lock(&mut self, entry: &Node<'_>) -> Option<Lock> {
         let Some(text) = entry.get_ref().as_str() else {
-            let title = format!(
-                "invalid entry of `lock`: expected a key in quotes, found {}",
-                given(entry)
-            );
-            self.report(self.problem(entry, title));
+            self.report(self.mismatch(entry, "entry of `lock`", "a key in quotes"));
             return None;
         };
-        let place = self.place(entry.span());
-        if let Some(section) = known_section(text) {
+        let key = Key::ALL.into_iter().find(|key| key.to_string() == text);
+        if let Some(section) = known_section(text).or(key.map(Key::section)) {
+            let place = self.place(entry.span());
             return Some(Lock {
                 section,
-                key: None,
-                place,
-            });
-        }
-        if let Some(key) = Key::ALL.into_iter().find(|key| key.to_string() == text) {
-            return Some(Lock {
-                section: key.section(),
-                key: Some(key),
+                key,
                 place,
             });
         }
         let keys: Vec<String> = Key::ALL.iter().map(ToString::to_string).collect();
         let problem = self.problem(entry, format!("unknown key or section `{}`", shown(text)));
-        let names = keys
-            .iter()
-            .map(String::as_str)
-            .chain(SECTIONS.iter().map(|section| section.name));
+        let names = keys.iter().map(String::as_str).chain(section_names());
         let problem = match meant(text, names) {
             Some(name) => problem.label(format!("did you mean `{name}`?")),
             None => problem
@@ -319,11 +280,7 @@ impl Reader<'_> {
 
     fn workspace(&mut self, node: &Node<'_>) -> Option<PathBuf> {
         let Some(text) = node.get_ref().as_str() else {
-            let title = format!(
-                "invalid `workspace`: expected a path in quotes, found {}",
-                given(node)
-            );
-            self.report(self.problem(node, title));
+            self.report(self.mismatch(node, "`workspace`", "a path in quotes"));
             return None;
         };
         let roots = Roots {
@@ -381,6 +338,15 @@ impl Reader<'_> {
 
     fn place(&self, span: Range<usize>) -> Place {
         Place::new(self.source, span)
+    }
+
+    /// A value of the wrong type.
+    fn mismatch(&self, node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
+        let found = given(node);
+        self.problem(
+            node,
+            format!("invalid {what}: expected {expected}, found {found}"),
+        )
     }
 
     fn problem<T>(&self, node: &Spanned<T>, title: impl Into<String>) -> Diagnostic {
