@@ -37,6 +37,6 @@ through = bytes([0, 2, SEGMENTS, 0, 0, 0, 0, 0]) + socket.inet_pton(socket.AF_IN
 for kind, name in [(socket.SOCK_STREAM, "tcp"), (socket.SOCK_DGRAM, "udp")]:
     route = ("fd00:20::5", 7)
     told(f"{name} by a route", lambda: say(socket.AF_INET6, kind, 0, route, through))
-    devices = {name: index for index, name in socket.if_nameindex()}
-    near = ("fe80::1", 7, 0, devices.get("stockade0", 1))
-    told(f"{name} link-local", lambda: say(socket.AF_INET6, kind, 0, near))
+    for index, device in socket.if_nameindex():
+        near = ("fe80::1", 7, 0, index)
+        told(f"{name} link-local by {device}", lambda: say(socket.AF_INET6, kind, 0, near))

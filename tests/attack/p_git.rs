@@ -318,6 +318,44 @@ fn p02_repositories_that_others_lead_to_do_not_run_programs_outside() {
     ]);
 }
 
+/// Git outside writes to what is in the place of its own files, and reads from it.
+#[test]
+fn p01_links_among_gits_own_files_lead_nowhere() {
+    const FILE: &str = "rm -f ~/rc; touch ~/rc";
+    const BACK: &str = "git reset -q --hard HEAD^; sh ~/rc; true";
+    let commit = |how: &str| -> &'static str { format!("{FILE}; {how}; {BACK}").leak() };
+    none_runs(&[
+        plant(
+            "the log of HEAD",
+            "git config user.name 'x;touch ~/ran;#'; mkdir -p .git/logs; ln -sf ~/rc .git/logs/HEAD",
+            commit("git commit -q --allow-empty -m two"),
+        ),
+        plant(
+            "the log of a branch",
+            "git config user.name 'x;touch ~/ran;#'; mkdir -p .git/logs/refs/heads
+             ln -sf ~/rc .git/logs/refs/heads/main",
+            commit("git commit -q --allow-empty -m two"),
+        ),
+        plant(
+            "a directory of logs",
+            "git config user.name 'x;touch ~/ran;#'; rm -rf .git/logs; mkdir elsewhere
+             ln -s ~/rc elsewhere/HEAD; ln -s ../elsewhere .git/logs",
+            commit("git commit -q --allow-empty -m two"),
+        ),
+        plant(
+            "the message of a commit",
+            "echo 'touch ~/ran' > .git/MERGE_MSG; ln -sf ~/rc .git/COMMIT_EDITMSG",
+            commit("GIT_EDITOR=true git commit -q --allow-empty"),
+        ),
+        plant(
+            "a file that becomes the message of a commit",
+            "ln -sf ~/secret .git/MERGE_MSG",
+            "echo secret > ~/secret; GIT_EDITOR=true git commit -q --allow-empty
+             git log -1 --format=%B | grep -q secret && touch ~/ran; git reset -q --hard HEAD^",
+        ),
+    ]);
+}
+
 /// Writes indexes as git does not. `ran` is made by a repository that `evil` made and `arm` armed.
 const INDEXES: &str = r#"
 import hashlib, os, struct, subprocess
@@ -333,8 +371,10 @@ def entries():
 def entry(fields, name):
     bytes = fields + struct.pack('>H', len(name)) + name
     return bytes + b'\0' * ((len(bytes) + 8) // 8 * 8 - len(bytes))
+def file(id, mode):
+    return b'\0' * 24 + struct.pack('>I', mode) + b'\0' * 12 + bytes.fromhex(id)
 def link(id):
-    return b'\0' * 24 + struct.pack('>I', 0o160000) + b'\0' * 12 + bytes.fromhex(id)
+    return file(id, 0o160000)
 def write(body, path='.git/index'):
     open(path, 'wb').write(body + hashlib.sha1(body).digest())
 def index(found, path='.git/index'):
@@ -373,6 +413,48 @@ write(b'DIRC' + struct.pack('>II', 2, len(real) + 1) + first + tail)
 arm('.git/zzz/sub')",
             ),
             "git status",
+        ),
+        plant(
+            "a file among the hooks",
+            python(
+                "id = sh('git hash-object -w evil')
+index(entries() + [(file(id, 0o100755), b'.git/hooks/post-checkout')])",
+            ),
+            "git restore .; git checkout -q -b x; git checkout -q main; true",
+        ),
+        plant(
+            "a file above the worktree",
+            python(
+                "sh('echo touch /home/dev/ran > rc'); id = sh('git hash-object -w rc')
+index(entries() + [(file(id, 0o100644), b'../rc')])",
+            ),
+            "rm -f ~/rc; git restore .; sh ~/rc; true",
+        ),
+        plant(
+            "a file above the worktree, in the index of a worktree elsewhere",
+            python(
+                "sh('echo touch /home/dev/ran > rc'); id = sh('git hash-object -w rc')
+index(entries() + [(file(id, 0o100644), b'../rc')], '.git/worktrees/tree/index')",
+            ),
+            "rm -f ~/rc; cd ../tree; git restore .; sh ~/rc; true",
+        ),
+        plant(
+            "a gitlink deep in a directory that the index has as a whole",
+            python(
+                "deep = 'd/' + 'a/' * 300 + 'sub'; os.makedirs(deep); os.chdir(deep); id = evil('.')
+sh('git config core.fsmonitor /home/dev/project/evil'); os.chdir('/home/dev/project')
+sh('git config core.sparseCheckout true; git config core.sparseCheckoutCone true')
+sh('git config index.sparse true; mkdir -p .git/info; printf \"/*\\n!/*/\\n\" > .git/info/sparse-checkout')
+def tree(line, how=''):
+    return subprocess.run(f'git mktree {how}', shell=True, check=True, capture_output=True, input=line, text=True).stdout.strip()
+whole = tree(f'160000 commit {id}\\tsub\\n', '--missing')
+for _ in range(300): whole = tree(f'040000 tree {whole}\\ta\\n')
+fields = b'\\0' * 24 + struct.pack('>I', 0o040000) + b'\\0' * 12 + bytes.fromhex(whole)
+found = entries(); head = b'DIRC' + struct.pack('>II', 3, len(found) + 1)
+first = fields + struct.pack('>HH', 0x4002, 0x4000) + b'd/'; first += b'\\0' * (8 - len(first) % 8)
+write(head + first + b''.join(entry(*one) for one in found) + b'sdir' + struct.pack('>I', 0))",
+            ),
+            "git status; true",
         ),
         plant(
             "a gitlink upwards and into the directory of git's",

@@ -7,24 +7,21 @@ mod advice;
 mod args;
 mod completions;
 mod config;
-mod control;
 mod doctor;
 mod exit;
 mod explain;
 mod here;
-#[cfg_attr(sabotage, path = "../../sabotage/src/hooks.rs")]
+#[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
-mod journal;
 mod log;
 mod man;
 mod plan;
-mod publish;
 mod receipt;
 mod reload;
 mod run;
 mod screen;
-mod session;
+mod session_id;
 mod settings;
 mod trust;
 mod verify;

@@ -14,7 +14,8 @@ use tokio::{io::unix::AsyncFd, task::LocalSet, time::sleep};
 /// As many of a tap are looked at before there is a pause.
 const AT_A_TIME: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(200);
-const LARGEST: usize = 65_535;
+/// The MTU of a loopback device.
+const LARGEST: usize = 65_536;
 
 /// Who hears a packet.
 type Hear = Rc<dyn Fn(&[u8])>;

@@ -62,6 +62,10 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
 
     for own in addresses() {
         at("add the route", routing.add_everything_is_local(TABLE, own))?;
+        if own.is_ipv6() {
+            let prohibited = routing.add_link_local_is_prohibited(TABLE);
+            at("prohibit link-local addresses", prohibited)?;
+        }
         at("add the rule", routing.add_rule(own, RULE_PRIORITY, TABLE))?;
     }
     Ok(Sockets {

@@ -1,6 +1,10 @@
-//! Waiting for a descriptor, but not forever.
+//! Waiting for a descriptor, but not for longer than is reasonable.
 
-use std::{io, os::fd::BorrowedFd, time::Instant};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    time::Instant,
+};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -27,4 +31,15 @@ pub fn poll_until(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Waits until something can be read, or the other end is gone.
+///
+/// # Errors
+/// [`TimedOut`](io::ErrorKind::TimedOut) if neither happens before the deadline.
+pub fn wait_readable(fd: impl AsFd, deadline: Instant) -> io::Result<()> {
+    if poll_until(fd.as_fd(), PollFlags::IN, deadline)?.is_empty() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(())
 }

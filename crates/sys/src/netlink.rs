@@ -60,7 +60,7 @@ impl Message {
     }
 
     /// nftables numbers are big-endian, routing ones are not.
-    pub(crate) fn attribute_be32(self, kind: u16, value: u32) -> Self {
+    pub(crate) fn attribute_be32(self, kind: u16, value: std::ffi::c_int) -> Self {
         self.attribute(kind, &value.to_be_bytes())
     }
 

@@ -41,6 +41,7 @@ const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
 const RTN_BROADCAST: u8 = 3;
 const RTN_MULTICAST: u8 = 5;
+const RTN_PROHIBIT: u8 = 8;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_HOST: u8 = 254;
 const FR_ACT_TO_TBL: u8 = 1;
@@ -127,6 +128,7 @@ impl Routing {
         self.without_link_local(index);
         // Only now: one end of a pair cannot be up before the other exists.
         if device == Device::VethPair {
+            self.without_link_local(index + 1);
             self.set_up(index + 1)?;
         }
         self.set_up(index)
@@ -174,6 +176,23 @@ impl Routing {
                 .attribute_u32(RTA_TABLE, table)
                 .attribute_u32(RTA_OIF, LOOPBACK)
                 .attribute(RTA_PREFSRC, &source),
+        )
+    }
+
+    /// In `table`, makes calls to every link-local destination of IPv6 fail at once. An
+    /// error of the gate's would not reach a socket that is bound to `lo` by such an address.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_link_local_is_prohibited(&mut self, table: u32) -> io::Result<()> {
+        let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
+        let (family, _, network) = parts(network.into());
+        let mut fixed = vec![family, 10, 0, 0, 0, RTPROT_STATIC, 0, RTN_PROHIBIT];
+        fixed.extend_from_slice(&0_u32.to_ne_bytes());
+        self.change(
+            Message::new(NEWROUTE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+                .attribute_u32(RTA_TABLE, table)
+                .attribute(RTA_DST, &network),
         )
     }
 

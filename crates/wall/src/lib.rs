@@ -48,6 +48,7 @@ mod launch;
 mod leftovers;
 mod nofollow;
 mod plan;
+#[cfg_attr(sabotage, path = "../../../sabotage/wall/hooks.rs")]
 mod sabotage;
 mod supervise;
 mod tables;

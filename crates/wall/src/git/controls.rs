@@ -1,9 +1,9 @@
 //! The files that make git run programs in a repository, or lead git elsewhere.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use super::{
@@ -60,12 +60,16 @@ pub(crate) struct Collection<'a> {
     /// After a session, what there was before. What it says about further files counts, not what the
     /// session made of it: else that would choose which files are put back.
     pub(crate) before: Option<&'a Baseline>,
+    /// The directories that are looked at each on its own.
+    pub(crate) repositories: HashSet<PathBuf>,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
 }
 
 impl Collection<'_> {
     pub(crate) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+        let all = repositories.found.keys().chain(&repositories.worktrees);
+        self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
             // One that lies deeper may be older than the session: it stands for itself.
             let of = (!is_reached).then_some(path.as_path());
@@ -96,14 +100,7 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
-        // Git goes through links to what is below these; the links themselves are put back.
-        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
-        for name in ["info", "modules", "worktrees", "rebase-merge", "sequencer"] {
-            let path = directory.join(name);
-            if is_link(&path) {
-                self.add(&path, Kind::Whole(REDIRECTION), of);
-            }
-        }
+        self.add_links(directory, of);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
@@ -137,6 +134,41 @@ impl Collection<'_> {
         }
         for attributes in attributes {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
+    }
+
+    /// Git reads and writes through any link in its directory, such as `logs/HEAD` and
+    /// `COMMIT_EDITMSG`, and makes none itself. They are put back.
+    fn add_links(&mut self, top: &Path, of: Option<&Path>) {
+        // Names of branches and submodules have slashes. What is deeper elsewhere is many objects,
+        // or not git's own.
+        const DEEP: [&str; 3] = ["logs", "refs", "modules"];
+        let mut left = vec![(top.to_owned(), 0)];
+        while let Some((directory, depth)) = left.pop() {
+            let Ok(entries) = nofollow::list(&directory) else {
+                self.unseen.add(&directory, "it cannot be listed");
+                continue;
+            };
+            for entry in entries {
+                if self.bounds.are_reached() {
+                    let why = "there are too many files to look at all of them";
+                    self.unseen.add(&directory, why);
+                    return;
+                }
+                let path = entry.path();
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if kind.is_symlink() && !is_branch(&path) {
+                    self.add(&path, Kind::Whole(REDIRECTION), of);
+                }
+                let is_deep =
+                    depth == 0 || DEEP.iter().any(|name| path.starts_with(top.join(name)));
+                // Repositories of submodules and worktrees have a look of their own.
+                if kind.is_dir() && is_deep && !self.repositories.contains(&path) {
+                    left.push((path, depth + 1));
+                }
+            }
         }
     }
 
@@ -295,6 +327,15 @@ impl Collection<'_> {
             matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
         })
     }
+}
+
+/// Whether a link is the old form of saying which branch is checked out.
+fn is_branch(link: &Path) -> bool {
+    let to = fs::read_link(link).unwrap_or_default();
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    link.file_name() == Some("HEAD".as_ref())
+        && to.starts_with("refs")
+        && to.components().all(is_plain)
 }
 
 /// Whether a merge strategy is named that is not git's own: git runs a program of that name.

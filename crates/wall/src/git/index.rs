@@ -21,6 +21,7 @@ pub(crate) struct Links {
 pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
     const GITLINK: u32 = 0o160_000;
     const KIND: u32 = 0o170_000;
+    const DIRECTORY: u32 = 0o040_000;
     const EXTENDED: u16 = 0x4000;
     const LENGTH: u16 = 0xfff;
     // Times, device, inode, mode, user, group, size.
@@ -38,13 +39,15 @@ pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
     }
     let mut links = Links::default();
     let mut path = Vec::new();
+    // Entries share beginnings, so a short index can have very long paths.
+    let mut room: usize = 64 << 20;
     let mut at = 12;
     // Where each entry begins that does not build on the one before it.
     let mut whole = BTreeMap::new();
     for entry in 0..count {
         let begin = at;
         let kind = number(body, at + MODE)? & KIND;
-        if !matches!(kind, 0o100_000 | 0o120_000 | 0o160_000 | 0o040_000) {
+        if !matches!(kind, 0o100_000 | 0o120_000 | GITLINK | DIRECTORY) {
             return None;
         }
         let flags = at + FIELDS + hash;
@@ -80,13 +83,21 @@ pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
         if body.get(end..at)?.iter().any(|byte| *byte != 0) {
             return None;
         }
-        if kind == GITLINK && path.is_empty() {
-            links.is_replacing = true;
-        } else if kind == GITLINK || all {
-            if is_odd(&path) {
-                return None;
-            }
-            let path = std::ffi::OsString::from_vec(path.clone());
+        if path.is_empty() {
+            links.is_replacing |= kind == GITLINK;
+            continue;
+        }
+        // An entry for a whole directory, which git may leave out of the worktree.
+        let name = match kind {
+            DIRECTORY => path.strip_suffix(b"/")?,
+            _ => &path,
+        };
+        if is_odd(name) {
+            return None;
+        }
+        if kind == GITLINK || all {
+            room = room.checked_sub(name.len())?;
+            let path = std::ffi::OsString::from_vec(name.to_vec());
             links.paths.push(path.into());
         }
     }
@@ -134,10 +145,14 @@ fn are_parts(data: &[u8], whole: &BTreeMap<usize, u32>, count: u32) -> bool {
     next == count
 }
 
-/// No path that git would have taken into an index.
+/// No path that git would have taken into an index. Git checks what it takes in, and believes what
+/// it finds there: it would write to such a path, and read from it.
 fn is_odd(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/')
-        .any(|name| matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git"))
+    const LONGEST: usize = 4096;
+    path.len() > LONGEST
+        || path
+            .split(|byte| *byte == b'/')
+            .any(|name| matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git"))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -244,6 +259,35 @@ mod tests {
         for path in ["../a", ".git/a", "a/.GIT", "a//b", "/a", "./a"] {
             assert!(is_odd(path.as_bytes()), "{path}");
         }
+        // Also in an entry that is no gitlink: "aa" is the first.
+        let mut upwards = plain.clone();
+        let name = plain.windows(3).position(|part| part == b"aa\0").unwrap();
+        upwards[name..name + 2].copy_from_slice(b"..");
+        assert_eq!(read(&upwards, 20, false), None);
         assert!(!is_odd(b".github/a..b/.gitmodules"));
+    }
+
+    /// Entries of version 4 take the beginning of the one before: a few bytes can be a long path.
+    #[test]
+    fn a_short_index_does_not_fill_the_memory() {
+        let made = |length: usize, count: u32| {
+            let mut index = b"DIRC\0\0\0\x04".to_vec();
+            index.extend(count.to_be_bytes());
+            for entry in 0..count {
+                let name = vec![b'a'; if entry == 0 { length } else { 1 }];
+                let mut fields = [0; 60];
+                fields[24..28].copy_from_slice(&0o160_000_u32.to_be_bytes());
+                index.extend(fields);
+                let whole = length + usize::try_from(entry).unwrap();
+                index.extend(u16::try_from(whole.min(0xfff)).unwrap().to_be_bytes());
+                index.extend([b"\0", name.as_slice(), b"\0"].concat());
+            }
+            index.extend([0; 20]);
+            read(&index, 20, false).map(|links| links.paths.len())
+        };
+        assert_eq!(made(1000, 3), Some(3));
+        assert_eq!(made(5000, 3), None);
+        assert_eq!(made(1, 4000), Some(4000));
+        assert_eq!(made(4000, 90), Some(90));
     }
 }

@@ -97,6 +97,10 @@ impl Search<'_> {
             }
             level = below;
         }
+        if deepest > SHALLOW {
+            let why = "the tree is too deep to look for repositories in all of it";
+            self.repositories.unseen.add(self.workspace, why);
+        }
     }
 
     /// One directory of the tree. Whether there was time for it.
@@ -104,13 +108,18 @@ impl Search<'_> {
         if self.bounds.are_reached() {
             return false;
         }
-        let Ok(entries) = fs::read_dir(directory) else {
-            // Others go by name into what can be entered only.
-            let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
-            if is_entered && directory.is_dir() {
-                self.repositories.unseen.add(directory, UNLISTED);
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            // Who comes from nearer by has a shorter path to it.
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return false,
+            Err(_) => {
+                // Others go by name into what can be entered only.
+                let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
+                if is_entered && directory.is_dir() {
+                    self.repositories.unseen.add(directory, UNLISTED);
+                }
+                return true;
             }
-            return true;
         };
         let mut has_head = false;
         for entry in entries {
@@ -201,10 +210,9 @@ impl Search<'_> {
             return;
         }
         // What git follows by itself comes first.
-        if let Some(root) = root
-            && (!had_root || (is_reached && !was_reached))
-        {
-            self.linked(directory, &root, is_reached, depth);
+        let is_nearer = root.is_some() && (!had_root || (is_reached && !was_reached));
+        if known.is_none() || is_nearer {
+            self.linked(directory, root.as_deref(), is_reached, depth);
         }
         if known.is_none() {
             // Behind a link, they are looked at where they are.
@@ -225,11 +233,8 @@ impl Search<'_> {
         is_reached: bool,
         depth: usize,
     ) {
-        let is_new = self.repositories.worktrees.insert(directory.to_owned());
-        if let Some(root) = root.filter(|_| is_new)
-            && self.is_writable(&root)
-        {
-            self.linked(directory, &root, is_reached, depth);
+        if self.repositories.worktrees.insert(directory.to_owned()) {
+            self.linked(directory, root.as_deref(), is_reached, depth);
         }
     }
 
@@ -289,10 +294,11 @@ impl Search<'_> {
         }
     }
 
-    /// The repositories that the gitlinks of an index lead to.
-    fn linked(&mut self, directory: &Path, root: &Path, is_reached: bool, depth: usize) {
+    /// The repositories that the gitlinks of an index lead to. An index that leads astray is found
+    /// also where nobody knows its worktree, or no session can write there.
+    fn linked(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
         let settings = settings_of(directory);
-        let mut roots = vec![root.to_owned()];
+        let mut roots: Vec<PathBuf> = root.into_iter().map(Path::to_owned).collect();
         roots.extend(settings.as_deref().and_then(|all| worktree(directory, all)));
         let hash = settings.as_deref().map(hash_length);
         let (mut next, mut all) = (Some(directory.join("index")), false);

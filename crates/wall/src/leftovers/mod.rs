@@ -74,7 +74,7 @@ const MOST_FILES: usize = 1_000_000;
 /// be. Those that are found later only are judged as new, or told of if they are older.
 pub(crate) const SHALLOW: usize = 2;
 const FEW_FILES: usize = 4096;
-const DEEP: usize = 256;
+const DEEP: usize = 2048;
 
 /// What there was before a session.
 #[derive(Debug)]
@@ -256,6 +256,7 @@ impl Watch {
             home: &self.home.real,
             own: &self.own,
             before,
+            repositories: HashSet::new(),
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
