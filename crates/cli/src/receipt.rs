@@ -144,7 +144,7 @@ fn danger(ruling: &Ruling) -> Option<&'static str> {
     let verdict = match ruling {
         Ruling::Flow(verdict) => verdict,
         Ruling::HostPort(port) => return danger_of_port(*port),
-        Ruling::Name(_) | Ruling::Odd(_) => return None,
+        Ruling::Name(_) | Ruling::Malformed(_) => return None,
     };
     match verdict.reason() {
         Reason::Restricted {

@@ -1,4 +1,4 @@
-//! Waiting for a descriptor, but not for longer than is reasonable.
+//! Waiting for a descriptor, but not forever.
 
 use std::{
     io,

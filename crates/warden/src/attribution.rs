@@ -10,10 +10,12 @@ use std::{
     io::{self, Read as _},
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
+use stockade_gate::Attribution;
+pub use stockade_gate::Program as Process;
 use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
@@ -30,33 +32,32 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// declare all of its memory to be its arguments.
 const READ: u64 = 64 << 10;
 
-/// A program inside, as it was when it was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Process {
-    /// Its number inside.
-    pub pid: u32,
-    /// Its file: a name that the program may have chosen.
-    pub exe: String,
-    pub argv: Vec<String>,
-    /// The names of those that started it, the nearest first, up to the agent.
-    pub parents: Vec<String>,
+#[cfg(test)]
+pub(crate) fn example() -> Process {
+    Process {
+        pid: 7,
+        exe: "/usr/bin/curl".to_owned(),
+        argv: vec!["curl".to_owned()],
+        parents: vec!["sh".to_owned()],
+    }
 }
 
-#[cfg(test)]
-impl Process {
-    pub(crate) fn example() -> Self {
-        Self {
-            pid: 7,
-            exe: "/usr/bin/curl".to_owned(),
-            argv: vec!["curl".to_owned()],
-            parents: vec!["sh".to_owned()],
-        }
-    }
+/// Searches for those who open flows, on the journal's thread, and for those who are denied some,
+/// beside the gate.
+pub(crate) type SharedSearch = Arc<Mutex<ProgramSearch>>;
+
+/// What the gate is given to search with.
+pub(crate) fn attribution(search: &SharedSearch) -> Attribution {
+    let search = Arc::clone(search);
+    Box::new(move |flow, client| {
+        let mut search = search.lock().unwrap_or_else(PoisonError::into_inner);
+        search.of(flow, client, true)
+    })
 }
 
 /// Looks for programs.
 #[derive(Debug)]
-pub(crate) struct Attribution {
+pub(crate) struct ProgramSearch {
     table: SocketTable,
     /// What `/proc/PID/ns/net` reads for those inside.
     network: PathBuf,
@@ -66,7 +67,7 @@ pub(crate) struct Attribution {
     last: Option<PathBuf>,
 }
 
-impl Attribution {
+impl ProgramSearch {
     /// # Errors
     /// If the kernel does not tell about sockets.
     pub(crate) fn new(jail: &Jail) -> io::Result<Self> {

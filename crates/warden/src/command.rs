@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stockade_gate::{Denials, Events, Gate, Happenings};
+use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
 use stockade_wall::{FAILED, Finding, Layer, Outcome, Running};
 
@@ -14,7 +14,7 @@ use crate::{error::SessionError, journal::JournalEnd, launch::SessionInfo};
 pub struct SandboxReady {
     pub(crate) running: Running,
     pub(crate) network: Network,
-    pub(crate) happenings: Happenings,
+    pub(crate) received: EventReceiver,
     pub(crate) session: SessionInfo,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Network {
         gate: Gate,
     },
     /// No event comes, but the log waits for the end of them.
-    WithoutJail(Events),
+    WithoutJail(EventSender),
 }
 
 /// What became of a session.
@@ -54,7 +54,7 @@ impl SandboxReady {
         let Self {
             mut running,
             network,
-            happenings,
+            received,
             session,
         } = self;
         let SessionInfo {
@@ -68,7 +68,7 @@ impl SandboxReady {
             if let Network::Jail { gate, .. } = &network {
                 recorder.offer_reload(&mut running, gate.policies(), &effective, &in_force);
             }
-            recorder.begin(&command, &running, happenings, &in_force, &effective)
+            recorder.begin(&command, &running, received, &in_force, &effective)
         });
 
         // All of it is built and recorded: the command starts.

@@ -1,16 +1,18 @@
 //! From a plan to a sandbox in which the command waits. Read it from top to bottom: it is the
 //! order in which things happen, and each step has its reason.
 
+use std::sync::{Arc, Mutex};
+
 use rustix::thread::CapabilitySet;
 use stockade_config::{Effective, Mode};
-use stockade_gate::{Events, Gate, Happenings, Local};
-use stockade_jail::{Jail, Owner, Settings, Sockets};
+use stockade_gate::{EventReceiver, EventSender, Gate, Local};
+use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
 use stockade_sys::confine::keep_capabilities;
 use stockade_wall::{CommandLine, Launch};
 
 use crate::{
-    attribution::Attribution,
+    attribution::{self, ProgramSearch},
     command::{Network, SandboxReady},
     error::SessionError,
     plan::{Listing, Planned, SessionRequest},
@@ -74,7 +76,7 @@ impl Planned {
 /// The network of a session that has one of its own.
 #[derive(Debug)]
 struct JailPlan {
-    settings: Settings,
+    settings: JailSettings,
     policy: Policy,
     local: Local,
 }
@@ -82,7 +84,7 @@ struct JailPlan {
 impl JailPlan {
     fn of(effective: &Effective, policy: Policy) -> Result<Self, SessionError> {
         Ok(Self {
-            settings: Settings {
+            settings: JailSettings {
                 ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
                 host_ports: effective.host_ports(),
             },
@@ -157,7 +159,8 @@ impl OwnerOfA {
         let (jail, sockets) = self.owner.build(plan.settings, in_jail(start))?;
         // Its socket, by which it asks about others, is made in the jail.
         if let Some(recorder) = &mut self.session.recorder {
-            recorder.attribution = Attribution::new(&jail).ok();
+            let search = ProgramSearch::new(&jail).ok();
+            recorder.search = search.map(|search| Arc::new(Mutex::new(search)));
         }
         // The network is built, and the last file of the jail's thread read: it keeps the one
         // capability that speaking for others needs.
@@ -177,11 +180,11 @@ impl OwnerOfA {
         // It needs authority over mounts to lay out what is shown.
         let running = self.launch.spawn()?;
         give_up_capabilities()?;
-        let (events, happenings) = Events::new();
+        let (events, received) = EventSender::new();
         Ok(SandboxReady {
             running,
             network: Network::WithoutJail(events),
-            happenings,
+            received,
             session: self.session,
         })
     }
@@ -199,15 +202,18 @@ struct JailBuilt {
 
 impl JailBuilt {
     fn serve(self) -> Result<GateServing, SessionError> {
-        let (events, happenings) = Events::new();
+        let (events, received) = EventSender::new();
         // Its sockets are those of a jail that is closed, so nothing passes that it does not judge.
-        let gate = Gate::start(self.policy, self.local, self.sockets, events)?;
+        let recorder = self.session.recorder.as_ref();
+        let search = recorder.and_then(|recorder| recorder.search.as_ref());
+        let attribution = search.map(attribution::attribution);
+        let gate = Gate::start(self.policy, self.local, self.sockets, events, attribution)?;
         Ok(GateServing {
             network: Network::Jail {
                 jail: self.jail,
                 gate,
             },
-            happenings,
+            received,
             sandbox: self.sandbox,
             session: self.session,
         })
@@ -217,7 +223,7 @@ impl JailBuilt {
 /// The gate judges what comes, but nothing is there yet to come.
 struct GateServing {
     network: Network,
-    happenings: Happenings,
+    received: EventReceiver,
     sandbox: SandboxUnderway,
     session: SessionInfo,
 }
@@ -231,7 +237,7 @@ impl GateServing {
         Ok(SandboxReady {
             running,
             network: self.network,
-            happenings: self.happenings,
+            received: self.received,
             session: self.session,
         })
     }

@@ -4,12 +4,12 @@
 use std::{cell::Cell, io, sync::Arc};
 
 use stockade_config::{Effective, GitSettings};
-use stockade_gate::{Happenings, Policies};
+use stockade_gate::{EventReceiver, Policies};
 use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{CommandLine, Finding, Live, Running, Watch};
 
 use crate::{
-    attribution::Attribution,
+    attribution::SharedSearch,
     control,
     journal::{
         InForce, Journal, JournalEnd, JournalSource, LogDirectory, PendingJournal, SessionEnd,
@@ -26,7 +26,7 @@ pub(crate) struct Recorder {
     listing: Listing,
     journal: io::Result<PendingJournal>,
     /// Without it, denials are logged without the program.
-    pub(crate) attribution: Option<Attribution>,
+    pub(crate) search: Option<SharedSearch>,
 }
 
 impl Recorder {
@@ -36,7 +36,7 @@ impl Recorder {
         let directory = LogDirectory::of(&listing.loader.places.home);
         Self {
             journal: PendingJournal::start(directory, &listing.id),
-            attribution: None,
+            search: None,
             listing,
         }
     }
@@ -74,7 +74,7 @@ impl Recorder {
         self,
         command: &CommandLine,
         running: &Running,
-        happenings: Happenings,
+        received: EventReceiver,
         in_force: &InForce,
         launched: &Effective,
     ) -> Recorded {
@@ -94,8 +94,8 @@ impl Recorder {
             bubblewrap: running.bubblewrap(),
         };
         let source = JournalSource {
-            happenings,
-            attribution: self.attribution,
+            events: received,
+            search: self.search,
             in_force: Arc::clone(in_force),
         };
         let journal = self

@@ -15,7 +15,7 @@ use super::{
     Line,
     lines::{self, Closed, Denied, Opened, SessionEnd, SessionStart},
 };
-use crate::attribution::Process;
+use crate::attribution::example;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
@@ -72,7 +72,7 @@ fn all() -> Vec<Line> {
         grounds: Grounds::Policy(verdict.clone()),
         at: Some("--allow".to_owned()),
     };
-    let process = Process::example();
+    let process = example();
     let finding = Finding {
         path: "/w/.envrc".into(),
         what: Change::Appeared,

@@ -202,7 +202,7 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
     let by = match denied.ruling {
         Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),
         Ruling::Name(verdict) => Some(verdict.decided_by().to_string()),
-        Ruling::HostPort(_) | Ruling::Odd(_) => None,
+        Ruling::HostPort(_) | Ruling::Malformed(_) => None,
     };
     let (fix, setting) = match denied.ruling.fix() {
         Some(Fix::Allow(rule)) => (Some(rule.to_string()), None),
@@ -234,7 +234,7 @@ pub(super) fn reason(ruling: &Ruling) -> &'static str {
         Ruling::Flow(verdict) => verdict.reason().name(),
         Ruling::Name(verdict) => verdict.reason().name(),
         Ruling::HostPort(_) => "loopback",
-        Ruling::Odd(_) => "malformed",
+        Ruling::Malformed(_) => "malformed",
     }
 }
 

@@ -26,7 +26,7 @@ use std::{
 use rustix::thread::CapabilitySet;
 use serde_json::{Map, Value};
 use stockade_config::Effective;
-use stockade_gate::{Happenings, Subject};
+use stockade_gate::{EventReceiver, Subject};
 use stockade_sys::{
     confine,
     signals::{self, Signal},
@@ -39,7 +39,7 @@ pub use lines::LOG_VERSION;
 pub(crate) use lines::{SessionEnd, SessionStart};
 use writer::Writer;
 
-use crate::attribution::{Attribution, Process};
+use crate::attribution::{Process, SharedSearch};
 
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
@@ -68,8 +68,8 @@ pub(crate) struct Journal {
 /// Where the lines of a log come from.
 #[derive(Debug)]
 pub(crate) struct JournalSource {
-    pub(crate) happenings: Happenings,
-    pub(crate) attribution: Option<Attribution>,
+    pub(crate) events: EventReceiver,
+    pub(crate) search: Option<SharedSearch>,
     pub(crate) in_force: InForce,
 }
 
@@ -107,8 +107,8 @@ impl PendingJournal {
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(()));
                         log.make_room();
-                        let writer = Writer::new(log, source.attribution, source.in_force);
-                        let _ = done.send(writer.serve(&source.happenings, &ends));
+                        let writer = Writer::new(log, source.search, source.in_force);
+                        let _ = done.send(writer.serve(&source.events, &ends));
                     }
                     Err(error) => {
                         let _ = opened.send(Err(error));

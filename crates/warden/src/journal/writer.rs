@@ -1,13 +1,9 @@
 //! From events to lines.
 //!
-//! Denials of the same kind that follow each other closely are folded: the first is written at
-//! once, those that come within a few seconds after it become one line, which says when the
-//! first and the last of them were. A reload ends that, so every denial stands on its side of
-//! the reload. What a program inside can make grow is bounded here.
+//! What a program inside can make grow is bounded here.
 
 use std::{
     collections::HashMap,
-    net::SocketAddr,
     sync::{
         PoisonError,
         mpsc::{Receiver, RecvTimeoutError, TryRecvError},
@@ -16,7 +12,7 @@ use std::{
 };
 
 use stockade_config::Effective;
-use stockade_gate::{Event, Grounds, Happenings, Ruling, Subject};
+use stockade_gate::{Event, EventReceiver, Grounds, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
@@ -24,52 +20,38 @@ use super::{
     file::LogFile,
     lines::{self, Closed, Denied, Opened},
 };
-use crate::attribution::{Attribution, Process};
+use crate::attribution::{Process, SharedSearch};
 
-/// How long denials of one kind are folded before they are written.
-const FOLD: Duration = Duration::from_secs(5);
 /// How long after an event the next ones are fetched, and how often.
 const BUSY: Duration = Duration::from_millis(20);
 const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
-/// Kinds of denials that are folded at a time, and flows whose beginning is remembered.
-const MOST_FOLDED: usize = 4096;
+/// Flows whose beginning is remembered.
 const MOST_OPEN: usize = 1 << 16;
 
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
     log: LogFile,
-    attribution: Option<Attribution>,
+    search: Option<SharedSearch>,
     in_force: InForce,
     /// What was in force when the events happened that are being written.
     effective: Effective,
-    folded: HashMap<Subject, Folded>,
     opened: HashMap<u64, Opened>,
     denied: u64,
     missed: u64,
     programs: HashMap<Subject, Process>,
 }
 
-/// Denials of one kind that were not written yet.
-struct Folded {
-    since: Instant,
-    count: u64,
-    first: SystemTime,
-    last: SystemTime,
-    ruling: Ruling,
-}
-
 impl Writer {
-    pub(super) fn new(log: LogFile, attribution: Option<Attribution>, in_force: InForce) -> Self {
+    pub(super) fn new(log: LogFile, search: Option<SharedSearch>, in_force: InForce) -> Self {
         let effective = now(&in_force);
         Self {
             log,
-            attribution,
+            search,
             in_force,
             effective,
-            folded: HashMap::new(),
             opened: HashMap::new(),
             denied: 0,
             missed: 0,
@@ -80,7 +62,7 @@ impl Writer {
     /// Until the session has ended, and all that happened in it is written.
     pub(super) fn serve(
         mut self,
-        happenings: &Happenings,
+        events: &EventReceiver,
         ends: &Receiver<SessionEnd>,
     ) -> JournalEnd {
         let mut end = None;
@@ -93,7 +75,7 @@ impl Writer {
                     end = ends.recv_timeout(NAP).ok();
                 }
             };
-            match next(happenings, busy.elapsed() < BUSY, nap) {
+            match next(events, busy.elapsed() < BUSY, nap) {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
                     self.happened(when, event);
@@ -107,12 +89,10 @@ impl Writer {
                 _ => break,
             }
             looked = Instant::now();
-            self.flush(FOLD);
-            self.tell_lost(happenings);
+            self.tell_lost(events);
             end = end.or_else(|| ends.try_recv().ok());
         }
-        self.flush(Duration::ZERO);
-        self.tell_lost(happenings);
+        self.tell_lost(events);
         // Without one the warden failed; the log ends without a last line then.
         if let Some(end) = end.or_else(|| ends.recv().ok()) {
             let now = SystemTime::now();
@@ -130,8 +110,8 @@ impl Writer {
     }
 
     /// Events that the gate could not hand over.
-    fn tell_lost(&mut self, happenings: &Happenings) {
-        let lost = happenings.take_lost();
+    fn tell_lost(&mut self, events: &EventReceiver) {
+        let lost = events.take_lost();
         if lost > 0 {
             self.missed(lost, "they came faster than they could be written");
         }
@@ -154,8 +134,11 @@ impl Writer {
             } => {
                 // The client of a published port is a program of the user's.
                 let inside = !matches!(grounds, Grounds::Published { .. });
-                let attribution = self.attribution.as_mut().filter(|_| inside);
-                let process = attribution.and_then(|who| who.of(&flow, client, false));
+                let search = self.search.as_ref().filter(|_| inside);
+                let process = search.and_then(|search| {
+                    let mut search = search.lock().unwrap_or_else(PoisonError::into_inner);
+                    search.of(&flow, client, false)
+                });
                 let at = self.origin(&flow, &grounds);
                 let opened = Opened {
                     when,
@@ -184,12 +167,35 @@ impl Writer {
             Event::Denied {
                 subject,
                 ruling,
-                client,
-                noted,
+                program,
             } => {
-                self.denied += 1;
-                self.denied(when, subject, ruling, client);
-                drop(noted);
+                let process = program.and_then(|program| program.wait());
+                self.denied(&Denied {
+                    when,
+                    until: None,
+                    count: 1,
+                    subject: &subject,
+                    ruling: &ruling,
+                    at: decided_at(&self.effective, &ruling).as_deref(),
+                    process: process.as_ref(),
+                });
+            }
+            Event::DeniedAgain {
+                subject,
+                ruling,
+                count,
+                first,
+                last,
+            } => {
+                self.denied(&Denied {
+                    when: first,
+                    until: Some(last),
+                    count,
+                    subject: &subject,
+                    ruling: &ruling,
+                    at: decided_at(&self.effective, &ruling).as_deref(),
+                    process: None,
+                });
             }
             Event::Asked {
                 name,
@@ -206,7 +212,6 @@ impl Writer {
                 );
             }
             Event::Reloaded { internet, rules } => {
-                self.flush(Duration::ZERO);
                 self.effective = now(&self.in_force);
                 let hash = self.effective.hash();
                 self.log
@@ -215,74 +220,17 @@ impl Writer {
         }
     }
 
-    fn denied(
-        &mut self,
-        when: SystemTime,
-        subject: Subject,
-        ruling: Ruling,
-        client: Option<SocketAddr>,
-    ) {
+    fn denied(&mut self, denied: &Denied<'_>) {
+        self.denied += denied.count;
         if !self.effective.network.log_denials.value {
             return;
         }
-        if let Some(folded) = self.folded.get_mut(&subject) {
-            if folded.count == 0 {
-                folded.first = when;
-            }
-            folded.count += 1;
-            folded.last = when;
-            return;
-        }
-        if self.folded.len() >= MOST_FOLDED {
-            self.flush(Duration::ZERO);
-        }
-        let process = match (&subject, client, &mut self.attribution) {
-            (Subject::Flow(flow), Some(client), Some(attribution)) => {
-                attribution.of(flow, client, true)
-            }
-            _ => None,
-        };
-        let line = lines::denied(&Denied {
-            when,
-            until: None,
-            count: 1,
-            subject: &subject,
-            ruling: &ruling,
-            at: decided_at(&self.effective, &ruling).as_deref(),
-            process: process.as_ref(),
-        });
-        self.log.write(&line);
-        if let Some(process) = process
+        self.log.write(&lines::denied(denied));
+        if let Some(process) = denied.process
             && self.programs.len() < REMEMBERED
         {
-            self.programs.entry(subject.clone()).or_insert(process);
-        }
-        let folded = Folded {
-            since: Instant::now(),
-            count: 0,
-            first: when,
-            last: when,
-            ruling,
-        };
-        self.folded.insert(subject, folded);
-    }
-
-    /// Writes what was folded for long enough, in the order in which it began.
-    fn flush(&mut self, age: Duration) {
-        let due = |_: &Subject, folded: &mut Folded| folded.since.elapsed() >= age;
-        let mut due: Vec<_> = self.folded.extract_if(due).collect();
-        due.retain(|(_, folded)| folded.count > 0);
-        due.sort_by_key(|(_, folded)| folded.first);
-        for (subject, folded) in due {
-            self.log.write(&lines::denied(&Denied {
-                when: folded.first,
-                until: Some(folded.last),
-                count: folded.count,
-                subject: &subject,
-                ruling: &folded.ruling,
-                at: decided_at(&self.effective, &folded.ruling).as_deref(),
-                process: None,
-            }));
+            let first = self.programs.entry(denied.subject.clone());
+            first.or_insert_with(|| process.clone());
         }
     }
 
@@ -324,19 +272,19 @@ fn now(in_force: &InForce) -> Effective {
 /// The next event, if one comes in a while. Where events follow each other closely they are
 /// fetched now and then: to be woken for each would cost the gate more than the event.
 fn next(
-    happenings: &Happenings,
+    events: &EventReceiver,
     busy: bool,
     nap: impl FnOnce(),
 ) -> Result<Option<(SystemTime, Event)>, RecvTimeoutError> {
     if busy {
-        match happenings.take() {
+        match events.take() {
             Ok(event) => return Ok(Some(event)),
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
             Err(TryRecvError::Empty) => nap(),
         }
-        return Ok(happenings.take().ok());
+        return Ok(events.take().ok());
     }
-    match happenings.wait(TICK) {
+    match events.wait(TICK) {
         Ok(event) => Ok(Some(event)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(gone) => Err(gone),

@@ -3,12 +3,9 @@
 //! A program inside can cause any number of them, so only so many are looked at in a while. The
 //! rest are lost in a short queue, which costs the gate nothing.
 
-use std::{fmt, io, ops::Deref, rc::Rc, time::Duration};
+use std::{fmt, io, rc::Rc, time::Duration};
 
-use stockade_sys::{
-    packet::Tap,
-    watch::{Steady, watch},
-};
+use stockade_sys::{packet::Tap, watch::watch};
 use tokio::{io::unix::AsyncFd, task::LocalSet, time::sleep};
 
 /// As many of a tap are looked at before there is a pause.
@@ -21,20 +18,20 @@ const LARGEST: usize = 65_536;
 type Hear = Rc<dyn Fn(&[u8])>;
 
 /// Taps, and who hears what they copy.
-pub(crate) struct Hints<T: Steady> {
-    taps: Vec<Rc<AsyncFd<T>>>,
+pub(crate) struct Hints {
+    taps: Vec<Rc<AsyncFd<Tap>>>,
     hear: Hear,
 }
 
-impl<T: Steady> fmt::Debug for Hints<T> {
+impl fmt::Debug for Hints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hints").finish_non_exhaustive()
     }
 }
 
-impl<T: Steady + Deref<Target = Tap> + 'static> Hints<T> {
+impl Hints {
     pub(crate) fn new(
-        taps: impl IntoIterator<Item = T>,
+        taps: impl IntoIterator<Item = Tap>,
         hear: impl Fn(&[u8]) + 'static,
     ) -> io::Result<Self> {
         let taps = taps.into_iter().map(|tap| watch(tap).map(Rc::new));
@@ -66,7 +63,7 @@ impl<T: Steady + Deref<Target = Tap> + 'static> Hints<T> {
     }
 }
 
-async fn look<T: Steady + Deref<Target = Tap>>(tap: Rc<AsyncFd<T>>, hear: Hear) {
+async fn look(tap: Rc<AsyncFd<Tap>>, hear: Hear) {
     let mut buffer = vec![0; LARGEST];
     loop {
         for _ in 0..AT_A_TIME {

@@ -14,7 +14,7 @@ use std::{
 
 use stockade_policy::Hostname;
 
-use crate::resolvers::Version;
+use crate::dns::resolvers::Version;
 
 const PATH: &str = "/etc/hosts";
 /// Lists of blocked hosts have some megabytes.

@@ -4,40 +4,26 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
-use stockade_wire::packet::Unreachable;
 use tokio::net::TcpStream;
 
-use crate::told::unreachable;
-
-/// What the agent is told about an attempt that did not come to stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Reset,
-    Unreachable(Unreachable),
-    /// Nobody answered outside. The agent's own SYNs have gone unanswered as long, so
-    /// its kernel gives up by itself.
-    Silence,
-}
+use crate::{hold::Failure, icmp::icmp_error::unreachable};
 
 pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> {
-    let stream = TcpStream::connect(destination)
+    TcpStream::connect(destination)
         .await
-        .map_err(|error| failure(&error))?;
-    // The agent's kernel has gathered its small writes already, or was told not to.
-    // Without this option the connection only gets slower.
-    let _ = stream.set_nodelay(true);
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keep_alive());
-    Ok(stream)
+        .map_err(|error| failure(&error))
 }
 
 /// The agent's own probes end at the gate. So the gate sends some, as often as the routers on
 /// the way need them to remember an idle connection, and with more patience than they have:
 /// a peer that was out of reach for an hour may come back.
-fn keep_alive() -> TcpKeepalive {
-    TcpKeepalive::new()
+pub(super) fn keep_alive(far: &TcpStream) {
+    let probes = TcpKeepalive::new()
         .with_time(Duration::from_secs(120))
         .with_interval(Duration::from_secs(75))
-        .with_retries(60)
+        .with_retries(60);
+    // Without them an idle connection may be forgotten on the way.
+    let _ = SockRef::from(far).set_tcp_keepalive(&probes);
 }
 
 /// The answer that makes the agent's `connect()` fail as this one did.

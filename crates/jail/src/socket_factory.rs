@@ -14,7 +14,7 @@ const LOW: usize = 8;
 
 /// A stock of unbound sockets of the jail, filled up by the jail thread.
 #[derive(Debug)]
-pub struct Speakers {
+pub struct SocketFactory {
     orders: mpsc::Sender<Order>,
     v4: Stock,
     v6: Stock,
@@ -27,7 +27,7 @@ struct Stock {
     ordered: Option<mpsc::Receiver<io::Result<Vec<Unbound>>>>,
 }
 
-impl Speakers {
+impl SocketFactory {
     pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
         let stock = |family| Stock {
             family,
@@ -56,7 +56,7 @@ impl Speakers {
     /// A TCP socket that can be connected to what listens in the jail.
     ///
     /// # Errors
-    /// As for [`Speakers::take`].
+    /// As for [`SocketFactory::take`].
     pub fn stream(&self, family: Family) -> io::Result<TcpStream> {
         let (done, made) = mpsc::sync_channel(1);
         let make = move || {

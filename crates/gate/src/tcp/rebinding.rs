@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::hosts;
+use crate::names::hosts;
 
 /// How much of a request is looked at. Its line and its Host come first.
 const MOST: usize = 64 * 1024;

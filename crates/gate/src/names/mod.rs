@@ -9,17 +9,22 @@
 //! With the internet open, answers pass as they come. Their addresses are pinned all the same:
 //! a denial is easier to understand with a name in it.
 
+pub(crate) mod hosts;
+pub(crate) mod pins;
+mod tunnel;
+
 use std::{mem, net::IpAddr, rc::Rc, time::Instant};
 
 use stockade_policy::{Hostname, NameReason, NameVerdict};
 use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
 
-use super::{tunnel::Budget, upstream::Upstream};
 use crate::{
-    denials::{Ruling, Subject, shown},
-    hosts::Hosts,
+    audit::denials::{Ruling, Subject, shown},
+    dns::Upstream,
     judge::Judge,
 };
+use hosts::Hosts;
+use tunnel::Budget;
 
 /// How long an answer from the host's own file holds: the file may change.
 const HOSTS_TTL: u32 = 10;
@@ -62,7 +67,7 @@ impl Names {
                     return refusal;
                 }
             }
-            None if !open => return self.refuse_odd(query),
+            None if !open => return self.refuse_malformed(query),
             None => {}
         }
         // No program needs another class, and what it means nobody knows.
@@ -95,7 +100,7 @@ impl Names {
         let why = "too much is said in names below a wildcard rule";
         let subject = Subject::Name(shown(name.as_str()));
         self.judge
-            .denied(subject, Ruling::Odd(why.to_owned()), None);
+            .denied(subject, Ruling::Malformed(why.to_owned()), None);
         Err(refusal(query, format!("Stockade: {why}")))
     }
 
@@ -112,11 +117,11 @@ impl Names {
         below.is_none_or(|below| self.budget.spend(query.name(), below, Instant::now()))
     }
 
-    fn refuse_odd(&self, query: &Query) -> Vec<u8> {
+    fn refuse_malformed(&self, query: &Query) -> Vec<u8> {
         let text = shown(&query.name().to_string());
         let why = "no rule can allow what is not a host name";
         self.judge
-            .denied(Subject::Name(text), Ruling::Odd(why.to_owned()), None);
+            .denied(Subject::Name(text), Ruling::Malformed(why.to_owned()), None);
         refusal(query, format!("Stockade: {why}"))
     }
 

@@ -2,7 +2,7 @@
 //! the host may see.
 //!
 //! A port of the host appears in the jail by way of the held SYN, like any destination
-//! (`hold`). A port of the jail appears on the host as a listener of the gate's, on the
+//! (`hold.rs`). A port of the jail appears on the host as a listener of the gate's, on the
 //! loopback addresses only.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use stockade_jail::Speakers;
+use stockade_jail::SocketFactory;
 use stockade_policy::Flow;
 use stockade_sys::transparent::Family;
 use tokio::{
@@ -22,12 +22,14 @@ use tokio::{
     time::sleep,
 };
 
-use crate::carriers::Carriers;
-use crate::denials::{Ruling, Subject, shown};
-use crate::inspect::{farewell, forbidden, send};
-use crate::judge::Judge;
-use crate::rebinding::{self, First, is_own};
-use crate::relay::{Papers, relay, reset};
+use super::{
+    Tcp,
+    connection::Connection,
+    inspect::{farewell, forbidden, send},
+    rebinding::{self, First, is_own},
+    relay::{relay, reset},
+};
+use crate::audit::denials::{Ruling, Subject, shown};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -83,9 +85,8 @@ pub(crate) struct Published {
     pub(crate) listener: TcpListener,
     pub(crate) outside: u16,
     pub(crate) inside: u16,
-    pub(crate) speakers: Rc<RefCell<Speakers>>,
-    pub(crate) carriers: Rc<Carriers>,
-    pub(crate) judge: Rc<Judge>,
+    pub(crate) socket_factory: Rc<RefCell<SocketFactory>>,
+    pub(crate) tcp: Rc<Tcp>,
     /// The name of the machine.
     pub(crate) machine: Rc<str>,
 }
@@ -100,7 +101,7 @@ pub(crate) async fn serve(published: Published) {
         };
         let published = Rc::clone(&published);
         spawn_local(async move {
-            match connect(&published.speakers, published.inside).await {
+            match connect(&published.socket_factory, published.inside).await {
                 Ok(inner) => published.join(inner, outer, client).await,
                 // Nobody listens inside, or not yet.
                 Err(_) => reset(outer),
@@ -111,14 +112,16 @@ pub(crate) async fn serve(published: Published) {
 
 impl Published {
     async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
-        let flow = inner.peer_addr().ok().and_then(Flow::tcp);
+        let Some(flow) = inner.peer_addr().ok().and_then(Flow::tcp) else {
+            return reset(outer);
+        };
         let mut read = Vec::new();
         let stranger = match rebinding::first(&inner, &outer, &mut read).await {
             First::Request(host) if !is_own(&host, &self.machine) => Some(host),
             First::Endless => Some("an endless request".to_owned()),
             First::Request(_) | First::Other => None,
         };
-        if let (Some(host), Some(flow)) = (stranger, flow) {
+        if let Some(host) = stranger {
             let host = shown(&host);
             let why = format!(
                 "port {} is published for this machine, and a web page of another site could \
@@ -128,28 +131,24 @@ impl Published {
             );
             let message = forbidden(403, &format!("{host}: {why}"));
             let subject = Subject::Claim(flow, host);
-            self.judge.denied(subject, Ruling::Odd(why), None);
+            self.tcp.judge.denied(subject, Ruling::Malformed(why), None);
             return farewell(outer, &message).await;
         }
-        let papers = Papers {
-            entry: flow.map(|flow| self.judge.published(flow, client, self.outside)),
-            ..Papers::default()
-        };
+        let flow = self.tcp.judge.published(flow, client, self.outside);
         if send(&inner, &read).await.is_err() {
             return reset(outer);
         }
-        if let Some(entry) = &papers.entry {
-            entry.received(read.len());
-        }
+        flow.received(read.len());
         drop(read);
-        relay(inner, outer, &self.carriers, papers, None).await;
+        let connection = Connection::between(inner, outer, flow);
+        relay(connection, Some(&self.tcp.carriers), None).await;
     }
 }
 
 /// Servers listen on either family; browsers try both, too.
-async fn connect(speakers: &RefCell<Speakers>, port: u16) -> io::Result<TcpStream> {
+async fn connect(socket_factory: &RefCell<SocketFactory>, port: u16) -> io::Result<TcpStream> {
     let attempt = async |family: Family, address: SocketAddr| {
-        let socket = speakers.borrow().stream(family)?;
+        let socket = socket_factory.borrow().stream(family)?;
         let stream = TcpSocket::from_std_stream(socket).connect(address).await?;
         // Without this option the connection only gets slower.
         let _ = stream.set_nodelay(true);

@@ -17,22 +17,18 @@ use std::{
     rc::Rc,
 };
 
-use stockade_sys::{diag::SocketTable, packet::RefusalTap};
+use stockade_sys::{diag::SocketTable, packet::Tap};
 use stockade_wire::packet::Refused;
 
 use crate::{
-    denials::{Ruling, Subject},
-    hints::Hints,
+    audit::denials::{Ruling, Subject},
+    audit::hints::Hints,
     judge::Judge,
 };
 
 /// To be called before the gate's thread is confined. At the `published` ports the gate itself
 /// listens for what is inside: they are no service of the host's.
-pub(crate) fn hints(
-    judge: Rc<Judge>,
-    taps: [RefusalTap; 2],
-    published: Vec<u16>,
-) -> io::Result<Hints<RefusalTap>> {
+pub(crate) fn hints(judge: Rc<Judge>, taps: [Tap; 2], published: Vec<u16>) -> io::Result<Hints> {
     let refusals = Refusals {
         judge,
         table: RefCell::new(SocketTable::open()?),

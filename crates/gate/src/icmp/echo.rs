@@ -6,10 +6,11 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, hash_map::Entry},
+    collections::HashMap,
     io,
     net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::{
-    packet::{EchoTap, Injector},
+    packet::{Injector, Tap},
     socket::{report_errors, take_error},
     transparent::Family,
 };
@@ -25,9 +26,10 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
-    judge::{Admission, Judge},
-    told::{unreachable, unreachable_code},
-    turns::Turns,
+    event_loop::Turns,
+    flows::{ActiveFlow, FlowKey},
+    icmp::icmp_error::{unreachable, unreachable_code},
+    judge::Judge,
     udp::{INPUT, receive_now, send_now},
 };
 
@@ -37,18 +39,18 @@ const LARGEST: usize = 65_535;
 /// Where an echo message has its number.
 const SEQUENCE: std::ops::Range<usize> = 6..8;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    client: IpAddr,
-    destination: IpAddr,
-    identifier: u16,
-}
-
 #[derive(Debug)]
 pub(crate) struct Echoes {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    flows: RefCell<HashMap<Key, Rc<UdpSocket>>>,
+    pings: RefCell<HashMap<FlowKey, Rc<Ping>>>,
+}
+
+/// The host's socket of one flow.
+#[derive(Debug)]
+struct Ping {
+    socket: UdpSocket,
+    flow: Arc<ActiveFlow>,
 }
 
 impl Echoes {
@@ -56,71 +58,64 @@ impl Echoes {
         Self {
             judge,
             injector,
-            flows: RefCell::default(),
+            pings: RefCell::default(),
         }
-    }
-
-    /// Has every flow judged again at its next request.
-    pub(crate) fn review(&self) {
-        self.flows.borrow_mut().clear();
     }
 
     fn arrived(self: &Rc<Self>, packet: &[u8]) {
         let Ok(echo) = Echo::parse(packet) else {
             return;
         };
-        let key = Key {
-            client: echo.source(),
-            destination: echo.destination(),
-            identifier: echo.identifier(),
+        let key = FlowKey {
+            client: SocketAddr::new(echo.source(), echo.identifier()),
+            destination: SocketAddr::new(echo.destination(), 0),
         };
         // The copy was taken before the filter, which drops forged sources.
-        if !is_inside(key.client) {
+        if !is_inside(echo.source()) {
             return;
         }
-        let sent = self.socket(key, packet).and_then(|socket| {
-            send_now(&socket, echo.message()).map_err(|error| unreachable(&error))
+        let sent = self.ping(key, packet).and_then(|ping| {
+            send_now(&ping.socket, echo.message()).map_err(|error| unreachable(&error))
         });
         if let Err(why) = sent {
-            self.inject(&echo.unreachable(why), key.client);
+            self.inject(&echo.unreachable(why), key);
         }
     }
 
-    /// The flow's socket; a new flow is judged first.
-    fn socket(self: &Rc<Self>, key: Key, packet: &[u8]) -> Result<Rc<UdpSocket>, Unreachable> {
-        let mut flows = self.flows.borrow_mut();
-        let full = flows.len() >= FLOW_LIMIT;
-        match flows.entry(key) {
-            Entry::Occupied(known) => Ok(Rc::clone(known.get())),
-            Entry::Vacant(vacant) => {
-                let client = SocketAddr::new(key.client, 0);
-                let admission = self.judge.judge(client, Flow::echo(key.destination));
-                let admission = admission.map_err(|refusal| refusal.why)?;
-                if full {
-                    return Err(Unreachable::Host);
-                }
-                let socket = ping_socket(key.destination).map_err(|error| unreachable(&error))?;
-                let socket = Rc::new(UdpSocket::from_std(socket).map_err(|_| Unreachable::Host)?);
-                vacant.insert(Rc::clone(&socket));
-                spawn_local(carry(
-                    Rc::clone(self),
-                    key,
-                    Rc::clone(&socket),
-                    packet.to_vec(),
-                    admission,
-                ));
-                Ok(socket)
-            }
+    /// The flow that a request belongs to; a new one is judged first.
+    fn ping(self: &Rc<Self>, key: FlowKey, packet: &[u8]) -> Result<Rc<Ping>, Unreachable> {
+        let mut pings = self.pings.borrow_mut();
+        if let Some(known) = pings.get(&key).filter(|ping| !ping.flow.has_ended()) {
+            return Ok(Rc::clone(known));
         }
+        let destination = key.destination.ip();
+        // The log knows no identifiers.
+        let client = SocketAddr::new(key.client.ip(), 0);
+        let flow = self.judge.judge(client, Flow::echo(destination));
+        let flow = flow.map_err(|refusal| refusal.why)?;
+        if pings.len() >= FLOW_LIMIT {
+            return Err(Unreachable::Host);
+        }
+        let socket = ping_socket(destination).map_err(|error| unreachable(&error))?;
+        let socket = UdpSocket::from_std(socket).map_err(|_| Unreachable::Host)?;
+        let ping = Rc::new(Ping { socket, flow });
+        pings.insert(key, Rc::clone(&ping));
+        spawn_local(carry(
+            Rc::clone(self),
+            key,
+            Rc::clone(&ping),
+            packet.to_vec(),
+        ));
+        Ok(ping)
     }
 
     /// Lost if the jail's kernel does not take it now, as on any network.
-    fn inject(&self, packet: &[u8], client: IpAddr) {
-        let _ = self.injector.send(packet, client);
+    fn inject(&self, packet: &[u8], key: FlowKey) {
+        let _ = self.injector.send(packet, key.client.ip());
     }
 }
 
-pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<EchoTap>>) {
+pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
     let mut buffer = vec![0; LARGEST];
     let mut turns = Turns::default();
     loop {
@@ -135,16 +130,19 @@ pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<EchoTap>>) {
 }
 
 /// Brings the answers of one flow home until none have come for a while.
-async fn carry(
-    echoes: Rc<Echoes>,
-    key: Key,
-    socket: Rc<UdpSocket>,
-    request: Vec<u8>,
-    _admission: Admission,
-) {
+async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8>) {
+    let Ping { socket, flow } = &*ping;
     let mut buffer = vec![0; LARGEST];
-    while let Ok(Ok(_)) = timeout(IDLE_LIMIT, socket.ready(INPUT)).await {
-        let answer = match receive_now(&socket, &mut buffer) {
+    loop {
+        tokio::select! {
+            // What has to end moves nothing more.
+            biased;
+            () = flow.until_ended() => break,
+            ready = timeout(IDLE_LIMIT, socket.ready(INPUT)) => if !matches!(ready, Ok(Ok(_))) {
+                break;
+            },
+        }
+        let answer = match receive_now(socket, &mut buffer) {
             Ok((length, _)) => {
                 let message = buffer.get(..length).unwrap_or_default();
                 Echo::parse(&request)
@@ -152,20 +150,27 @@ async fn carry(
                     .and_then(|echo| echo.reply(message))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(error) => refusal(&socket, key, &request, &error),
+            Err(error) => refusal(socket, key, &request, &error),
         };
         if let Some(answer) = answer {
-            echoes.inject(&answer, key.client);
+            echoes.inject(&answer, key);
         }
     }
-    echoes.flows.borrow_mut().remove(&key);
+    let mut pings = echoes.pings.borrow_mut();
+    // Another flow with the same key may have taken its place.
+    if pings
+        .get(&key)
+        .is_some_and(|known| Rc::ptr_eq(known, &ping))
+    {
+        pings.remove(&key);
+    }
 }
 
 /// What the agent is told about an error, for the request that met it.
-fn refusal(socket: &UdpSocket, key: Key, request: &[u8], error: &io::Error) -> Option<Vec<u8>> {
+fn refusal(socket: &UdpSocket, key: FlowKey, request: &[u8], error: &io::Error) -> Option<Vec<u8>> {
     let queued = take_error(socket).ok();
     let why = match queued.as_ref().and_then(|queued| queued.unreachable_code) {
-        Some(code) => unreachable_code(key.destination, code),
+        Some(code) => unreachable_code(key.destination.ip(), code),
         None => unreachable(error),
     };
     let mut request = request.to_vec();

@@ -4,18 +4,15 @@
 //! looked at is not let out; but among it may be what somebody would have wanted to know. So at
 //! least it is told how much there was.
 
-use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc, time::Duration};
+use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc};
 
 use rustix::net::{RecvFlags, recv};
 use stockade_sys::socket::dropped;
-use tokio::time::sleep;
 
-use crate::events::{Event, Events};
-
-const INTERVAL: Duration = Duration::from_secs(1);
+use crate::audit::events::{Event, EventSender};
 
 pub(crate) struct Unseen {
-    events: Events,
+    events: EventSender,
     /// Where packets arrive, each with how many of its drops were told.
     sockets: RefCell<Vec<(Rc<dyn AsFd>, u32)>>,
 }
@@ -27,7 +24,7 @@ impl fmt::Debug for Unseen {
 }
 
 impl Unseen {
-    pub(crate) fn new(events: Events) -> Self {
+    pub(crate) fn new(events: EventSender) -> Self {
         Self {
             events,
             sockets: RefCell::default(),
@@ -56,14 +53,7 @@ impl Unseen {
             *told = so_far;
         }
         if count > 0 {
-            self.events.tell(Event::Unseen { count });
+            self.events.send(Event::Unseen { count });
         }
-    }
-}
-
-pub(crate) async fn watch(unseen: Rc<Unseen>) {
-    loop {
-        sleep(INTERVAL).await;
-        unseen.tell();
     }
 }

@@ -1,4 +1,4 @@
-//! Staying awake between messages that follow each other closely.
+//! Polling between messages that follow each other closely.
 //!
 //! To sleep and be woken costs a thread several times what it costs to pass a small message
 //! on: tens of microseconds, more in a virtual machine. A request and its answer pass the
@@ -26,44 +26,44 @@ const TAKEN_AWAY: Duration = Duration::from_micros(300);
 const LONGEST_REST: u32 = 1024;
 
 thread_local! {
-    static AWAKE: Rc<Awake> = Rc::default();
+    static BUSY_POLL: Rc<BusyPoll> = Rc::default();
 }
 
 #[derive(Debug, Default)]
-struct Awake {
+struct BusyPoll {
     messages: Cell<u64>,
     /// Messages to come before the next watch.
     rest: Cell<u32>,
     begin: Notify,
 }
 
-/// A small message has passed.
-pub(crate) fn stir() {
-    AWAKE.with(|awake| {
-        awake.messages.set(awake.messages.get().wrapping_add(1));
-        match awake.rest.get() {
-            0 => awake.begin.notify_one(),
-            rest => awake.rest.set(rest - 1),
+/// A small message has passed: the next may be near.
+pub(crate) fn extend() {
+    BUSY_POLL.with(|poll| {
+        poll.messages.set(poll.messages.get().wrapping_add(1));
+        match poll.rest.get() {
+            0 => poll.begin.notify_one(),
+            rest => poll.rest.set(rest - 1),
         }
     });
 }
 
 /// Keeps watch on this thread, for ever.
 pub(crate) async fn watch() {
-    let awake = AWAKE.with(Rc::clone);
+    let poll = BUSY_POLL.with(Rc::clone);
     let mut next_rest = 1;
     loop {
-        awake.begin.notified().await;
-        if awake.look_out().await {
+        poll.begin.notified().await;
+        if poll.look_out().await {
             next_rest = 1;
         } else {
-            awake.rest.set(next_rest);
+            poll.rest.set(next_rest);
             next_rest = (next_rest * 2).min(LONGEST_REST);
         }
     }
 }
 
-impl Awake {
+impl BusyPoll {
     /// Looks for messages until none comes for a moment. Whether one came at all.
     async fn look_out(&self) -> bool {
         let mut any = false;

@@ -7,7 +7,6 @@
 
 use std::{
     io,
-    net::TcpStream as Stream,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -17,16 +16,16 @@ use std::{
 };
 
 use tokio::{
-    net::TcpStream,
     runtime,
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{LocalSet, spawn_local},
 };
 
-use crate::{
-    confine,
-    relay::{Direction, Load, Papers, carry_on},
+use super::{
+    connection::{Connection, Detached, Established},
+    relay::relay,
 };
+use crate::confine;
 
 /// More than the processors of most machines can feed.
 const LIMIT: usize = 4;
@@ -36,36 +35,8 @@ pub(crate) struct Carriers(Vec<Carrier>);
 
 #[derive(Debug)]
 struct Carrier {
-    parcels: UnboundedSender<Parcel>,
+    connections: UnboundedSender<Connection<Detached>>,
     carried: Arc<AtomicUsize>,
-}
-
-/// A connection that no event loop knows, to be taken to another thread.
-struct Parcel {
-    near: Stream,
-    far: Stream,
-    directions: [Direction; 2],
-    papers: Papers,
-}
-
-impl Parcel {
-    fn pack(load: Load) -> io::Result<Self> {
-        Ok(Self {
-            near: load.near.into_std()?,
-            far: load.far.into_std()?,
-            directions: load.directions,
-            papers: load.papers,
-        })
-    }
-
-    fn unpack(self) -> io::Result<Load> {
-        Ok(Load {
-            near: TcpStream::from_std(self.near)?,
-            far: TcpStream::from_std(self.far)?,
-            directions: self.directions,
-            papers: self.papers,
-        })
-    }
 }
 
 impl Carriers {
@@ -87,14 +58,14 @@ impl Carriers {
 
     /// Gives the connection to the carrier that has the fewest. One that cannot be given
     /// away, or whose carrier is gone, ends.
-    pub(crate) fn take(&self, load: Load) {
+    pub(crate) fn take(&self, connection: Connection<Established>) {
         let idlest = self
             .0
             .iter()
             .min_by_key(|carrier| carrier.carried.load(Ordering::Relaxed));
-        if let (Some(carrier), Ok(parcel)) = (idlest, Parcel::pack(load)) {
+        if let (Some(carrier), Ok(connection)) = (idlest, connection.detach()) {
             carrier.carried.fetch_add(1, Ordering::Relaxed);
-            let _ = carrier.parcels.send(parcel);
+            let _ = carrier.connections.send(connection);
         }
     }
 }
@@ -102,10 +73,10 @@ impl Carriers {
 impl Carrier {
     /// With what tells that it is ready, or why it is not.
     fn start() -> io::Result<(Self, mpsc::Receiver<io::Result<()>>)> {
-        let (parcels, accepted) = unbounded_channel();
+        let (connections, accepted) = unbounded_channel();
         let carried = Arc::<AtomicUsize>::default();
         let carrier = Self {
-            parcels,
+            connections,
             carried: Arc::clone(&carried),
         };
         let (ready, started) = mpsc::sync_channel(1);
@@ -131,12 +102,15 @@ impl Carrier {
     }
 }
 
-async fn serve(mut parcels: UnboundedReceiver<Parcel>, carried: Arc<AtomicUsize>) {
-    while let Some(parcel) = parcels.recv().await {
+async fn serve(
+    mut connections: UnboundedReceiver<Connection<Detached>>,
+    carried: Arc<AtomicUsize>,
+) {
+    while let Some(connection) = connections.recv().await {
         let carried = Arc::clone(&carried);
         spawn_local(async move {
-            if let Ok(load) = parcel.unpack() {
-                carry_on(load).await;
+            if let Ok(connection) = connection.attach() {
+                relay(connection, None, None).await;
             }
             carried.fetch_sub(1, Ordering::Relaxed);
         });

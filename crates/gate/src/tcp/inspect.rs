@@ -37,9 +37,9 @@ use stockade_wire::{
 use tokio::{io::Interest, net::TcpStream, time::timeout};
 
 use crate::{
-    awake,
-    denials::{Ruling, Subject, shown},
-    flows::Standing,
+    audit::denials::{Ruling, Subject, shown},
+    event_loop::busy_poll,
+    flows::ActiveFlow,
     judge::Judge,
 };
 
@@ -63,7 +63,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Inspector {
     judge: Rc<Judge>,
-    standing: Arc<Standing>,
+    flow: Arc<ActiveFlow>,
     requests: RefCell<Requests>,
     /// The client asked for a WebSocket; the server has not answered yet.
     may_switch: Cell<bool>,
@@ -104,13 +104,13 @@ pub(crate) enum Vetted {
 }
 
 /// Why a connection does not.
-pub(crate) enum Refused {
+pub(crate) enum VetFailure {
     Failed,
     /// The client is told so.
     Denied(Vec<u8>),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for VetFailure {
     fn from(_: io::Error) -> Self {
         Self::Failed
     }
@@ -141,10 +141,10 @@ enum Todo {
 }
 
 impl Inspector {
-    pub(crate) fn new(judge: Rc<Judge>, standing: Arc<Standing>) -> Self {
+    pub(crate) fn new(judge: Rc<Judge>, flow: Arc<ActiveFlow>) -> Self {
         Self {
             judge,
-            standing,
+            flow,
             requests: RefCell::default(),
             may_switch: Cell::new(false),
             server: Cell::new(None),
@@ -158,7 +158,7 @@ impl Inspector {
         near: &TcpStream,
         far: &TcpStream,
         passed: impl Fn(usize),
-    ) -> Result<Vetted, Refused> {
+    ) -> Result<Vetted, VetFailure> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
         let mut sent = Sent::default();
@@ -170,7 +170,7 @@ impl Inspector {
                     held.drop_front(count);
                     held.count(sent.hellos.kept())?;
                     passed(count);
-                    awake::stir();
+                    busy_poll::extend();
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len()).await?;
@@ -203,7 +203,7 @@ impl Inspector {
         }
     }
 
-    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, Refused> {
+    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, VetFailure> {
         match protocol {
             Protocol::Unknown => match tls::inspect(held) {
                 Inspection::NeedMore => Ok(Todo::Read),
@@ -247,7 +247,12 @@ impl Inspector {
     }
 
     /// Looks for names in what is about to leave, wherever they stand.
-    fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Refused> {
+    fn search(
+        &self,
+        protocol: &Protocol,
+        sent: &mut Sent,
+        leaving: &[u8],
+    ) -> Result<(), VetFailure> {
         let server = self.server.get();
         // Who speaks before a request has come serves none.
         if server.is_none() {
@@ -267,17 +272,17 @@ impl Inspector {
 
     /// Whether what is left at the end may go: not a part of a hello or of a request, on which
     /// some server might act.
-    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), Refused> {
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), VetFailure> {
         let may = match protocol {
             Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
             Protocol::Http => self.requests.borrow().may_end(held),
             Protocol::Other(_) => true,
         };
-        if may { Ok(()) } else { Err(Refused::Failed) }
+        if may { Ok(()) } else { Err(VetFailure::Failed) }
     }
 
     /// Nothing if the connection is not HTTP.
-    fn http(&self, held: &[u8]) -> Result<Option<Todo>, Refused> {
+    fn http(&self, held: &[u8]) -> Result<Option<Todo>, VetFailure> {
         let mut requests = self.requests.borrow_mut();
         // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
         let is_other = self
@@ -301,24 +306,24 @@ impl Inspector {
         }
     }
 
-    fn deny_http(&self, why: http::Broken) -> Refused {
+    fn deny_http(&self, why: http::Broken) -> VetFailure {
         self.record("a request", &why.to_string());
-        Refused::Denied(forbidden(400, &why.to_string()))
+        VetFailure::Denied(forbidden(400, &why.to_string()))
     }
 
     /// A hello without a name shows none.
-    fn judge_hello(&self, hello: &Hello) -> Result<(), Refused> {
+    fn judge_hello(&self, hello: &Hello) -> Result<(), VetFailure> {
         let Some(text) = &hello.server_name else {
             return Ok(());
         };
         match self.judge_name(text) {
             Ok(()) => Ok(()),
-            Err(_) => Err(Refused::Denied(ACCESS_DENIED.to_vec())),
+            Err(_) => Err(VetFailure::Denied(ACCESS_DENIED.to_vec())),
         }
     }
 
-    fn judge_head(&self, head: &Head) -> Result<(), Refused> {
-        let refused = |why: String| Refused::Denied(forbidden(403, &why));
+    fn judge_head(&self, head: &Head) -> Result<(), VetFailure> {
+        let refused = |why: String| VetFailure::Denied(forbidden(403, &why));
         if head.kind == Kind::Connect {
             let why = "a tunnel through a server that is allowed by name could lead anywhere; \
                        allow the proxy by its address";
@@ -344,22 +349,22 @@ impl Inspector {
                 "this is no host name"
             };
             self.record(&shown(text), why);
-            return Err(Ruling::Odd(why.to_owned()));
+            return Err(Ruling::Malformed(why.to_owned()));
         };
-        self.judge.judge_claim(&self.standing.flow, &name)?;
-        self.standing.claims(name);
+        self.judge.judge_claim(&self.flow.flow, &name)?;
+        self.flow.claims(name);
         Ok(())
     }
 
-    fn deny_tls(&self, why: &str) -> Refused {
+    fn deny_tls(&self, why: &str) -> VetFailure {
         self.record("a TLS hello", why);
-        Refused::Denied(DECODE_ERROR.to_vec())
+        VetFailure::Denied(DECODE_ERROR.to_vec())
     }
 
     fn record(&self, what: &str, why: &str) {
-        let subject = Subject::Claim(self.standing.flow, what.to_owned());
+        let subject = Subject::Claim(self.flow.flow, what.to_owned());
         self.judge
-            .denied(subject, Ruling::Odd(why.to_owned()), None);
+            .denied(subject, Ruling::Malformed(why.to_owned()), None);
     }
 
     /// To be called before what the server sent is passed on: its first bytes show what it

@@ -7,20 +7,16 @@
 use std::{io, rc::Rc};
 
 use stockade_jail::is_inside;
-use stockade_sys::packet::{ForeignTap, Injector};
+use stockade_sys::packet::{Injector, Tap};
 use stockade_wire::packet::{Foreign, Unreachable};
 
 use crate::{
-    denials::{Ruling, Subject},
-    hints::Hints,
+    audit::denials::{Ruling, Subject},
+    audit::hints::Hints,
     judge::Judge,
 };
 
-pub(crate) fn hints(
-    judge: Rc<Judge>,
-    injector: Rc<Injector>,
-    taps: Vec<ForeignTap>,
-) -> io::Result<Hints<ForeignTap>> {
+pub(crate) fn hints(judge: Rc<Judge>, injector: Rc<Injector>, taps: Vec<Tap>) -> io::Result<Hints> {
     Hints::new(taps, move |packet| arrived(&judge, &injector, packet))
 }
 
@@ -38,7 +34,7 @@ fn arrived(judge: &Judge, injector: &Injector, packet: &[u8]) {
         "only TCP, UDP and ping leave the jail"
     };
     let subject = Subject::Packet(shown(&foreign));
-    judge.denied(subject, Ruling::Odd(why.to_owned()), None);
+    judge.denied(subject, Ruling::Malformed(why.to_owned()), None);
     let answer = foreign.unreachable(Unreachable::AdminProhibited);
     // Lost if the jail's kernel does not take it now, as on any network.
     let _ = injector.send(&answer, foreign.client());

@@ -23,16 +23,16 @@ use std::{
 use socket2::{Domain, Protocol, Socket, Type};
 use stockade_sys::{socket::report_errors, transparent::Family};
 
-use crate::ends::Ends;
+use crate::flows::FlowKey;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    claims: RefCell<HashMap<Key, Weak<Claim>>>,
+    claims: RefCell<HashMap<PortKey, Weak<Claim>>>,
 }
 
 /// Who shares a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum PortKey {
     /// Who has this port inside, for near destinations.
     Own(Family, u16),
     /// The client, for destinations on the internet.
@@ -54,36 +54,36 @@ impl Ports {
     /// its port, if it has one.
     pub(crate) fn connect(
         &self,
-        ends: Ends,
+        flow: FlowKey,
         near: bool,
     ) -> io::Result<(Socket, Option<Rc<Claim>>)> {
-        let family = Family::of(ends.destination.ip());
-        let (socket, claim) = match self.share(family, ends, near)? {
+        let family = Family::of(flow.destination.ip());
+        let (socket, claim) = match self.share(family, flow, near)? {
             Some((socket, claim)) => (socket, Some(claim)),
             None => (open(family)?, None),
         };
         report_errors(&socket, family)?;
-        socket.connect(&ends.destination.into())?;
+        socket.connect(&flow.destination.into())?;
         Ok((socket, claim))
     }
 
     fn share(
         &self,
         family: Family,
-        ends: Ends,
+        flow: FlowKey,
         near: bool,
     ) -> io::Result<Option<(Socket, Rc<Claim>)>> {
         let (key, wanted) = if near {
-            let port = ends.client.port();
-            (Key::Own(family, port), port)
+            let port = flow.client.port();
+            (PortKey::Own(family, port), port)
         } else {
-            (Key::Any(family, ends.client), 0)
+            (PortKey::Any(family, flow.client), 0)
         };
         let at = |port: u16| SocketAddr::new(family.unspecified(), port).into();
         let socket = open(family)?;
         let mut claims = self.claims.borrow_mut();
         if let Some(claim) = claims.get(&key).and_then(Weak::upgrade) {
-            if claim.client != ends.client.ip() {
+            if claim.client != flow.client.ip() {
                 return Ok(None);
             }
             if let Some(alone) = claim.alone.take() {
@@ -98,7 +98,7 @@ impl Ports {
         }
         let bound = socket.local_addr()?.as_socket();
         let claim = Rc::new(Claim {
-            client: ends.client.ip(),
+            client: flow.client.ip(),
             port: bound.map_or(wanted, |bound| bound.port()),
             alone: RefCell::new(Some(socket.try_clone()?)),
         });

@@ -15,9 +15,10 @@ use std::{
 
 use stockade_policy::{Flow, Hostname, Verdict};
 
-use tokio::sync::oneshot;
-
-use crate::denials::{Ruling, Subject};
+use super::{
+    attribution::PendingProgram,
+    denials::{Ruling, Subject},
+};
 
 /// Counted, not allocated: room for so many would be two megabytes at each start.
 const QUEUE: usize = 8192;
@@ -44,11 +45,16 @@ pub enum Event {
     Denied {
         subject: Subject,
         ruling: Ruling,
-        /// Who asked, if that was a socket of its own.
-        client: Option<SocketAddr>,
-        /// The client waits a moment for this to be dropped before it is told, so that it
-        /// can still be looked at.
-        noted: Option<oneshot::Sender<()>>,
+        /// Who tried, if that is being found out.
+        program: Option<PendingProgram>,
+    },
+    /// The same was denied again, soon after.
+    DeniedAgain {
+        subject: Subject,
+        ruling: Ruling,
+        count: u64,
+        first: SystemTime,
+        last: SystemTime,
     },
     /// A question for a name was sent on.
     Asked {
@@ -78,7 +84,7 @@ pub enum Grounds {
 
 /// Where events go. Clones go to the same place.
 #[derive(Debug, Clone)]
-pub struct Events {
+pub struct EventSender {
     queue: Sender<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
@@ -94,12 +100,12 @@ struct Shared {
 
 /// Where they come out.
 #[derive(Debug)]
-pub struct Happenings {
+pub struct EventReceiver {
     queue: Receiver<(SystemTime, Event)>,
     shared: Arc<Shared>,
 }
 
-impl Happenings {
+impl EventReceiver {
     /// The next event, if there is one.
     ///
     /// # Errors
@@ -126,24 +132,28 @@ impl Happenings {
     }
 }
 
-impl Events {
+impl EventSender {
     #[must_use]
-    pub fn new() -> (Self, Happenings) {
+    pub fn new() -> (Self, EventReceiver) {
         let (sender, queue) = channel();
         let shared = Arc::<Shared>::default();
         let events = Self {
             queue: sender,
             shared: Arc::clone(&shared),
         };
-        (events, Happenings { queue, shared })
+        (events, EventReceiver { queue, shared })
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn send(&self, event: Event) {
         let Shared { waiting, lost, .. } = &*self.shared;
+        let count = match event {
+            Event::DeniedAgain { count, .. } => count,
+            _ => 1,
+        };
         let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
         if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
             waiting.fetch_sub(1, Ordering::Relaxed);
-            lost.fetch_add(1, Ordering::Relaxed);
+            lost.fetch_add(count, Ordering::Relaxed);
         }
     }
 
@@ -157,56 +167,8 @@ impl Events {
         self.shared.overlooked.swap(0, Ordering::Relaxed)
     }
 
-    /// Tells of a new flow, and of its end when the entry is dropped.
-    pub(crate) fn opened(
-        &self,
-        flow: Flow,
-        client: SocketAddr,
-        names: Vec<Hostname>,
-        grounds: Grounds,
-    ) -> Entry {
-        let id = self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1;
-        self.tell(Event::Opened {
-            id,
-            flow,
-            client,
-            names,
-            grounds,
-        });
-        Entry {
-            id,
-            events: self.clone(),
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-        }
-    }
-}
-
-/// A flow in the book.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    id: u64,
-    events: Events,
-    sent: AtomicU64,
-    received: AtomicU64,
-}
-
-impl Entry {
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn received(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.events.tell(Event::Closed {
-            id: self.id,
-            sent: self.sent.load(Ordering::Relaxed),
-            received: self.received.load(Ordering::Relaxed),
-        });
+    /// A number for a new flow.
+    pub(crate) fn next_flow(&self) -> u64 {
+        self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1
     }
 }

@@ -61,10 +61,10 @@ impl Bucket {
 }
 
 #[derive(Debug)]
-pub(crate) struct Budget(RefCell<State>);
+pub(crate) struct Budget(RefCell<Left>);
 
 #[derive(Debug)]
-struct State {
+struct Left {
     names: Bucket,
     bytes: Bucket,
     paid: HashSet<Name>,
@@ -72,7 +72,7 @@ struct State {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(RefCell::new(State {
+        Self(RefCell::new(Left {
             names: Bucket::full(&NAMES),
             bytes: Bucket::full(&BYTES),
             paid: HashSet::new(),
@@ -83,8 +83,8 @@ impl Default for Budget {
 impl Budget {
     /// Whether a name may be asked for that says so much below the one that a rule has.
     pub(crate) fn spend(&self, name: &Name, below: Below, now: Instant) -> bool {
-        let mut state = self.0.borrow_mut();
-        let State { names, bytes, paid } = &mut *state;
+        let mut left = self.0.borrow_mut();
+        let Left { names, bytes, paid } = &mut *left;
         if paid.contains(name) {
             return true;
         }

@@ -9,12 +9,12 @@ use std::{io, rc::Rc};
 
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
-use stockade_sys::packet::GroupTap;
+use stockade_sys::packet::Tap;
 use stockade_wire::packet::Sent;
 
-use crate::{hints::Hints, judge::Judge};
+use crate::{audit::hints::Hints, judge::Judge};
 
-pub(crate) fn hints(judge: Rc<Judge>, taps: Vec<GroupTap>) -> io::Result<Hints<GroupTap>> {
+pub(crate) fn hints(judge: Rc<Judge>, taps: Vec<Tap>) -> io::Result<Hints> {
     Hints::new(taps, move |packet| arrived(&judge, packet))
 }
 

@@ -8,31 +8,30 @@
 
 use std::{
     cell::{Cell, RefCell},
+    convert::Infallible,
     future::pending,
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use tokio::{io::Interest, net::TcpStream, task::yield_now, time::sleep};
 
-use crate::{
-    awake,
+use super::{
     carriers::Carriers,
-    events::Entry,
-    flows::Standing,
-    inspect::{Inspector, Refused, Vetted, farewell},
-    pins::Use,
+    connection::{Connection, Established},
+    dial::keep_alive,
+    inspect::{Inspector, VetFailure, Vetted, farewell},
     pipes::{self, Pipe},
 };
+use crate::event_loop::busy_poll;
 
 const BUFFER: usize = 64 * 1024;
 /// A flow that has moved so much in one direction without a pause is given to a carrier.
 const HEAVY: usize = 4 << 20;
+/// A connection that is older needs probes when it is idle. Most are over by then.
+const OLD: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// One buffer for all flows: bytes stay in it only between a read and the write that
@@ -40,142 +39,64 @@ thread_local! {
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
 }
 
-/// What a connection has with it.
-#[derive(Debug, Default)]
-pub(crate) struct Papers {
-    /// Through which it can be ended; not for what the user's side connects to.
-    pub(crate) standing: Option<Arc<Standing>>,
-    /// Keeps the names that it was admitted for.
-    pub(crate) _pins: Option<Use>,
-    pub(crate) entry: Option<Entry>,
-}
-
-impl Papers {
-    fn sent(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.sent(bytes);
-        }
-    }
-
-    fn received(&self, bytes: usize) {
-        if let Some(entry) = &self.entry {
-            entry.received(bytes);
-        }
-    }
-
-    async fn is_cut(&self) {
-        match &self.standing {
-            Some(standing) => standing.is_cut().await,
-            None => pending().await,
-        }
-    }
-}
-
 /// Carries bytes both ways until both sides have ended. An end of one direction is passed
 /// on alone (half-close); a reset of one side resets the other.
+///
+/// If there are carriers, one of them gets a connection that moves bulk.
 pub(crate) async fn relay(
-    near: TcpStream,
-    far: TcpStream,
-    carriers: &Carriers,
-    papers: Papers,
+    connection: Connection<Established>,
+    carriers: Option<&Carriers>,
     inspector: Option<&Inspector>,
 ) {
-    let outward = Direction {
-        underway: Cell::new(Some(Underway::new())),
-        ..Direction::default()
-    };
-    let inward = Direction::default();
+    let Connection { flow, state } = &connection;
+    let (near, far) = (&state.near, &state.far);
+    let [outward, inward] = &state.directions;
+    let heavy = carriers.map_or(usize::MAX, |_| HEAVY);
+    let (sent, received) = (|bytes| flow.sent(bytes), |bytes| flow.received(bytes));
     let going_out = async {
+        // What is looked at leaves in pieces.
+        if inspector.is_some() {
+            outward.send_at_once(far);
+        }
         if let Some(inspector) = inspector
-            && let Vetted::Ended = inspector
-                .vet(&near, &far, |bytes| papers.sent(bytes))
-                .await?
+            && let Vetted::Ended = inspector.vet(near, far, sent).await?
         {
-            finish(&far, &outward, &inward);
+            finish(far, outward, inward);
         }
-        let sent = |bytes| papers.sent(bytes);
-        pump(&near, &far, [&outward, &inward], None, HEAVY, sent).await
+        pump(near, far, [outward, inward], None, heavy, sent).await
     };
-    let both = async {
-        let received = |bytes| papers.received(bytes);
-        let coming_in = pump(&far, &near, [&inward, &outward], inspector, HEAVY, received);
-        tokio::try_join!(going_out, coming_in)
-    };
+    let coming_in = pump(far, near, [inward, outward], inspector, heavy, received);
     let ended = tokio::select! {
         // What has to end moves nothing more.
         biased;
-        () = papers.is_cut() => Err(Stop::Failed),
-        ended = both => ended,
+        () = flow.until_ended() => Err(Stop::Failed),
+        ended = async { tokio::try_join!(going_out, coming_in) } => ended,
+        never = probe_when_old(far, carriers) => match never {},
     };
-    match ended {
-        Ok(_) => {}
-        Err(Stop::Heavy) => carriers.take(Load {
-            near,
-            far,
-            directions: [outward, inward],
-            papers,
-        }),
-        Err(Stop::Failed) => {
-            reset(near);
-            reset(far);
+    match (ended, carriers) {
+        (Ok(_), _) => {}
+        (Err(Stop::Heavy), Some(carriers)) => {
+            // A carrier has no clock.
+            keep_alive(&connection.state.far);
+            carriers.take(connection);
         }
-        Err(Stop::Denied(message)) => {
-            reset(far);
-            farewell(near, &message).await;
+        (Err(Stop::Failed | Stop::Heavy), _) => {
+            reset(connection.state.near);
+            reset(connection.state.far);
+        }
+        (Err(Stop::Denied(message)), _) => {
+            reset(connection.state.far);
+            farewell(connection.state.near, &message).await;
         }
     }
 }
 
-/// A connection under way, with nothing of it in anybody's hands.
-pub(crate) struct Load {
-    pub(crate) near: TcpStream,
-    pub(crate) far: TcpStream,
-    pub(crate) directions: [Direction; 2],
-    pub(crate) papers: Papers,
-}
-
-/// The same for a connection that was handed to a carrier.
-pub(crate) async fn carry_on(load: Load) {
-    let Load {
-        near,
-        far,
-        directions: [outward, inward],
-        papers,
-    } = load;
-    let both = async {
-        tokio::try_join!(
-            pump(
-                &near,
-                &far,
-                [&outward, &inward],
-                None,
-                usize::MAX,
-                |bytes| {
-                    papers.sent(bytes);
-                }
-            ),
-            pump(
-                &far,
-                &near,
-                [&inward, &outward],
-                None,
-                usize::MAX,
-                |bytes| {
-                    papers.received(bytes);
-                }
-            ),
-        )
-    };
-    let ended = tokio::select! {
-        // What has to end moves nothing more.
-        biased;
-        () = papers.is_cut() => Err(Stop::Failed),
-        ended = both => ended,
-    };
-    if ended.is_err() {
-        reset(near);
-        reset(far);
+async fn probe_when_old(far: &TcpStream, carriers: Option<&Carriers>) -> Infallible {
+    if carriers.is_some() {
+        sleep(OLD).await;
+        keep_alive(far);
     }
+    pending().await
 }
 
 /// Flows that may still have bytes from inside to deliver, on any thread.
@@ -219,15 +140,40 @@ struct Turn {
 }
 
 /// One direction of a flow, as the other one sees it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Direction {
     /// Waits for something to move, and has nothing in hand.
     resting: Cell<bool>,
     ended: Cell<bool>,
-    underway: Cell<Option<Underway>>,
+    /// The kernel does not gather what is written: the sender's kernel has done so already.
+    /// What is written first leaves at once in any case.
+    at_once: Cell<bool>,
+    underway: RefCell<Option<Underway>>,
 }
 
 impl Direction {
+    pub(crate) fn outward() -> Self {
+        Self {
+            underway: RefCell::new(Some(Underway::new())),
+            ..Self::default()
+        }
+    }
+
+    /// What the listener accepts sends at once.
+    pub(crate) fn inward() -> Self {
+        Self {
+            at_once: Cell::new(true),
+            ..Self::default()
+        }
+    }
+
+    fn send_at_once(&self, to: &TcpStream) {
+        if !self.at_once.replace(true) {
+            // Without this option the connection only gets slower.
+            let _ = to.set_nodelay(true);
+        }
+    }
+
     /// Whether no byte is lost if the flow goes on elsewhere.
     fn is_at_rest(&self) -> bool {
         self.resting.get() || self.ended.get()
@@ -248,11 +194,11 @@ enum Stop {
     Denied(Vec<u8>),
 }
 
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Failed => Self::Failed,
-            Refused::Denied(message) => Self::Denied(message),
+impl From<VetFailure> for Stop {
+    fn from(failure: VetFailure) -> Self {
+        match failure {
+            VetFailure::Failed => Self::Failed,
+            VetFailure::Denied(message) => Self::Denied(message),
         }
     }
 }
@@ -293,7 +239,8 @@ async fn pump(
         moved(turn.moved);
         bulk = turn.moved >= BUFFER;
         if !bulk {
-            awake::stir();
+            this.send_at_once(to);
+            busy_poll::extend();
             weight = 0;
             continue;
         }
