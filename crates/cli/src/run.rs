@@ -152,11 +152,12 @@ impl Session<'_> {
         let in_force = Arc::new(Mutex::new(self.start.effective.clone()));
         let _owner = Owner::enter().map_err(|error| refused(&error))?;
         let log = self.open_log();
-        let running = launch.spawn()?;
+        let mut running = launch.spawn()?;
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
         self.tell_missing(&running);
         let journal = self.begin_log(log, &running, happenings, None, in_force);
         let live = self.begin_live();
+        self.settle_at_suspensions(&mut running);
         let outcome = running.supervise();
         // So that the log does not wait for more.
         drop(nothing);
@@ -208,6 +209,7 @@ impl Session<'_> {
         let known = Arc::clone(&in_force);
         let journal = self.begin_log(log, &running, happenings, witness, known);
         let live = self.begin_live();
+        self.settle_at_suspensions(&mut running);
         // All of it stands: the command starts.
         let outcome = running.supervise();
         jail.end();
@@ -286,6 +288,20 @@ impl Session<'_> {
                 );
             })
             .ok()
+    }
+
+    /// Has the traces of the session looked at before it is suspended, since nobody does meanwhile.
+    fn settle_at_suspensions(&self, running: &mut Running) {
+        let watch = Arc::clone(self.watch);
+        let (id, quiet) = (self.start.id.to_owned(), self.quiet);
+        running.on_suspend(move |stop| {
+            let tell = |findings: &[Finding]| {
+                if !quiet {
+                    receipt::tell_findings(findings, &id);
+                }
+            };
+            watch.pause(tell, stop);
+        });
     }
 
     /// What the session leaves behind. A signal that comes now ends the search for it.

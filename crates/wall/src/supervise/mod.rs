@@ -57,7 +57,9 @@ pub struct Running {
     unheard: u32,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    freeze: Freeze,
     reload: Option<Reload>,
+    suspend: Option<Suspend>,
 }
 
 /// What was prepared for watching over the command.
@@ -89,6 +91,25 @@ impl fmt::Debug for Reload {
     }
 }
 
+/// What is done around a stop of the warden's own, which it is handed.
+struct Suspend(Box<dyn FnMut(&mut dyn FnMut()) + Send>);
+
+impl fmt::Debug for Suspend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Suspend")
+    }
+}
+
+/// Whether everything inside is stopped: without that the warden does not stop, since nobody would
+/// look at what the programs inside do to the user's git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freeze {
+    No,
+    /// It is ordered. Then the warden stops by this signal.
+    Ordered(Signal),
+    Done,
+}
+
 /// How far the command has come, as told by the inner stage.
 #[derive(Debug)]
 enum State {
@@ -116,8 +137,16 @@ impl Running {
             has_started: false,
             unheard: 0,
             is_asked_to_stop: false,
+            freeze: Freeze::No,
             reload: None,
+            suspend: None,
         }
+    }
+
+    /// Has `suspend` called when the session is about to be suspended, and nothing inside runs any
+    /// more. It has to call what it is given, which returns when the session continues.
+    pub fn on_suspend(&mut self, suspend: impl FnMut(&mut dyn FnMut()) + Send + 'static) {
+        self.suspend = Some(Suspend(Box::new(suspend)));
     }
 
     /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
@@ -247,7 +276,12 @@ impl Running {
                 self.state = State::Running;
                 self.has_started = true;
             }
-            (_, Report::Stopped(signal)) => self.stopped(signal)?,
+            (_, Report::Stopped(signal)) => self.stopped(signal),
+            (_, Report::Frozen) => self.frozen()?,
+            (_, Report::Awake) => {
+                self.state = State::Over(Err(Error::Awake));
+                self.keeper.end()?;
+            }
             (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
             (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
             (_, Report::Uncovered(path)) => {
@@ -281,7 +315,7 @@ impl Running {
         Err(Error::Start { step, error })
     }
 
-    fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+    fn stopped(&mut self, signal: Signal) {
         self.is_stopped = true;
         // A command that was just stopped for want of the terminal cannot stop again.
         let signal = if std::mem::take(&mut self.is_asked_to_stop) {
@@ -290,17 +324,36 @@ impl Running {
             signal
         };
         match self.job.stopped(signal) {
-            AfterStop::Lend => {
-                self.resume();
-                Ok(())
-            }
-            AfterStop::Suspend => self.suspend(signal),
+            AfterStop::Lend => self.resume(),
+            AfterStop::Suspend => self.freeze(signal),
         }
     }
 
+    fn freeze(&mut self, signal: Signal) {
+        self.freeze = Freeze::Ordered(signal);
+        self.order(&Order::Freeze);
+    }
+
+    /// Nothing inside runs, unless it was continued meanwhile.
+    fn frozen(&mut self) -> io::Result<()> {
+        let Freeze::Ordered(signal) = self.freeze else {
+            return Ok(());
+        };
+        self.freeze = Freeze::Done;
+        self.job.suspended();
+        self.suspend(signal)
+    }
+
     fn suspend(&mut self, signal: Signal) -> io::Result<()> {
+        let mut result = Ok(true);
+        let (job, control) = (&mut self.job, &self.control);
+        let mut stop = || result = stop(job, control, signal);
+        match &mut self.suspend {
+            Some(Suspend(suspend)) => suspend(&mut stop),
+            None => stop(),
+        }
         // If we did stop, the SIGCONT that ended it is read next, and resumes.
-        if !self.job.suspend(signal)? {
+        if !result? {
             self.resume();
         }
         Ok(())
@@ -308,6 +361,7 @@ impl Running {
 
     fn resume(&mut self) {
         self.is_stopped = false;
+        self.freeze = Freeze::No;
         let foreground = self.job.lend();
         self.order(&Order::Continue { foreground });
     }
@@ -325,7 +379,10 @@ impl Running {
             }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
-            (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
+            (_, Signal::TSTP) if self.is_stopped => match self.freeze {
+                Freeze::Done => self.suspend(signal)?,
+                Freeze::No | Freeze::Ordered(_) => self.freeze(signal),
+            },
             // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
             (State::Building, signal)
                 if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
@@ -360,6 +417,21 @@ impl Running {
             State::Running => Err(Error::SandboxLost(status)),
         }
     }
+}
+
+/// Stops the warden, until the shell continues it or process 1 has something to say: what it says
+/// while nothing runs inside is the end. Says whether something is to be read, a signal or that.
+fn stop(job: &mut Job, control: &Control, signal: Signal) -> io::Result<bool> {
+    stockade_sys::signals::send_when_readable(control, Some(Signal::CONT))?;
+    // Before this the kernel has sent nothing, and a SIGCONT that comes just before we stop is
+    // forgotten; but process 1 says it again.
+    let stopped = if control.has_news()? {
+        Ok(true)
+    } else {
+        job.suspend(signal)
+    };
+    stockade_sys::signals::send_when_readable(control, None)?;
+    stopped
 }
 
 fn is_gone(error: &io::Error) -> bool {
