@@ -92,7 +92,9 @@ impl fmt::Debug for Reload {
 }
 
 /// What is done around a stop of the warden's own, which it is handed.
-struct Suspend(Box<dyn FnMut(&mut dyn FnMut()) + Send>);
+struct Suspend(Box<SuspendHook>);
+
+type SuspendHook = dyn FnMut(&mut dyn FnMut()) + Send;
 
 impl fmt::Debug for Suspend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
