@@ -200,11 +200,12 @@ impl Stage {
                     .get_or_insert_with(|| Suspension::begin(*pid));
             }
             (Command::Running { pid, .. }, Order::Continue { foreground }) => {
-                if foreground && let Some(terminal) = Terminal::controlling() {
-                    terminal.give_to(*pid);
-                }
                 if let Some(suspension) = self.suspension.take() {
                     self.suspension = suspension.end()?;
+                }
+                // Just before: a Ctrl-Z that reaches a group which is still stopped is forgotten.
+                if foreground && let Some(terminal) = Terminal::controlling() {
+                    terminal.give_to(*pid);
                 }
                 let _ = signals::send(Signal::CONT, Recipient::Group(*pid));
             }

@@ -218,3 +218,67 @@ fn a_shell_inside_has_job_control_of_its_own() {
     pty.expect("inside again<1>");
     assert_eq!(pty.last_code(), "6");
 }
+
+#[test]
+fn a_suspended_job_takes_along_what_it_runs_in_the_background() {
+    let caller = Caller::new();
+    let mut pty = Pty::shell(&caller);
+    pty.type_line(
+        "$W -- bash -c 'setsid bash -c \"while :; do echo x >> ticks; sleep 0.02; done\" & \
+         until test -e ticks; do sleep 0.02; done; echo up; until test -e go; do sleep 0.02; done'",
+    );
+    pty.expect("up");
+    pty.wait_for_foreground("bash");
+    pty.type_keys(CTRL_Z);
+    pty.expect("Stopped");
+    pty.type_line(
+        "before=$(wc -l < ticks); sleep 0.3; echo \"more<$(($(wc -l < ticks) - before))>\"",
+    );
+    pty.expect("more<0>");
+    pty.type_line("fg");
+    pty.expect("$W --");
+    pty.wait_for_foreground("bash");
+    pty.type_keys(CTRL_Z);
+    pty.expect("Stopped");
+    // Continued without the terminal: so are they.
+    pty.type_line("bg; until test $(wc -l < ticks) -gt $((before + 10)); do sleep 0.02; done");
+    pty.type_line("echo \"it goes on\"");
+    pty.expect("it goes on");
+    pty.type_line("touch go; wait; echo \"the end<$?>\"");
+    pty.expect("the end<0>");
+}
+
+#[test]
+fn jobs_of_a_shell_inside_are_after_a_suspension_what_they_were_before() {
+    let caller = Caller::new();
+    let mut pty = Pty::shell(&caller);
+    pty.type_line("$W -- bash --norc --noprofile --noediting -i");
+    pty.type_line("sleep 1001 & sleep 1002 & kill -STOP %1; echo \"started<$STOCKADE>\"");
+    pty.expect("started<1>");
+    pty.type_line("until jobs -s | grep 1001; do sleep 0.02; done; echo ready");
+    pty.expect("ready");
+    // A shell with job control that waits for a child all the time, at a terminal of its own.
+    pty.type_line(
+        "python3 -c 'import pty; \
+         pty.spawn([\"bash\", \"--norc\", \"-ic\", \"while :; do sleep 0.5; done\"])' \
+         > other < /dev/null & sleep 0.5; echo \"also<ready>\"",
+    );
+    pty.expect("also<ready>");
+    for _ in 0..10 {
+        pty.type_line("suspend -f");
+        pty.expect("Stopped");
+        pty.type_line("fg; echo \"code<$?>\"");
+        pty.expect("$W --");
+        pty.type_line("echo \"inside<$STOCKADE>\"");
+        let seen = pty.expect("inside<1>");
+        assert!(!seen.contains("Stopped"), "{seen}");
+    }
+    pty.type_line("jobs; cat other; echo end");
+    let jobs = pty.expect("end");
+    assert_eq!(jobs.matches("Stopped").count(), 1, "{jobs}");
+    assert_eq!(jobs.matches("Running").count(), 2, "{jobs}");
+    pty.type_line("cut -d' ' -f3 /proc/$(jobs -p %1)/stat /proc/$(jobs -p %2)/stat | paste -sd,");
+    pty.expect("T,S");
+    pty.type_line("kill -KILL %1 %2 %3; wait; exit 7");
+    pty.expect("code<7>");
+}
