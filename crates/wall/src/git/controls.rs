@@ -169,9 +169,9 @@ impl Collection<'_> {
         }
         if let Some(mut content) = Content::of(path, self.bounds) {
             if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
-                && let Some(parts) = parts_that_count(path)
+                && let Some(parts) = parts_that_count(path, bytes)
             {
-                *bytes = parts(bytes);
+                *bytes = parts;
                 if bytes.is_empty() {
                     return;
                 }
@@ -322,11 +322,11 @@ fn names_a_program(contents: &[u8]) -> bool {
 }
 
 /// What there is to be told about, of a file that has much else in it.
-fn parts_that_count(path: &Path) -> Option<fn(&[u8]) -> Vec<u8>> {
+fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
     if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
-        Some(parts_that_run)
+        Some(parts_that_run(bytes))
     } else {
-        path.ends_with(EXCLUDE).then_some(patterns)
+        path.ends_with(EXCLUDE).then(|| patterns(bytes))
     }
 }
 
