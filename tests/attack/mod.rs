@@ -35,6 +35,7 @@ mod p_launch;
 mod p_programs;
 mod p_small;
 mod p_streams;
+mod p_suspend;
 mod p_terminal;
 mod pins;
 pub(crate) mod probe;

@@ -220,3 +220,70 @@ fn a_shell_inside_has_job_control_of_its_own() {
         assert_eq!(shell.last_code(), "6");
     });
 }
+
+#[test]
+fn a_suspended_job_takes_along_what_it_runs_in_the_background() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        shell.type_line(
+            "stockade run -- bash -c 'setsid bash -c \"while :; do echo x >> ticks; sleep 0.02; done\" & \
+             until test -e ticks; do sleep 0.02; done; echo up; until test -e go; do sleep 0.02; done'",
+        );
+        shell.expect("up");
+        shell.wait_for_foreground("bash");
+        shell.stop();
+        shell.type_line(
+            "before=$(wc -l < ticks); sleep 0.3; echo \"more<$(($(wc -l < ticks) - before))>\"",
+        );
+        shell.expect("more<0>");
+        shell.type_line("fg");
+        shell.expect("stockade run --");
+        shell.wait_for_foreground("bash");
+        shell.stop();
+        // Continued without the terminal: so are they.
+        shell
+            .type_line("bg; until test $(wc -l < ticks) -gt $((before + 10)); do sleep 0.02; done");
+        shell.type_line("echo \"it goes on\"");
+        shell.expect("it goes on");
+        shell.type_line("touch go; wait; echo \"the end<$?>\"");
+        shell.expect("the end<0>");
+    });
+}
+
+#[test]
+fn jobs_of_a_shell_inside_are_after_a_suspension_what_they_were_before() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        shell.type_line("stockade run -- bash --norc --noprofile --noediting -i");
+        shell.type_line("sleep 1001 & sleep 1002 & kill -STOP %1; echo \"started<$STOCKADE>\"");
+        shell.expect("started<1>");
+        shell.type_line("until jobs -s | grep 1001; do sleep 0.02; done; echo ready");
+        shell.expect("ready");
+        // A shell with job control that waits for a child all the time, at a terminal of its own.
+        shell.type_line(
+            "python3 -c 'import pty; \
+             pty.spawn([\"bash\", \"--norc\", \"-ic\", \"while :; do sleep 0.5; done\"])' \
+             > other < /dev/null & sleep 0.5; echo \"also<ready>\"",
+        );
+        shell.expect("also<ready>");
+        for _ in 0..10 {
+            shell.type_line("suspend -f");
+            shell.expect("Stopped");
+            shell.type_line("fg; echo \"code<$?>\"");
+            shell.expect("stockade run --");
+            shell.type_line("echo \"inside<$STOCKADE>\"");
+            let seen = shell.expect("inside<1>");
+            assert!(!seen.contains("Stopped"), "{seen}");
+        }
+        shell.type_line("jobs; cat other; echo end");
+        let jobs = shell.expect("end");
+        assert_eq!(jobs.matches("Stopped").count(), 1, "{jobs}");
+        assert_eq!(jobs.matches("Running").count(), 2, "{jobs}");
+        shell.type_line(
+            "cut -d' ' -f3 /proc/$(jobs -p %1)/stat /proc/$(jobs -p %2)/stat | paste -sd,",
+        );
+        shell.expect("T,S");
+        shell.type_line("kill -KILL %1 %2 %3; wait; exit 7");
+        shell.expect("code<7>");
+    });
+}

@@ -35,6 +35,13 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
     }
 }
 
+/// The same without what `--quiet` leaves out.
+pub(crate) fn tell_notice_quietly(notice: Notice) {
+    if !matches!(notice, Notice::Suspended { .. }) {
+        tell_notice(notice);
+    }
+}
+
 /// What a session does without.
 pub(crate) fn tell_notice(notice: Notice) {
     match notice {
@@ -50,6 +57,7 @@ pub(crate) fn tell_notice(notice: Notice) {
                 "stockade: settings of git are looked at only when this session ends: {error}"
             );
         }
+        Notice::Suspended { id, findings } => tell_findings(&findings, &id),
         Notice::ReloadRefused(why) => {
             eprintln!("stockade: the configuration was not reloaded: {why}");
         }

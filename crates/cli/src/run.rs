@@ -47,7 +47,11 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
             loader: loader.clone(),
             workspace: planned.facts.workspace.clone(),
             watch,
-            notify: receipt::tell_notice,
+            notify: if quiet {
+                receipt::tell_notice_quietly
+            } else {
+                receipt::tell_notice
+            },
         }),
     };
     let ready = planned

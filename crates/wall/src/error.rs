@@ -184,6 +184,11 @@ pub enum Error {
          change the file in place"
     )]
     Uncovered(PathBuf),
+    #[error(
+        "a program inside ran, or was killed, while the session was suspended: the session was ended, \
+         since git's settings cannot be watched meanwhile. Start it again"
+    )]
+    Awake,
     #[error("the sandbox sent a message that makes no sense, and was killed")]
     Nonsense,
     #[error("watching over the command: {0}")]

@@ -68,7 +68,7 @@ impl SandboxReady {
             if let Network::Jail { gate, .. } = &network {
                 recorder.offer_reload(&mut running, gate.policies(), &effective, &in_force);
             }
-            recorder.begin(&command, &running, received, &in_force, &effective)
+            recorder.begin(&command, &mut running, received, &in_force, &effective)
         });
 
         // All of it is built and recorded: the command starts.

@@ -7,7 +7,7 @@ use std::{
 
 use stockade_config::{Effective, Loader};
 use stockade_policy::Policy;
-use stockade_wall::{Bubblewrap, CommandLine, Config, Error, Facts, Plan, Signals, Watch};
+use stockade_wall::{Bubblewrap, CommandLine, Config, Error, Facts, Finding, Plan, Signals, Watch};
 
 /// The plan of files, environment and processes, with what it was made from.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub enum Notice {
     NotReloadable(io::Error),
     /// Settings of git are looked at only when the session ends.
     WatchedAtEndOnly(io::Error),
+    /// What the session had left when it was suspended.
+    Suspended { id: String, findings: Vec<Finding> },
     /// A configuration that a signal asked for is not in force, and why.
     ReloadRefused(String),
 }

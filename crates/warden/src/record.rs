@@ -73,7 +73,7 @@ impl Recorder {
     pub(crate) fn begin(
         self,
         command: &CommandLine,
-        running: &Running,
+        running: &mut Running,
         received: EventReceiver,
         in_force: &InForce,
         launched: &Effective,
@@ -112,6 +112,16 @@ impl Recorder {
                 .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
                 .ok(),
         };
+        // Nobody looks at them while the session is suspended.
+        let suspended = Arc::clone(&watch);
+        let session = id.clone();
+        running.on_suspend(move |stop| {
+            let tell = |findings: &[Finding]| {
+                let (id, findings) = (session.clone(), findings.to_vec());
+                notify(Notice::Suspended { id, findings });
+            };
+            suspended.pause(tell, stop);
+        });
         Recorded {
             journal: journal.ok(),
             watch,

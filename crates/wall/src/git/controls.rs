@@ -19,7 +19,8 @@ use crate::{
     },
     nofollow,
     tables::autorun::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX, REDIRECTION,
+        REMOTES, STRATEGY,
     },
 };
 
@@ -105,6 +106,7 @@ impl Collection<'_> {
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+            self.add(&directory.join(EXCLUDE), Kind::Told(EXCLUDED), of);
         }
         self.add_programs(&directory.join("hooks"), HOOKS, of);
         for name in ["remotes", "branches"] {
@@ -198,11 +200,10 @@ impl Collection<'_> {
             return;
         }
         if let Some(mut content) = Content::of(path, self.bounds) {
-            let is_claude = path.file_name() == Some(CLAUDE_JSON.as_ref());
             if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
-                && is_claude
+                && let Some(parts) = parts_that_count(path, bytes)
             {
-                *bytes = parts_that_run(bytes);
+                *bytes = parts;
                 if bytes.is_empty() {
                     return;
                 }
@@ -359,6 +360,22 @@ fn names_a_program(contents: &[u8]) -> bool {
         }),
         Err(_) => true,
     }
+}
+
+/// What there is to be told about, of a file that has much else in it.
+fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
+    if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
+        Some(parts_that_run(bytes))
+    } else {
+        path.ends_with(EXCLUDE).then(|| patterns(bytes))
+    }
+}
+
+/// The patterns of a list of files that git leaves out. A new repository has one of comments only.
+fn patterns(list: &[u8]) -> Vec<u8> {
+    let lines = list.split_inclusive(|byte| *byte == b'\n');
+    let patterns = lines.filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+    patterns.flatten().copied().collect()
 }
 
 /// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.

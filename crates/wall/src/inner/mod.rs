@@ -16,6 +16,7 @@ mod command;
 mod covers;
 mod settings;
 mod stage;
+mod suspension;
 mod syscalls;
 
 use std::{

@@ -27,7 +27,7 @@ use rustix::{
 
 use stockade_sys::closing::SlowToClose;
 
-use super::{Bounds, Finding, Repositories, WATCHED_DIRECTORIES, Watch};
+use super::{Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch};
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
@@ -131,7 +131,11 @@ impl Looking {
     /// Settles, and says which directories are to be watched.
     fn look(&self) -> BTreeSet<PathBuf> {
         let bounds = Bounds::new(LOOK, 100_000, &|| false);
-        let (found, directories) = self.watch.settle_known(&bounds);
+        let suspended = self.watch.suspended.lock();
+        let (mut found, directories) = self.watch.settle_known(&bounds);
+        drop(suspended);
+        // The end looks at it again, with more time.
+        found.retain(|finding| matches!(finding.what, Change::Undone(_)));
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in found {
             const MOST: usize = 10_000;

@@ -33,7 +33,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -95,6 +95,9 @@ pub struct Watch {
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
     kept: Mutex<Vec<(PathBuf, Content)>>,
+    /// What was found when the session was suspended. Whoever looks while the session runs holds it,
+    /// so that the warden never stops in the middle of putting a file back.
+    suspended: Mutex<Vec<Finding>>,
 }
 
 /// Which file it is, whatever is in it: its device and number.
@@ -147,6 +150,7 @@ impl Watch {
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
+            suspended: Mutex::default(),
         };
         let take = || {
             let bounds = Bounds::new(START, MOST_FILES, &|| false);
@@ -322,10 +326,23 @@ impl Watch {
         }
         settlement.compare(&repositories, bounds);
         drop(lock);
-        let mut findings = std::mem::take(settlement.findings.get_mut());
-        // The end looks at it again, with more time.
-        findings.retain(|finding| matches!(finding.what, Change::Undone(_)));
+        let findings = std::mem::take(settlement.findings.get_mut());
         (findings, self.directories(repositories))
+    }
+
+    /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell
+    /// then, and nobody looks. `stop` returns when the session continues.
+    pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
+        let suspended = self.suspended.lock();
+        let mut suspended = suspended.unwrap_or_else(PoisonError::into_inner);
+        let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
+        let (mut findings, _) = self.settle_known(&bounds);
+        // The end says what else there is.
+        findings.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left());
+        finding::sort(&mut findings);
+        tell(&findings);
+        suspended.extend(findings);
+        stop();
     }
 
     /// Where a change may have git run something.
@@ -346,6 +363,15 @@ impl Watch {
     #[must_use]
     pub fn end(&self, live: Option<Live>, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
         let mut findings = live.map(Live::end).unwrap_or_default();
+        let mut suspended = self
+            .suspended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for finding in suspended.drain(..) {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
         let known: HashSet<Finding> = findings.iter().cloned().collect();
         let found = self.settle(is_interrupted).into_iter();
         findings.extend(found.filter(|finding| !known.contains(finding)));

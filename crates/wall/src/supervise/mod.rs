@@ -57,7 +57,9 @@ pub struct Running {
     unheard: u32,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    freeze: Freeze,
     reload: Option<Reload>,
+    suspend: Option<Suspend>,
 }
 
 /// What was prepared for watching over the command.
@@ -89,6 +91,27 @@ impl fmt::Debug for Reload {
     }
 }
 
+/// What is done around a stop of the warden's own, which it is handed.
+struct Suspend(Box<SuspendHook>);
+
+type SuspendHook = dyn FnMut(&mut dyn FnMut()) + Send;
+
+impl fmt::Debug for Suspend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Suspend")
+    }
+}
+
+/// Whether everything inside is stopped: without that the warden does not stop, since nobody would
+/// look at what the programs inside do to the user's git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freeze {
+    No,
+    /// It is ordered. Then the warden stops by this signal.
+    Ordered(Signal),
+    Done,
+}
+
 /// How far the command has come, as told by the inner stage.
 #[derive(Debug)]
 enum Progress {
@@ -116,8 +139,16 @@ impl Running {
             has_started: false,
             unheard: 0,
             is_asked_to_stop: false,
+            freeze: Freeze::No,
             reload: None,
+            suspend: None,
         }
+    }
+
+    /// Has `suspend` called when the session is about to be suspended, and nothing inside runs any
+    /// more. It has to call what it is given, which returns when the session continues.
+    pub fn on_suspend(&mut self, suspend: impl FnMut(&mut dyn FnMut()) + Send + 'static) {
+        self.suspend = Some(Suspend(Box::new(suspend)));
     }
 
     /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
@@ -247,7 +278,12 @@ impl Running {
                 self.progress = Progress::Running;
                 self.has_started = true;
             }
-            (_, Report::Stopped(signal)) => self.stopped(signal)?,
+            (_, Report::Stopped(signal)) => self.stopped(signal),
+            (_, Report::Frozen) => self.frozen()?,
+            (_, Report::Awake) => {
+                self.progress = Progress::Over(Err(Error::Awake));
+                self.bwrap.end()?;
+            }
             (_, Report::Exited(code)) => self.progress = Progress::Over(Ok(Outcome::Exited(code))),
             (_, Report::Killed(signal)) => {
                 self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
@@ -283,7 +319,7 @@ impl Running {
         Err(Error::Start { step, error })
     }
 
-    fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+    fn stopped(&mut self, signal: Signal) {
         self.is_stopped = true;
         // A command that was just stopped for want of the terminal cannot stop again.
         let signal = if std::mem::take(&mut self.is_asked_to_stop) {
@@ -292,17 +328,36 @@ impl Running {
             signal
         };
         match self.foreground.stopped(signal) {
-            AfterStop::Lend => {
-                self.resume();
-                Ok(())
-            }
-            AfterStop::Suspend => self.suspend(signal),
+            AfterStop::Lend => self.resume(),
+            AfterStop::Suspend => self.freeze(signal),
         }
     }
 
+    fn freeze(&mut self, signal: Signal) {
+        self.freeze = Freeze::Ordered(signal);
+        self.order(&Order::Freeze);
+    }
+
+    /// Nothing inside runs, unless it was continued meanwhile.
+    fn frozen(&mut self) -> io::Result<()> {
+        let Freeze::Ordered(signal) = self.freeze else {
+            return Ok(());
+        };
+        self.freeze = Freeze::Done;
+        self.foreground.suspended();
+        self.suspend(signal)
+    }
+
     fn suspend(&mut self, signal: Signal) -> io::Result<()> {
+        let mut result = Ok(true);
+        let (foreground, control) = (&mut self.foreground, &self.control);
+        let mut stop = || result = stop(foreground, control, signal);
+        match &mut self.suspend {
+            Some(Suspend(suspend)) => suspend(&mut stop),
+            None => stop(),
+        }
         // If we did stop, the SIGCONT that ended it is read next, and resumes.
-        if !self.foreground.suspend(signal)? {
+        if !result? {
             self.resume();
         }
         Ok(())
@@ -310,6 +365,7 @@ impl Running {
 
     fn resume(&mut self) {
         self.is_stopped = false;
+        self.freeze = Freeze::No;
         let foreground = self.foreground.lend();
         self.order(&Order::Continue { foreground });
     }
@@ -329,7 +385,10 @@ impl Running {
             }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
-            (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
+            (_, Signal::TSTP) if self.is_stopped => match self.freeze {
+                Freeze::Done => self.suspend(signal)?,
+                Freeze::No | Freeze::Ordered(_) => self.freeze(signal),
+            },
             // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
             (Progress::Building, signal)
                 if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
@@ -364,6 +423,21 @@ impl Running {
             Progress::Running => Err(Error::SandboxLost(status)),
         }
     }
+}
+
+/// Stops the warden, until the shell continues it or process 1 has something to say: what it says
+/// while nothing runs inside is the end. Says whether something is to be read, a signal or that.
+fn stop(foreground: &mut Foreground, control: &Control, signal: Signal) -> io::Result<bool> {
+    stockade_sys::signals::send_when_readable(control, Some(Signal::CONT))?;
+    // Before this the kernel has sent nothing, and a SIGCONT that comes just before we stop is
+    // forgotten; but process 1 says it again.
+    let stopped = if control.has_news()? {
+        Ok(true)
+    } else {
+        foreground.suspend(signal)
+    };
+    stockade_sys::signals::send_when_readable(control, None)?;
+    stopped
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -172,6 +172,10 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
 
 pub(crate) const HOOKS: &str = "git runs them outside";
 pub(crate) const ATTRIBUTES: &str = "says which files git gives to programs";
+/// In a repository's directory: files that git leaves out although they are not in `.gitignore`.
+pub(crate) const EXCLUDE: &str = "info/exclude";
+pub(crate) const EXCLUDED: &str =
+    "`git status` and `git add` leave out the new files that it names";
 pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";
