@@ -31,6 +31,7 @@ mod p_baseline;
 mod p_bulk;
 mod p_files;
 mod p_git;
+mod p_given;
 mod p_launch;
 mod p_programs;
 mod p_small;

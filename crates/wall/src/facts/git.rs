@@ -11,6 +11,7 @@
 //! - A submodule: `config` sets `core.worktree` to the workspace.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fmt, fs,
     os::unix::ffi::OsStrExt,
@@ -34,6 +35,47 @@ pub struct Git {
     pub refused: Option<(PathBuf, GitRefusal)>,
     /// The repository that the workspace is a directory of. It is not shown.
     pub above: Option<PathBuf>,
+}
+
+/// A directory besides the workspace that counts like it, since the user has the command write there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) path: PathBuf,
+    pub(crate) git: Git,
+}
+
+impl Given {
+    /// All of them: `directories`, and the repositories that these or the workspace are a part of,
+    /// where a session can write to them.
+    pub(super) fn find(
+        directories: &[PathBuf],
+        workspace: &Path,
+        home: &Place,
+        writable: &[PathBuf],
+    ) -> Vec<Self> {
+        if directories.is_empty() {
+            return Vec::new();
+        }
+        let is_writable = |path: &Path| writable.iter().any(|place| path.starts_with(place));
+        let above = |path: &Path| {
+            let above = path.ancestors().skip(1);
+            let mut above = above.take_while(|path| !home.real.starts_with(path));
+            let above = above.find(|path| path.join(".git").exists());
+            above
+                .filter(|path| is_writable(&path.join(".git")))
+                .map(Path::to_owned)
+        };
+        let all = directories.iter().map(PathBuf::as_path);
+        let above = all.chain([workspace]).filter_map(above);
+        let mut tops: BTreeSet<PathBuf> = above.chain(directories.iter().cloned()).collect();
+        // What lies there is looked at as a part of it.
+        tops.retain(|path| !path.starts_with(workspace));
+        let given = tops.into_iter().map(|path| Self {
+            git: Git::find_given(&path, home, writable),
+            path,
+        });
+        given.collect()
+    }
 }
 
 /// Why a directory that `.git` names is not taken for the workspace's.
@@ -72,6 +114,16 @@ impl Git {
         if looks_like_repository(workspace) {
             git.directories.push(workspace.to_owned());
         }
+        git
+    }
+
+    /// The same of a directory that is given besides the workspace. No repository elsewhere is shown
+    /// for its sake, so that one counts only as far as a session can write to it.
+    pub(crate) fn find_given(top: &Path, home: &Place, writable: &[PathBuf]) -> Self {
+        let mut git = Self::find(top, home);
+        git.outside = None;
+        let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
+        git.directories.retain(is_writable);
         git
     }
 

@@ -1,4 +1,5 @@
-//! Which files in the workspace need protection, because programs outside execute them.
+//! Which files in the workspace, and in directories that are given like it, need protection, because
+//! programs outside execute them.
 
 use std::{
     fs,
@@ -10,11 +11,11 @@ use rustix::io::Errno;
 use super::{Git, place::absolute};
 use crate::{
     git::settings::Own,
-    nofollow,
+    nofollow::{self, Names},
     tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
 };
 
-/// Something in the workspace, or in its repository, that can be made read-only.
+/// Something in what a session can write that can be made read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guarded {
     pub path: PathBuf,
@@ -25,30 +26,33 @@ const NOENT: i32 = Errno::NOENT.raw_os_error();
 const NOTDIR: i32 = Errno::NOTDIR.raw_os_error();
 const LOOP: i32 = Errno::LOOP.raw_os_error();
 
-/// What can be protected, and what cannot, because a link is on the way.
-pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
-    let executed = WORKSPACE
-        .iter()
-        .filter(|runs| runs.how == How::Guard)
-        .map(|runs| (workspace.join(runs.name), runs.why));
-    let own = Own::read(home, &[workspace]);
-    let own = own.all("hookspath");
-    let own = own.map(|setting| absolute(&workspace.join(setting.path(home))));
-    let hooks = git.hooks(workspace).into_iter().chain(own);
-    let hooks = hooks.map(|path| (path, HOOKS));
-    let dot_git = workspace.join(".git");
-    // The directory `.git` is for work; the file is not.
-    let dot_git = fs::symlink_metadata(&dot_git)
-        .is_ok_and(|metadata| metadata.is_file())
-        .then_some((dot_git, DOT_GIT));
-
-    let trees: Vec<_> = [Some(workspace), git.outside.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
+/// What can be protected, and what cannot, because a link is on the way. `tops` are the workspace
+/// and what is given like it, `trees` all that a session can write.
+pub(super) fn find(
+    tops: &[(&Path, &Git)],
+    trees: &[&Path],
+    home: &Path,
+) -> (Vec<Guarded>, Vec<PathBuf>) {
+    let own = Own::read(home, trees);
+    let mut executed = Vec::new();
+    for (top, git) in tops {
+        let guards = WORKSPACE.iter().filter(|runs| runs.how == How::Guard);
+        let names = Names::of((*top).to_owned());
+        let guards = guards.map(|runs| (top.join(runs.name), runs.why));
+        executed.extend(guards.filter(|(path, _)| names.may_hold(path)));
+        let own = own.all("hookspath");
+        let own = own.map(|setting| absolute(&top.join(setting.path(home))));
+        let hooks = git.hooks(top).into_iter().chain(own);
+        executed.extend(hooks.map(|path| (path, HOOKS)));
+        // The directory `.git` is for work; the file is not.
+        let dot_git = top.join(".git");
+        if fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_file()) {
+            executed.push((dot_git, DOT_GIT));
+        }
+    }
     let mut guarded = Vec::<Guarded>::new();
     let mut links = Vec::new();
-    for (path, reason) in executed.chain(hooks).chain(dot_git) {
+    for (path, reason) in executed {
         // Hooks that lie elsewhere are not writable inside.
         let is_below = |tree: &&Path| path.starts_with(tree) && path != **tree;
         if !trees.iter().any(is_below) {
@@ -86,7 +90,8 @@ mod tests {
             directories: vec![workspace.join(".git")],
             ..Git::default()
         };
-        let (guarded, links) = find(&workspace, &workspace.join("no-home"), &git);
+        let home = workspace.join("no-home");
+        let (guarded, links) = find(&[(&workspace, &git)], &[&workspace], &home);
         let paths: Vec<_> = guarded
             .iter()
             .map(|guarded| guarded.path.strip_prefix(&workspace).unwrap())

@@ -16,6 +16,7 @@ use crate::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
         content::Content,
+        innermost,
     },
     nofollow,
     tables::autorun::{
@@ -67,7 +68,8 @@ pub(crate) struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+    /// `tops` are the workspace and what is given like it.
+    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, tops: &[&Path]) {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
@@ -78,14 +80,16 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
-            self.add_parts(directory, Some(directory), repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, Some(directory), repository, top);
         }
         for directory in &repositories.worktrees {
             let owner = directory.ancestors().nth(2);
             self.add(&directory.join("commondir"), Kind::Common, owner);
             // Without that file, it would be a repository of its own.
             let repository = Repository::default();
-            self.add_parts(directory, owner, &repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, owner, &repository, top);
         }
     }
 
@@ -94,7 +98,7 @@ impl Collection<'_> {
         directory: &Path,
         of: Option<&Path>,
         repository: &Repository,
-        workspace: &Path,
+        top: &Path,
     ) {
         for name in ["config", "config.worktree"] {
             self.add_settings(&directory.join(name), of, 0);
@@ -111,7 +115,7 @@ impl Collection<'_> {
             self.add_programs(&directory.join(name), REMOTES, of);
         }
         self.add_plans(directory, of);
-        let root = repository.root.as_deref().unwrap_or(workspace);
+        let root = repository.root.as_deref().unwrap_or(top);
         let last = |name: &str| {
             let mut all = settings.iter().rev();
             let setting = all.find(|setting| setting.is("core", name))?;

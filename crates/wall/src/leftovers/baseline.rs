@@ -1,5 +1,6 @@
-//! What there was before a session: one baseline for all sessions that run in a workspace at the
-//! same time. If each had its own, one could plant what the next one takes for given.
+//! What there was before a session: one baseline for all sessions that run in a workspace, or in
+//! another directory that is given to be written, at the same time. If each had its own, one could
+//! plant what the next one takes for given.
 //!
 //! It lies in the directory of Stockade's own state, which no session sees. Each session holds a
 //! lock on a file of its own beside it, which is gone with the process however that ends; the
@@ -103,7 +104,23 @@ pub(crate) fn join(
     })
 }
 
+impl Default for Baseline {
+    fn default() -> Self {
+        Self {
+            taken: UNIX_EPOCH,
+            is_partial: false,
+            contents: BTreeMap::new(),
+            repositories: BTreeSet::new(),
+        }
+    }
+}
+
 impl Membership {
+    /// What they are locked by the order of, so that no two sessions wait for one another.
+    pub(crate) fn order(&self) -> &Path {
+        &self.directory
+    }
+
     /// Keeps sessions from starting and ending in this workspace.
     pub(crate) fn lock(&self) -> io::Result<File> {
         lock(&self.directory, PATIENCE)

@@ -58,16 +58,16 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// The workspace's own repository alone.
-    pub(super) fn compare_top(&self, git: &Git) {
+    /// The own repository of the workspace, or of what is given like it, alone.
+    pub(super) fn compare_top(&self, top: &Path, git: &Git) {
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let mut repositories = Repositories::default();
-        let dot_git = self.watch.workspace.join(".git");
-        let top = git.directories.iter().take(1).cloned();
+        let dot_git = top.join(".git");
+        let first = git.directories.iter().take(1).cloned();
         let is_directory = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_dir());
-        for directory in top.chain(is_directory.then(|| dot_git.clone())) {
+        for directory in first.chain(is_directory.then(|| dot_git.clone())) {
             let repository = Repository {
-                root: Some(self.watch.workspace.clone()),
+                root: Some(top.to_owned()),
                 is_reached: true,
             };
             repositories.found.insert(directory, repository);
@@ -82,8 +82,9 @@ impl<'a> Settlement<'a> {
         self.bring_back(repositories);
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
+            let tops = self.watch.tops();
             self.watch
-                .collect(repositories, self.writable, bounds, before)
+                .collect(&tops, repositories, self.writable, bounds, before)
         };
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
@@ -212,7 +213,7 @@ impl<'a> Settlement<'a> {
         let is_reached = found.is_some_and(|found| found.is_reached);
         let is_older = fs::symlink_metadata(directory)
             .and_then(|metadata| metadata.created())
-            .is_ok_and(|created| created < self.watch.baseline.taken);
+            .is_ok_and(|created| created < self.watch.taken(directory));
         let is_reached = is_reached && !self.watch.baseline.is_partial;
         is_known || is_reached || !is_older || !path.starts_with(directory)
     }
