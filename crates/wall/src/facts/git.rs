@@ -18,7 +18,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Place, place::is_led_from_inside};
+use super::{
+    Place,
+    place::{absolute, is_led_from_inside},
+};
 use crate::{
     git::settings::{self, Setting},
     nofollow,
@@ -183,18 +186,18 @@ impl Git {
         }
     }
 
-    /// Where git looks for hooks: in `hooks` of each directory, and where their settings say.
-    pub(crate) fn hooks(&self, workspace: &Path) -> Vec<PathBuf> {
+    /// Where git looks for hooks: in `hooks` of each directory, and where their settings say, or
+    /// those of files that they include.
+    pub(crate) fn hooks(&self, top: &Path, home: &Path) -> Vec<PathBuf> {
         let mut hooks = Vec::new();
         for directory in &self.directories {
             hooks.push(directory.join("hooks"));
-            // The last one counts.
-            let settings = settings(directory);
-            let mut named = settings.iter().rev();
-            if let Some(setting) = named.find(|setting| setting.is("core", "hookspath")) {
-                let path = OsStr::from_bytes(setting.bytes());
-                hooks.push(super::place::absolute(&workspace.join(path)));
-            }
+            // The last one counts, but which is the last one depends on conditions.
+            let settings = settings(directory, home);
+            let named = settings
+                .iter()
+                .filter(|setting| setting.is("core", "hookspath"));
+            hooks.extend(named.map(|setting| absolute(&top.join(setting.path(home)))));
         }
         hooks
     }
@@ -247,7 +250,13 @@ fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
 }
 
 fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
-    let settings = settings(directory);
+    // Git does not look for this in included files.
+    let settings = [directory.join("config"), directory.join("config.worktree")];
+    let [mut settings, own] = settings.map(|path| in_file(&path));
+    let mut all = settings.iter();
+    if all.any(|setting| setting.is("extensions", "worktreeconfig") && setting.bytes() == b"true") {
+        settings.extend(own);
+    }
     let setting = settings
         .iter()
         .rfind(|setting| setting.is("core", "worktree"))?;
@@ -295,9 +304,20 @@ pub(crate) fn beside_parts(repository: &Path) -> Vec<PathBuf> {
     entries.filter(is_other).map(|entry| entry.path()).collect()
 }
 
-/// The settings of a repository; none if they cannot be read.
-pub(crate) fn settings(repository: &Path) -> Vec<Setting> {
-    let contents = nofollow::read(&repository.join("config")).unwrap_or_default();
+/// The settings of a repository, its worktree and the files that these include; none if they cannot
+/// be read.
+fn settings(repository: &Path, home: &Path) -> Vec<Setting> {
+    let read = |path: &Path| match path.starts_with(repository) {
+        true => in_file(path),
+        false => settings::in_file(path),
+    };
+    let names = ["config", "config.worktree"].iter();
+    let all = names.map(|name| settings::with_included(&repository.join(name), home, &read));
+    all.flatten().collect()
+}
+
+fn in_file(path: &Path) -> Vec<Setting> {
+    let contents = nofollow::read(path).unwrap_or_default();
     settings::parse(&contents).unwrap_or_default()
 }
 
@@ -484,13 +504,20 @@ mod tests {
         let disk = Disk::new();
         disk.say(
             "whole/.git/config",
-            "[core]\n\thooksPath = tools/../hooks\n",
+            "[include]\n\tpath = ../more\n[core]\n\thooksPath = tools/../hooks\n",
         );
-        let hooks = disk.find("whole").hooks(&disk.path("whole"));
+        disk.say(
+            "whole/more",
+            "[include]\n\tpath = ./more\n[core]\n\thooksPath = ~/mine\n",
+        );
+        let hooks = disk.find("whole");
+        let mut hooks = hooks.hooks(&disk.path("whole"), &disk.path("home"));
+        hooks.dedup();
         assert_eq!(
             hooks,
             [
                 disk.path("whole/.git/hooks"),
+                disk.path("home/mine"),
                 disk.path("whole/hooks"),
                 disk.path("whole/.git/modules/sub/part/hooks"),
             ]

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{Git, place::absolute};
 use crate::{
-    git::settings::Own,
+    git::settings::{Own, in_file},
     nofollow::{self, Names},
     tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
 };
@@ -34,15 +34,18 @@ pub(super) fn find(
     home: &Path,
 ) -> (Vec<Guarded>, Vec<PathBuf>) {
     let own = Own::read(home, trees);
+    let written = own.written(home, &in_file);
     let mut executed = Vec::new();
     for (top, git) in tops {
         let guards = WORKSPACE.iter().filter(|runs| runs.how == How::Guard);
         let names = Names::of((*top).to_owned());
         let guards = guards.map(|runs| (top.join(runs.name), runs.why));
         executed.extend(guards.filter(|(path, _)| names.may_hold(path)));
-        let own = own.all("hookspath");
+        let written = written.iter();
+        let written = written.filter(|setting| setting.is("core", "hookspath"));
+        let own = own.all("hookspath").chain(written);
         let own = own.map(|setting| absolute(&top.join(setting.path(home))));
-        let hooks = git.hooks(top).into_iter().chain(own);
+        let hooks = git.hooks(top, home).into_iter().chain(own);
         executed.extend(hooks.map(|path| (path, HOOKS)));
         // The directory `.git` is for work; the file is not.
         let dot_git = top.join(".git");
