@@ -34,6 +34,7 @@ mod p_git;
 mod p_given;
 mod p_launch;
 mod p_programs;
+mod p_remotes;
 mod p_small;
 mod p_streams;
 mod p_terminal;

@@ -22,8 +22,9 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 
 use super::content::{Content, Decoder, Encoder};
+use crate::git::branches::Branches;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// How long another session's start or end is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The same at the start, which cannot do without: longer than an end takes.
@@ -37,6 +38,8 @@ pub(crate) struct Baseline {
     pub(crate) contents: BTreeMap<PathBuf, Content>,
     /// The directories of repositories that were looked at.
     pub(crate) repositories: BTreeSet<PathBuf>,
+    /// The branches of those of which all are known.
+    pub(crate) branches: BTreeMap<PathBuf, Branches>,
 }
 
 /// This session's part in a shared baseline.
@@ -111,6 +114,7 @@ impl Default for Baseline {
             is_partial: false,
             contents: BTreeMap::new(),
             repositories: BTreeSet::new(),
+            branches: BTreeMap::new(),
         }
     }
 }
@@ -238,11 +242,20 @@ fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
     let count = decoder.number()?;
     let contents = (0..count).map(|_| Some((decoder.path()?, decoder.content()??)));
     let contents = contents.collect::<Option<_>>()?;
+    let count = decoder.number()?;
+    let branches = (0..count).map(|_| {
+        let repository = decoder.path()?;
+        let count = decoder.number()?;
+        let names = (0..count).map(|_| decoder.bytes());
+        Some((repository, names.collect::<Option<Branches>>()?))
+    });
+    let branches = branches.collect::<Option<_>>()?;
     let baseline = Baseline {
         taken,
         is_partial,
         contents,
         repositories,
+        branches,
     };
     Some((workspace, baseline))
 }
@@ -265,6 +278,14 @@ fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<
     for (path, content) in &baseline.contents {
         encoder.path(path);
         encoder.content(Some(content));
+    }
+    encoder.number(baseline.branches.len() as u64);
+    for (repository, names) in &baseline.branches {
+        encoder.path(repository);
+        encoder.number(names.len() as u64);
+        for name in names {
+            encoder.bytes(name);
+        }
     }
     let new = directory.join("baseline.new");
     let _ = fs::remove_file(&new);

@@ -55,6 +55,7 @@ use crate::{
     error::Error,
     facts::{Facts, Git, Place},
     git::{
+        branches::branches,
         controls::{Collection, Controls, Kind},
         repositories::{Repositories, Search},
         settings::Own,
@@ -214,6 +215,12 @@ impl Watch {
         for (top, part) in parts {
             whole.is_partial |= part.is_partial;
             whole.repositories.extend(part.repositories.iter().cloned());
+            for (repository, branches) in &part.branches {
+                if innermost(&tops, repository) == top || !whole.branches.contains_key(repository) {
+                    let branches = branches.clone();
+                    whole.branches.insert(repository.clone(), branches);
+                }
+            }
             for (path, content) in &part.contents {
                 if innermost(&tops, path) == top || !whole.contents.contains_key(path) {
                     whole.contents.insert(path.clone(), content.clone());
@@ -266,7 +273,12 @@ impl Watch {
         search.unseen = unseen;
         let (controls, _) = self.collect(&[top], &search, &writable, bounds, None);
         let contents = controls.into_iter();
+        let branches = |directory: &PathBuf| {
+            let branches = branches(directory, bounds)?;
+            Some((directory.clone(), branches))
+        };
         Baseline {
+            branches: search.found.keys().filter_map(branches).collect(),
             taken,
             is_partial,
             contents: contents

@@ -238,19 +238,26 @@ impl<'a> Settlement<'a> {
             GitProgram::none()
         };
         let begin = Instant::now();
+        let baseline = &self.watch.baseline;
+        let repository = control.repository.as_deref();
         let context = Context {
-            repository: control.repository.as_deref(),
+            repository,
+            is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
+            branches: repository.and_then(|it| baseline.branches.get(it)),
             writable: self.writable,
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);
         let settled = settings::settle(&git, was, now, self.own(), context);
         self.asked.set(self.asked.get() + begin.elapsed());
+        let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
+        for (setting, why) in &settled.told {
+            self.find(path, Change::Setting(shown(setting)), why);
+        }
         let Some(contents) = settled.contents else {
             return;
         };
         let undone = settled.undone.into_iter().map(|(change, why)| {
-            let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
             let change = match change {
                 settings::Change::Set(setting) => Change::Setting(shown(&setting)),
                 settings::Change::Removed(setting) => Change::SettingGone(shown(&setting)),

@@ -5,6 +5,7 @@
 //! without git, for the positions of settings, and for the start of a session, where a process
 //! would cost too much. Both agree: `fuzz/` compares them.
 
+mod address;
 mod allowed;
 mod compose;
 #[cfg(test)]
