@@ -33,6 +33,7 @@ mod p_files;
 mod p_git;
 mod p_given;
 mod p_launch;
+mod p_older;
 mod p_programs;
 mod p_remotes;
 mod p_small;

@@ -267,7 +267,9 @@ impl Watch {
         self.search(&git, &writable, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
         let unseen = search.unseen.clone();
-        let is_partial = !unseen.0.is_empty();
+        // Not what is too deep, or cannot be listed: the end does not look there either, and a session
+        // could leave such a thing to have the next one's plants taken for older.
+        let is_partial = bounds.are_reached();
         self.search(&git, &writable, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;

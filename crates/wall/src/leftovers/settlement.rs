@@ -4,9 +4,10 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::PoisonError,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
@@ -197,7 +198,8 @@ impl<'a> Settlement<'a> {
     }
 
     /// Whether what is not in the baseline is the session's. A repository that git does not come
-    /// to by itself, and that lay there before, may have been too deep to be looked at then.
+    /// to by itself may have been too deep to be looked at then. Its file is older if it has not
+    /// changed since; the directory that it lies in may be an old one that was put there.
     fn is_judged_as_new(
         &self,
         path: &Path,
@@ -211,9 +213,8 @@ impl<'a> Settlement<'a> {
         let is_known = self.watch.baseline.repositories.contains(directory);
         let found = repositories.found.get(directory);
         let is_reached = found.is_some_and(|found| found.is_reached);
-        let is_older = fs::symlink_metadata(directory)
-            .and_then(|metadata| metadata.created())
-            .is_ok_and(|created| created < self.watch.taken(directory));
+        let is_older = fs::symlink_metadata(path)
+            .is_ok_and(|metadata| changed(&metadata) < self.watch.taken(path));
         let is_reached = is_reached && !self.watch.baseline.is_partial;
         is_known || is_reached || !is_older || !path.starts_with(directory)
     }
@@ -374,6 +375,13 @@ impl<'a> Settlement<'a> {
             ),
         }
     }
+}
+
+/// When a file was last changed or moved, which nobody can set.
+fn changed(metadata: &fs::Metadata) -> SystemTime {
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
 /// A file with other bytes.
