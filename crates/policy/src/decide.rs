@@ -120,10 +120,7 @@ pub fn decide_claim(
         let names = std::slice::from_ref(claimed);
         let is_covered = covering_name(policy, flow, &Evidence { names, ..*evidence }).is_some();
         let fix = Rule::of_name(claimed, Some(flow.protocol()), flow.port());
-        return match fix.filter(|_| !is_covered) {
-            Some(fix) => Verdict::with_fix(denial, fix),
-            None => Verdict::new(denial),
-        };
+        return Verdict::with_fix(denial, fix.filter(|_| !is_covered));
     }
     verdict
 }
@@ -173,10 +170,7 @@ fn listed_by_name_if_it_has_one(flow: &Flow, evidence: &Evidence<'_>) -> Verdict
         Some(name) => Rule::of_name(name, Some(flow.protocol()), flow.port()),
         None => Some(Rule::exactly(flow)),
     };
-    match fix {
-        Some(fix) => Verdict::with_fix(denial, fix),
-        None => Verdict::new(denial),
-    }
+    Verdict::with_fix(denial, fix)
 }
 
 /// A rule that covers the TCP connection instead is all that it takes.
@@ -191,10 +185,8 @@ fn quic(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>, first: &Hostname)
         destination,
         name: first.clone(),
     };
-    match Rule::of_name(first, Some(tcp.protocol()), tcp.port()) {
-        Some(fix) => Verdict::with_fix(denial, fix),
-        None => Verdict::new(denial),
-    }
+    let fix = Rule::of_name(first, Some(tcp.protocol()), tcp.port());
+    Verdict::with_fix(denial, fix)
 }
 
 /// Not on the internet: names count for nothing there.

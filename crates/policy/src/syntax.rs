@@ -89,7 +89,7 @@ pub enum Problem {
     MissingBrackets,
     #[error("an IPv4 address is written in its own form, not as IPv6")]
     Mapped,
-    #[error("`{}` is no prefix length from 0 to {max}", text.escape_debug())]
+    #[error("invalid prefix length `{}`: expected 0 to {max}", text.escape_debug())]
     PrefixLength { text: String, max: u8 },
     #[error("the address has bits set beyond its /{0} prefix")]
     HostBits(u8),
@@ -298,7 +298,7 @@ impl<'a> Part<'a> {
 
 /// Everything here is visible ASCII. What looks like a digit or a dot in another script
 /// is not one, and what cannot be seen hides something.
-pub(crate) fn refuse_odd_characters(text: &str) -> Result<(), Fault> {
+pub(crate) fn check_characters(text: &str) -> Result<(), Fault> {
     let Some((start, odd)) = text.char_indices().find(|(_, c)| !c.is_ascii_graphic()) else {
         return Ok(());
     };

@@ -14,7 +14,7 @@ use crate::flow::Protocol;
 use crate::name::{Hostname, hostname};
 use crate::rule::parse::{Cut, refuse_missing_slashes, scope};
 use crate::rule::{Ports, Scope, is_address, scheme};
-use crate::syntax::{Fault, Part, Problem, RuleError, refuse_odd_characters};
+use crate::syntax::{Fault, Part, Problem, RuleError, check_characters};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Result<Target, Fault> {
     if text.is_empty() {
         return Err(whole.fault(Problem::NothingAsked));
     }
-    refuse_odd_characters(text)?;
+    check_characters(text)?;
     refuse_missing_slashes(whole)?;
     let (protocol, usual_port, rest) = match whole.split_once("://") {
         None => (None, None, whole),

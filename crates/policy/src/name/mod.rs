@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use pattern::NamePattern;
 
 use crate::rule::ends_in_number;
-use crate::syntax::{Fault, Part, Problem, RuleError, refuse_odd_characters};
+use crate::syntax::{Fault, Part, Problem, RuleError, check_characters};
 
 /// The length of the longest name, without the dot of the root.
 pub(crate) const LONGEST: usize = 253;
@@ -107,7 +107,7 @@ impl FromStr for Hostname {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let parse = |text: &str| {
-            refuse_odd_characters(text)?;
+            check_characters(text)?;
             hostname(Part::whole(text))
         };
         parse(text).map_err(|fault| fault.explain(text, parse))

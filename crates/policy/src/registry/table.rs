@@ -28,35 +28,16 @@ pub(super) fn entries(address: IpAddr) -> &'static [Entry] {
     }
 }
 
-const fn v4(
-    address: [u8; 4],
-    length: u8,
-    name: &'static str,
-    source: &'static str,
-    reach: Reach,
-) -> Entry {
-    let [a, b, c, d] = address;
-    let block = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length));
-    Entry {
-        block,
-        name,
-        source,
-        reach,
-    }
+const fn v4([a, b, c, d]: [u8; 4], length: u8) -> IpNet {
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length))
 }
 
-const fn v6(
-    address: [u16; 8],
-    length: u8,
-    name: &'static str,
-    source: &'static str,
-    reach: Reach,
-) -> Entry {
-    let [a, b, c, d, e, f, g, h] = address;
-    let block = IpNet::V6(Ipv6Net::new_assert(
-        Ipv6Addr::new(a, b, c, d, e, f, g, h),
-        length,
-    ));
+const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], length: u8) -> IpNet {
+    let address = Ipv6Addr::new(a, b, c, d, e, f, g, h);
+    IpNet::V6(Ipv6Net::new_assert(address, length))
+}
+
+const fn entry(block: IpNet, name: &'static str, source: &'static str, reach: Reach) -> Entry {
     Entry {
         block,
         name,
@@ -67,66 +48,66 @@ const fn v6(
 
 #[rustfmt::skip]
 static V4: &[Entry] = &[
-    v4([0, 0, 0, 0], 8, "this network", "RFC 791", Never),
-    v4([0, 0, 0, 0], 32, "unspecified", "RFC 1122", Never),
-    v4([10, 0, 0, 0], 8, "private use", "RFC 1918", Special),
-    v4([100, 64, 0, 0], 10, "shared address space", "RFC 6598", Special),
-    v4([127, 0, 0, 0], 8, "loopback", "RFC 1122", Never),
-    v4([169, 254, 0, 0], 16, "link-local", "RFC 3927", Special),
-    v4([172, 16, 0, 0], 12, "private use", "RFC 1918", Special),
-    v4([192, 0, 0, 0], 24, "IETF protocol assignments", "RFC 6890", Special),
-    v4([192, 0, 0, 0], 29, "IPv4 service continuity", "RFC 7335", Special),
-    v4([192, 0, 0, 8], 32, "IPv4 dummy address", "RFC 7600", Special),
-    v4([192, 0, 0, 9], 32, "Port Control Protocol anycast", "RFC 7723", Special),
-    v4([192, 0, 0, 10], 32, "TURN anycast", "RFC 8155", Special),
-    v4([192, 0, 0, 170], 31, "NAT64/DNS64 discovery", "RFC 8880", Special),
-    v4([192, 0, 2, 0], 24, "documentation", "RFC 5737", Special),
-    v4([192, 31, 196, 0], 24, "AS112", "RFC 7535", Global),
-    v4([192, 52, 193, 0], 24, "automatic multicast tunneling", "RFC 7450", Global),
-    v4([192, 88, 99, 0], 24, "6to4 relay anycast, deprecated", "RFC 7526", Special),
-    v4([192, 168, 0, 0], 16, "private use", "RFC 1918", Special),
-    v4([192, 175, 48, 0], 24, "AS112 direct delegation", "RFC 7534", Global),
-    v4([198, 18, 0, 0], 15, "benchmarking", "RFC 2544", Special),
-    v4([198, 51, 100, 0], 24, "documentation", "RFC 5737", Special),
-    v4([203, 0, 113, 0], 24, "documentation", "RFC 5737", Special),
-    v4([224, 0, 0, 0], 4, "multicast", "RFC 5771", Never),
-    v4([240, 0, 0, 0], 4, "reserved", "RFC 1112", Special),
-    v4([255, 255, 255, 255], 32, "limited broadcast", "RFC 919", Never),
+    entry(v4([0, 0, 0, 0], 8), "this network", "RFC 791", Never),
+    entry(v4([0, 0, 0, 0], 32), "unspecified", "RFC 1122", Never),
+    entry(v4([10, 0, 0, 0], 8), "private use", "RFC 1918", Special),
+    entry(v4([100, 64, 0, 0], 10), "shared address space", "RFC 6598", Special),
+    entry(v4([127, 0, 0, 0], 8), "loopback", "RFC 1122", Never),
+    entry(v4([169, 254, 0, 0], 16), "link-local", "RFC 3927", Special),
+    entry(v4([172, 16, 0, 0], 12), "private use", "RFC 1918", Special),
+    entry(v4([192, 0, 0, 0], 24), "IETF protocol assignments", "RFC 6890", Special),
+    entry(v4([192, 0, 0, 0], 29), "IPv4 service continuity", "RFC 7335", Special),
+    entry(v4([192, 0, 0, 8], 32), "IPv4 dummy address", "RFC 7600", Special),
+    entry(v4([192, 0, 0, 9], 32), "Port Control Protocol anycast", "RFC 7723", Special),
+    entry(v4([192, 0, 0, 10], 32), "TURN anycast", "RFC 8155", Special),
+    entry(v4([192, 0, 0, 170], 31), "NAT64/DNS64 discovery", "RFC 8880", Special),
+    entry(v4([192, 0, 2, 0], 24), "documentation", "RFC 5737", Special),
+    entry(v4([192, 31, 196, 0], 24), "AS112", "RFC 7535", Global),
+    entry(v4([192, 52, 193, 0], 24), "automatic multicast tunneling", "RFC 7450", Global),
+    entry(v4([192, 88, 99, 0], 24), "6to4 relay anycast, deprecated", "RFC 7526", Special),
+    entry(v4([192, 168, 0, 0], 16), "private use", "RFC 1918", Special),
+    entry(v4([192, 175, 48, 0], 24), "AS112 direct delegation", "RFC 7534", Global),
+    entry(v4([198, 18, 0, 0], 15), "benchmarking", "RFC 2544", Special),
+    entry(v4([198, 51, 100, 0], 24), "documentation", "RFC 5737", Special),
+    entry(v4([203, 0, 113, 0], 24), "documentation", "RFC 5737", Special),
+    entry(v4([224, 0, 0, 0], 4), "multicast", "RFC 5771", Never),
+    entry(v4([240, 0, 0, 0], 4), "reserved", "RFC 1112", Special),
+    entry(v4([255, 255, 255, 255], 32), "limited broadcast", "RFC 919", Never),
 ];
 
 #[rustfmt::skip]
 static V6: &[Entry] = &[
-    v6([0, 0, 0, 0, 0, 0, 0, 0], 0, "outside global unicast", "RFC 4291", Special),
-    v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291", Global),
+    entry(v6([0, 0, 0, 0, 0, 0, 0, 0], 0), "outside global unicast", "RFC 4291", Special),
+    entry(v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3), "global unicast", "RFC 4291", Global),
 
-    v6([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback", "RFC 4291", Never),
-    v6([0, 0, 0, 0, 0, 0, 0, 0], 128, "unspecified", "RFC 4291", Never),
-    v6([0, 0, 0, 0, 0, 0, 0, 0], 96, "IPv4-compatible, deprecated", "RFC 4291", Special),
-    v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "IPv4/IPv6 translation", "RFC 6052", Global),
-    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, "local-use IPv4/IPv6 translation", "RFC 8215", Special),
-    v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64, "discard-only", "RFC 6666", Special),
-    v6([0x100, 0, 0, 1, 0, 0, 0, 0], 64, "dummy prefix", "RFC 9780", Special),
-    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "IETF protocol assignments", "RFC 2928", Special),
-    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, "Teredo", "RFC 4380", Global),
-    v6([0x2001, 1, 0, 0, 0, 0, 0, 1], 128, "Port Control Protocol anycast", "RFC 7723", Special),
-    v6([0x2001, 1, 0, 0, 0, 0, 0, 2], 128, "TURN anycast", "RFC 8155", Special),
-    v6([0x2001, 1, 0, 0, 0, 0, 0, 3], 128, "DNS-SD registration anycast", "RFC 9665", Special),
-    v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, "benchmarking", "RFC 5180", Special),
-    v6([0x2001, 3, 0, 0, 0, 0, 0, 0], 32, "automatic multicast tunneling", "RFC 7450", Global),
-    v6([0x2001, 4, 0x112, 0, 0, 0, 0, 0], 48, "AS112", "RFC 7535", Global),
-    v6([0x2001, 0x10, 0, 0, 0, 0, 0, 0], 28, "ORCHID, deprecated", "RFC 4843", Special),
-    v6([0x2001, 0x20, 0, 0, 0, 0, 0, 0], 28, "ORCHIDv2", "RFC 7343", Global),
-    v6([0x2001, 0x30, 0, 0, 0, 0, 0, 0], 28, "drone remote identifiers", "RFC 9374", Global),
-    v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation", "RFC 3849", Special),
-    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4", "RFC 3056", Global),
-    v6([0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0], 48, "AS112 direct delegation", "RFC 7534", Global),
-    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation", "RFC 9637", Special),
-    v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16, "segment routing identifiers", "RFC 9602", Special),
-    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, "unique local", "RFC 4193", Special),
+    entry(v6([0, 0, 0, 0, 0, 0, 0, 1], 128), "loopback", "RFC 4291", Never),
+    entry(v6([0, 0, 0, 0, 0, 0, 0, 0], 128), "unspecified", "RFC 4291", Never),
+    entry(v6([0, 0, 0, 0, 0, 0, 0, 0], 96), "IPv4-compatible, deprecated", "RFC 4291", Special),
+    entry(v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96), "IPv4/IPv6 translation", "RFC 6052", Global),
+    entry(v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48), "local-use IPv4/IPv6 translation", "RFC 8215", Special),
+    entry(v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64), "discard-only", "RFC 6666", Special),
+    entry(v6([0x100, 0, 0, 1, 0, 0, 0, 0], 64), "dummy prefix", "RFC 9780", Special),
+    entry(v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), "IETF protocol assignments", "RFC 2928", Special),
+    entry(v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32), "Teredo", "RFC 4380", Global),
+    entry(v6([0x2001, 1, 0, 0, 0, 0, 0, 1], 128), "Port Control Protocol anycast", "RFC 7723", Special),
+    entry(v6([0x2001, 1, 0, 0, 0, 0, 0, 2], 128), "TURN anycast", "RFC 8155", Special),
+    entry(v6([0x2001, 1, 0, 0, 0, 0, 0, 3], 128), "DNS-SD registration anycast", "RFC 9665", Special),
+    entry(v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48), "benchmarking", "RFC 5180", Special),
+    entry(v6([0x2001, 3, 0, 0, 0, 0, 0, 0], 32), "automatic multicast tunneling", "RFC 7450", Global),
+    entry(v6([0x2001, 4, 0x112, 0, 0, 0, 0, 0], 48), "AS112", "RFC 7535", Global),
+    entry(v6([0x2001, 0x10, 0, 0, 0, 0, 0, 0], 28), "ORCHID, deprecated", "RFC 4843", Special),
+    entry(v6([0x2001, 0x20, 0, 0, 0, 0, 0, 0], 28), "ORCHIDv2", "RFC 7343", Global),
+    entry(v6([0x2001, 0x30, 0, 0, 0, 0, 0, 0], 28), "drone remote identifiers", "RFC 9374", Global),
+    entry(v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32), "documentation", "RFC 3849", Special),
+    entry(v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), "6to4", "RFC 3056", Global),
+    entry(v6([0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0], 48), "AS112 direct delegation", "RFC 7534", Global),
+    entry(v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20), "documentation", "RFC 9637", Special),
+    entry(v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16), "segment routing identifiers", "RFC 9602", Special),
+    entry(v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7), "unique local", "RFC 4193", Special),
     // Without a zone it names no link, and rules and flows have no zones.
-    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link-local", "RFC 4291", Never),
-    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "site-local, deprecated", "RFC 3879", Special),
-    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast", "RFC 4291", Never),
+    entry(v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10), "link-local", "RFC 4291", Never),
+    entry(v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10), "site-local, deprecated", "RFC 3879", Special),
+    entry(v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "multicast", "RFC 4291", Never),
 ];
 
 #[cfg(test)]

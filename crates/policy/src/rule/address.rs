@@ -95,7 +95,7 @@ fn address(part: Part<'_>) -> Result<IpAddr, Fault> {
     if let Ok(address) = part.text.parse::<Ipv4Addr>() {
         return Ok(address.into());
     }
-    Err(odd_ipv4(part))
+    Err(malformed_ipv4(part))
 }
 
 /// Whether the text is meant as an address or network, and not as a name.
@@ -179,8 +179,8 @@ fn hexadecimal(number: &str) -> Option<&str> {
         .then_some(digits)
 }
 
-/// Says what is odd about an IPv4 address that does not parse.
-fn odd_ipv4(part: Part<'_>) -> Fault {
+/// Says what is wrong with an IPv4 address that does not parse.
+fn malformed_ipv4(part: Part<'_>) -> Fault {
     if let Some(network) = starred(part.text) {
         return part.fault(Problem::StarInAddress).mend(network.to_string());
     }

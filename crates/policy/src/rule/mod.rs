@@ -98,6 +98,16 @@ impl Rule {
         }
     }
 
+    /// Whether the flow is of the rule's protocol, and to one of its ports.
+    pub(crate) fn serves(&self, flow: &Flow) -> bool {
+        self.protocol
+            .is_none_or(|protocol| protocol == flow.protocol())
+            && self
+                .ports
+                .as_ref()
+                .is_none_or(|ports| flow.port().is_some_and(|port| ports.contains(port)))
+    }
+
     /// The hosts that the rule is about.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -5,14 +5,14 @@ use super::{Ports, Rule, Scope, scheme};
 use crate::flow::{Protocol, QUIC};
 use crate::name::NamePattern;
 use crate::registry;
-use crate::syntax::{Fault, Part, Problem, refuse_odd_characters};
+use crate::syntax::{Fault, Part, Problem, check_characters};
 
 pub(super) fn rule(text: &str) -> Result<Rule, Fault> {
     let whole = Part::whole(text);
     if text.is_empty() {
         return Err(whole.fault(Problem::Empty));
     }
-    refuse_odd_characters(text)?;
+    check_characters(text)?;
     refuse_missing_slashes(whole)?;
 
     let (protocol, rest) = match whole.split_once("://") {

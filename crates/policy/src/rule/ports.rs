@@ -24,6 +24,15 @@ impl Ports {
         self.ranges.iter().cloned()
     }
 
+    /// The lowest and the highest port.
+    pub(crate) fn bounds(&self) -> (u16, u16) {
+        match &*self.ranges {
+            [first, .., last] => (*first.start(), *last.end()),
+            [only] => (*only.start(), *only.end()),
+            [] => (0, 0),
+        }
+    }
+
     /// The port, if it is only one.
     pub(crate) fn single(&self) -> Option<NonZeroU16> {
         match *self.ranges {

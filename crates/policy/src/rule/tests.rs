@@ -142,22 +142,30 @@ fn mistakes_are_named_with_their_correction() {
             "fd00::1/64",
             "the address has bits set beyond its /64 prefix; write `tcp://[fd00::/64]:80`",
         ),
-        ("10.0.0.0/33", "33", "`33` is no prefix length from 0 to 32"),
-        ("10.0.0.0/", "", "`` is no prefix length from 0 to 32"),
+        (
+            "10.0.0.0/33",
+            "33",
+            "invalid prefix length `33`: expected 0 to 32",
+        ),
+        (
+            "10.0.0.0/",
+            "",
+            "invalid prefix length ``: expected 0 to 32",
+        ),
         (
             "fd00::/129",
             "129",
-            "`129` is no prefix length from 0 to 128",
+            "invalid prefix length `129`: expected 0 to 128",
         ),
         (
             "10.0.0.0/08",
             "08",
-            "`08` is no prefix length from 0 to 32; write `10.0.0.0/8`",
+            "invalid prefix length `08`: expected 0 to 32; write `10.0.0.0/8`",
         ),
         (
             "10.0.0.0/255.0.0.0",
             "255.0.0.0",
-            "`255.0.0.0` is no prefix length from 0 to 32; write `10.0.0.0/8`",
+            "invalid prefix length `255.0.0.0`: expected 0 to 32; write `10.0.0.0/8`",
         ),
         (
             "10.0.0.1:",

@@ -24,11 +24,9 @@ impl Verdict {
         Self { reason, fix: None }
     }
 
-    pub(crate) fn with_fix(reason: Reason, fix: Rule) -> Self {
-        Self {
-            reason,
-            fix: Some(fix),
-        }
+    pub(crate) fn with_fix(reason: Reason, fix: impl Into<Option<Rule>>) -> Self {
+        let fix = fix.into();
+        Self { reason, fix }
     }
 
     pub fn is_allowed(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The arrangement of rules, against trying each.
+//! The rule that covers a flow, against a search that only counts.
 
 use std::cmp::Reverse;
 
@@ -26,8 +26,7 @@ fn reference(rules: &RuleSet, flow: &Flow) -> Option<usize> {
     covering.max().map(|(_, Reverse(index))| index)
 }
 
-/// Networks around one address with ports from a small set: some with many, so
-/// that tables of all sizes lie within each other.
+/// Networks around one address with ports from a small set, some with many.
 fn nested_rules() -> impl Strategy<Value = Vec<Rule>> {
     let ports = prop_oneof![
         4 => prop::collection::btree_set(1..100_u16, 1..3),

@@ -1,5 +1,5 @@
-//! Which files in the workspace, and in directories that are given like it, need protection, because
-//! programs outside execute them.
+//! The files in the workspace, and in directories that are given like it, that programs outside
+//! execute, and that need protection.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use super::{Git, place::absolute};
 use crate::{
     git::settings::{Own, in_file},
     nofollow::{self, Names},
-    tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
+    tables::autorun::{DOT_GIT, HOOKS, Treatment, WORKSPACE},
 };
 
 /// Something in what a session can write that can be made read-only.
@@ -37,9 +37,10 @@ pub(super) fn find(
     let written = own.written(home, &in_file);
     let mut executed = Vec::new();
     for (top, git) in tops {
-        let guards = WORKSPACE.iter().filter(|runs| runs.how == How::Guard);
+        let guards = WORKSPACE.iter();
+        let guards = guards.filter(|runs| runs.treatment == Treatment::Guard);
+        let guards = guards.flat_map(|runs| runs.below(top));
         let names = Names::of((*top).to_owned());
-        let guards = guards.map(|runs| (top.join(runs.name), runs.why));
         executed.extend(guards.filter(|(path, _)| names.may_hold(path)));
         let written = written.iter();
         let written = written.filter(|setting| setting.is("core", "hookspath"));

@@ -45,7 +45,9 @@ impl Opening {
         match end.first() {
             // The protocol of git has the shape of a request line up to here, but its
             // first word is a number.
-            Some(0) if is_method(method) || names_http(rest) => Meant::Broken(Broken::Nul),
+            Some(0) if is_method(method) || names_http(rest, is_space) => {
+                Meant::Broken(Broken::Nul)
+            }
             Some(0) => Meant::NotHttp,
             _ if is_request(method, rest) => Meant::Http,
             _ => Meant::NotHttp,
@@ -98,7 +100,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 fn is_request(method: &[u8], rest: &[u8]) -> bool {
-    names_http(rest)
+    names_http(rest, is_space)
         || METHODS.contains(&method)
         || (is_any_method(method) && leads_somewhere(rest))
 }
@@ -121,7 +123,7 @@ fn is_method(word: &[u8]) -> bool {
 }
 
 /// Whether a word starts with the name of the protocol.
-fn names_http(rest: &[u8]) -> bool {
+fn names_http(rest: &[u8], is_space: impl Fn(u8) -> bool) -> bool {
     rest.windows(6).any(|place| match place {
         [space, word @ ..] => is_space(*space) && word.eq_ignore_ascii_case(b"HTTP/"),
         [] => false,
@@ -149,14 +151,18 @@ impl FirstLine {
         let room = MAX_HEAD.saturating_sub(self.seen);
         let bytes = bytes.get(..room).unwrap_or(bytes);
         self.seen = self.seen.saturating_add(bytes.len());
-        let end = bytes.iter().position(|byte| *byte == b'\n');
+        // Some servers end a line at CR LF only.
+        let before = self.last.last().into_iter().chain(bytes);
+        let mut pairs = before.zip(
+            bytes
+                .get(usize::from(self.last.is_empty())..)
+                .unwrap_or_default(),
+        );
+        let end = pairs.position(|pair| pair == (&b'\r', &b'\n'));
         let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         self.last.extend_from_slice(line);
-        self.names_http |= self.last.windows(6).any(|place| match place {
-            // Some servers take any byte that does not show for white space.
-            [space, word @ ..] => !space.is_ascii_graphic() && word.eq_ignore_ascii_case(b"HTTP/"),
-            [] => false,
-        });
+        // Some servers take any byte that does not show for white space.
+        self.names_http |= names_http(&self.last, |byte| !byte.is_ascii_graphic());
         self.is_over = end.is_some() || self.seen >= MAX_HEAD;
         let old = if self.is_over { 0 } else { 5 };
         self.last.drain(..self.last.len().saturating_sub(old));

@@ -3,21 +3,14 @@
 
 use std::net::IpAddr;
 
-use super::ip::Path;
+use super::ip::{DESTINATION_OPTIONS, HOP_BY_HOP, Packet, Path, ROUTING, Transport, extension};
 use super::unreachable::about;
 use super::{Malformed, Unreachable};
 use crate::cursor::Cursor;
 
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const DESTINATION_OPTIONS: u8 = 60;
 const SEGMENTS: u8 = 4;
-/// The protocols whose messages start with two ports: also DCCP, SCTP, UDP-Lite.
-const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+/// The protocols whose messages start with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 /// More extension headers than any packet has.
 const MOST_EXTENSIONS: usize = 8;
 
@@ -33,74 +26,40 @@ pub struct Foreign<'a> {
 impl<'a> Foreign<'a> {
     /// Reads a packet that starts at its IP header. Others than such are refused.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let foreign = match bytes.first().ok_or(Malformed::Short)? >> 4 {
-            4 => Self::parse_v4(bytes)?,
-            6 => Self::parse_v6(bytes)?,
-            other => return Err(Malformed::Version(other)),
-        };
-        let is_usual = match foreign.path {
-            Path::V4 { .. } => matches!(foreign.protocol, TCP | UDP | ICMP),
-            Path::V6 { .. } => matches!(foreign.protocol, TCP | UDP | ICMPV6),
-        };
-        if is_usual && !foreign.routed {
-            return Err(Malformed::Protocol(foreign.protocol));
-        }
-        Ok(foreign)
-    }
-
-    fn parse_v4(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut fields = Cursor::new(bytes);
-        let length = usize::from(fields.u8()? & 0x0f).saturating_mul(4);
-        fields.take(1)?; // type of service
-        let total = usize::from(fields.u16()?);
-        fields.take(2)?; // identification
-        if fields.u16()? & 0x1fff != 0 {
+        let packet = Packet::read(bytes)?;
+        // But for the first fragment, the message is not one.
+        if packet.fragment & 0x1fff != 0 {
             return Err(Malformed::Fragment);
         }
-        fields.take(1)?; // time to live
-        let protocol = fields.u8()?;
-        fields.take(2)?; // checksum
-        let path = Path::V4 {
-            from: fields.array::<4>()?.into(),
-            to: fields.array::<4>()?.into(),
-        };
+        let (mut path, mut protocol) = (packet.path, packet.protocol);
+        let mut body = Cursor::new(packet.body);
+        let mut routed = false;
+        if let Path::V6 { to, .. } = &mut path {
+            for _ in 0..MOST_EXTENSIONS {
+                if !matches!(protocol, HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) {
+                    break;
+                }
+                let ([next, kind, _], rest) = extension(&mut body)?;
+                if protocol == ROUTING {
+                    routed = true;
+                    // The socket's own destination is the last segment, which comes first.
+                    let mut segments = Cursor::new(rest);
+                    if kind == SEGMENTS && segments.take(4).is_ok() {
+                        *to = segments.array::<16>().map_or(*to, Into::into);
+                    }
+                }
+                protocol = next;
+            }
+        }
+        let usual = [Transport::Tcp, Transport::Udp, Transport::Icmp];
+        if !routed && usual.map(|usual| path.number(usual)).contains(&protocol) {
+            return Err(Malformed::Protocol(protocol));
+        }
         Ok(Self {
             path,
             protocol,
-            routed: false,
-            message: bytes.get(length..total).ok_or(Malformed::Length)?,
-        })
-    }
-
-    fn parse_v6(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut fields = Cursor::new(bytes);
-        fields.take(6)?; // version, traffic class, flow label, length
-        let mut protocol = fields.u8()?;
-        fields.take(1)?; // hop limit
-        let from = fields.array::<16>()?.into();
-        let mut to = fields.array::<16>()?.into();
-        let mut routed = false;
-        for _ in 0..MOST_EXTENSIONS {
-            if !matches!(protocol, HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) {
-                break;
-            }
-            let [next, units, kind, _segments_left] = fields.array()?;
-            let rest = fields.take(usize::from(units).saturating_mul(8).saturating_add(4))?;
-            if protocol == ROUTING {
-                routed = true;
-                // The socket's own destination is the last segment, which comes first.
-                let mut segments = Cursor::new(rest);
-                if kind == SEGMENTS && segments.take(4).is_ok() {
-                    to = segments.array::<16>().map_or(to, Into::into);
-                }
-            }
-            protocol = next;
-        }
-        Ok(Self {
-            path: Path::V6 { from, to },
-            protocol,
             routed,
-            message: fields.rest(),
+            message: body.rest(),
         })
     }
 
@@ -145,6 +104,7 @@ impl<'a> Foreign<'a> {
 mod tests {
     use super::*;
 
+    const UDP: u8 = 17;
     const UDP_LITE: u8 = 136;
     const MESSAGE: &[u8] = b"\x12\x34\0\x07\0\x08\0\0x";
 
@@ -175,8 +135,8 @@ mod tests {
             for end in 0..packet.len() {
                 let _ = Foreign::parse(&packet[..end]);
             }
-            for usual in [path.number(super::super::ip::Transport::Icmp), TCP, UDP] {
-                let mut packet = path.header(usual, MESSAGE.len());
+            for usual in [Transport::Icmp, Transport::Tcp, Transport::Udp] {
+                let mut packet = path.header(path.number(usual), MESSAGE.len());
                 packet.extend(MESSAGE);
                 assert!(Foreign::parse(&packet).is_err());
             }

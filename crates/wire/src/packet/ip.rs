@@ -11,9 +11,9 @@ use super::Malformed;
 use super::checksum::{Sum, with_checksum};
 use crate::cursor::Cursor;
 
-const IPV6_HOP_BY_HOP: u8 = 0;
-const IPV6_ROUTING: u8 = 43;
-const IPV6_DESTINATION_OPTIONS: u8 = 60;
+pub(super) const HOP_BY_HOP: u8 = 0;
+pub(super) const ROUTING: u8 = 43;
+pub(super) const DESTINATION_OPTIONS: u8 = 60;
 
 const HOP_LIMIT: u8 = 64;
 /// The fixed part of a header.
@@ -144,6 +144,57 @@ fn field(length: usize) -> [u8; 2] {
     u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()
 }
 
+/// A packet cut behind its IP header, of which only the lengths were checked.
+pub(super) struct Packet<'a> {
+    pub(super) path: Path,
+    /// Of the message, or of IPv6's first extension header.
+    pub(super) protocol: u8,
+    /// IPv4's flags and offset. IPv6 has an extension header for them.
+    pub(super) fragment: u16,
+    /// With IPv4's options, without IPv6's extension headers.
+    header: &'a [u8],
+    /// Without padding of the link.
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Cursor::new(bytes);
+        let [first, _] = fields.array()?; // and type of service or traffic class
+        let (path, protocol, fragment, start, total) = match first >> 4 {
+            4 => {
+                let total = usize::from(fields.u16()?);
+                fields.take(2)?; // identification
+                let fragment = fields.u16()?;
+                let [_, protocol, _, _] = fields.array()?; // time to live, checksum
+                let from = fields.array::<4>()?.into();
+                let to = fields.array::<4>()?.into();
+                let start = usize::from(first & 0x0f).saturating_mul(4);
+                (Path::V4 { from, to }, protocol, fragment, start, total)
+            }
+            6 => {
+                fields.take(2)?; // flow label
+                let total = usize::from(fields.u16()?).saturating_add(V6_HEADER);
+                let [protocol, _] = fields.array()?; // hop limit
+                let from = fields.array::<16>()?.into();
+                let to = fields.array::<16>()?.into();
+                (Path::V6 { from, to }, protocol, 0, V6_HEADER, total)
+            }
+            other => return Err(Malformed::Version(other)),
+        };
+        if start < fields.position() {
+            return Err(Malformed::Length);
+        }
+        Ok(Self {
+            path,
+            protocol,
+            fragment,
+            header: bytes.get(..start).ok_or(Malformed::Short)?,
+            body: bytes.get(start..total).ok_or(Malformed::Length)?,
+        })
+    }
+}
+
 /// A packet cut at the seam between network and transport layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Datagram<'a> {
@@ -157,55 +208,39 @@ pub(super) struct Datagram<'a> {
 impl<'a> Datagram<'a> {
     /// Reads a packet that carries the `wanted` protocol; any other is refused.
     pub(super) fn parse(bytes: &'a [u8], wanted: Transport) -> Result<Self, Malformed> {
-        match bytes.first().ok_or(Malformed::Short)? >> 4 {
-            4 => parse_v4(bytes, wanted),
-            6 => parse_v6(bytes, wanted),
-            other => Err(Malformed::Version(other)),
+        let packet = Packet::read(bytes)?;
+        let mut protocol = packet.protocol;
+        let mut body = Cursor::new(packet.body);
+        if let Path::V4 { .. } = packet.path {
+            // More-fragments flag and offset; not the reserved and don't-fragment bits.
+            if packet.fragment & 0x3fff != 0 {
+                return Err(Malformed::Fragment);
+            }
+            refuse_source_route(Cursor::new(packet.header).jump(V4_HEADER)?)?;
+            // The kernel always fills this one in, also where it leaves TCP's to the
+            // device; it would drop a packet that has it wrong, so we do not mend it.
+            if !Sum::default().add(packet.header).holds() {
+                return Err(Malformed::Checksum);
+            }
+        } else {
+            // RFC 8200 §4.1: hop-by-hop options only straight after the fixed header.
+            if protocol == HOP_BY_HOP {
+                protocol = skip_extension(&mut body, protocol)?;
+            }
+            while matches!(protocol, ROUTING | DESTINATION_OPTIONS) {
+                protocol = skip_extension(&mut body, protocol)?;
+            }
         }
+        if protocol != packet.path.number(wanted) {
+            return Err(Malformed::Protocol(protocol));
+        }
+        let start = packet.header.len().saturating_add(body.position());
+        Ok(Self {
+            path: packet.path,
+            header: bytes.get(..start).unwrap_or_default(),
+            message: body.rest(),
+        })
     }
-}
-
-fn parse_v4(bytes: &[u8], wanted: Transport) -> Result<Datagram<'_>, Malformed> {
-    let header_length =
-        usize::from(bytes.first().ok_or(Malformed::Short)? & 0x0f).saturating_mul(4);
-    if header_length < V4_HEADER {
-        return Err(Malformed::Length);
-    }
-    let (header, _) = bytes
-        .split_at_checked(header_length)
-        .ok_or(Malformed::Short)?;
-
-    let mut fields = Cursor::new(header);
-    fields.take(2)?; // version, header length, type of service
-    let total = usize::from(fields.u16()?);
-    fields.take(2)?; // identification
-    // More-fragments flag and offset; not the reserved and don't-fragment bits.
-    if fields.u16()? & 0x3fff != 0 {
-        return Err(Malformed::Fragment);
-    }
-    fields.take(1)?; // time to live
-    let protocol = fields.u8()?;
-    fields.take(2)?; // checksum
-    let path = Path::V4 {
-        from: fields.array::<4>()?.into(),
-        to: fields.array::<4>()?.into(),
-    };
-    refuse_source_route(fields)?;
-
-    // The kernel always fills this one in, also where it leaves TCP's to the
-    // device; it would drop a packet that has it wrong, so we do not mend it.
-    if !Sum::default().add(header).holds() {
-        return Err(Malformed::Checksum);
-    }
-    if protocol != path.number(wanted) {
-        return Err(Malformed::Protocol(protocol));
-    }
-    let message = bytes.get(header_length..total).ok_or(Malformed::Length)?;
-    Ok(Datagram {
-        path,
-        header,
-        message,
-    })
 }
 
 /// With a source route the header names the next hop, and the option the
@@ -229,44 +264,20 @@ fn refuse_source_route(mut options: Cursor<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn parse_v6(bytes: &[u8], wanted: Transport) -> Result<Datagram<'_>, Malformed> {
-    let mut fields = Cursor::new(bytes);
-    fields.take(4)?; // version, traffic class, flow label
-    let payload_length = usize::from(fields.u16()?);
-    let mut next = fields.u8()?;
-    fields.take(1)?; // hop limit
-    let path = Path::V6 {
-        from: fields.array::<16>()?.into(),
-        to: fields.array::<16>()?.into(),
-    };
-
-    let total = fields.position().saturating_add(payload_length);
-    let packet = bytes.get(..total).ok_or(Malformed::Length)?;
-    let mut extensions = Cursor::new(packet).jump(fields.position())?;
-    // RFC 8200 §4.1: hop-by-hop options only straight after the fixed header.
-    if next == IPV6_HOP_BY_HOP {
-        next = skip_extension(&mut extensions, next)?;
-    }
-    while matches!(next, IPV6_ROUTING | IPV6_DESTINATION_OPTIONS) {
-        next = skip_extension(&mut extensions, next)?;
-    }
-    if next != path.number(wanted) {
-        return Err(Malformed::Protocol(next));
-    }
-    Ok(Datagram {
-        path,
-        header: extensions.since(0),
-        message: extensions.rest(),
-    })
-}
-
-/// Steps over one extension header and says what follows it.
+/// Steps over an extension header that leads nowhere else, and says what follows it.
 fn skip_extension(cursor: &mut Cursor<'_>, kind: u8) -> Result<u8, Malformed> {
-    let [next, units, _type, segments_left] = cursor.array()?;
-    if kind == IPV6_ROUTING && segments_left != 0 {
+    let ([next, _, segments_left], _) = extension(cursor)?;
+    if kind == ROUTING && segments_left != 0 {
         return Err(Malformed::SourceRoute);
     }
-    // Counted in units of 8 bytes without the first; 4 of those are read.
-    cursor.take(usize::from(units).saturating_mul(8).saturating_add(4))?;
     Ok(next)
+}
+
+/// An extension header: what follows it, its type and segments left if it is one for routing,
+/// and the rest.
+pub(super) fn extension<'a>(cursor: &mut Cursor<'a>) -> Result<([u8; 3], &'a [u8]), Malformed> {
+    let [next, units, kind, segments_left] = cursor.array()?;
+    // Counted in units of 8 bytes without the first; 4 of those are read.
+    let rest = cursor.take(usize::from(units).saturating_mul(8).saturating_add(4))?;
+    Ok(([next, kind, segments_left], rest))
 }

@@ -8,8 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::ip::{Path, Transport};
 
-/// The protocol's number in an IP header.
-const UDP: u8 = 17;
 /// RFC 1812 §4.3.2.3: an ICMP error is at most this long, its IP header included.
 const ICMP_LIMIT: usize = 576;
 /// RFC 4443 §3.1: an `ICMPv6` error fits the minimum MTU.
@@ -82,7 +80,7 @@ pub fn udp_unreachable(
     udp.extend(destination.port().to_be_bytes());
     udp.extend(u16::try_from(length).ok()?.to_be_bytes());
     udp.extend([0, 0]);
-    let header = path.header(UDP, length);
+    let header = path.header(path.number(Transport::Udp), length);
     Some(about(path, &header, &udp, why))
 }
 

@@ -1,0 +1,56 @@
+//! The first line of what a client sends, and the Host of a first request: as it is,
+//! and as the rest of a request line.
+
+#![no_main]
+
+use httparse::{EMPTY_HEADER, Request, Status};
+use libfuzzer_sys::fuzz_target;
+use stockade_wire::http::{FirstLine, Opened, Requests, Step, open};
+
+fuzz_target!(|input: &[u8]| {
+    for start in [&b""[..], b"\x01 HTTP", b"GET / HTTP/1.1\r\n"] {
+        let sent = [start, input].concat();
+        first_line(&sent);
+        opened(&sent);
+    }
+});
+
+fn first_line(sent: &[u8]) {
+    let line = sent.split(|byte| *byte == b'\n').next().unwrap();
+    let text = line.to_ascii_uppercase();
+    let expected = text
+        .windows(6)
+        .any(|place| place.ends_with(b"HTTP/") && !(0x21..0x7f).contains(&place[0]));
+    for size in [1, 4, 13, sent.len().max(1)] {
+        let mut first = FirstLine::default();
+        for piece in sent.chunks(size) {
+            let before = first.names_http();
+            first.pass(piece);
+            assert!(first.names_http() || !before);
+        }
+        assert_eq!(first.names_http(), expected);
+    }
+    // What is served as a request is never overlooked.
+    if let Step::Head(_) = Requests::new().step(sent) {
+        assert!(expected);
+    }
+}
+
+fn opened(sent: &[u8]) {
+    let whole = open(sent);
+    for end in 0..sent.len() {
+        let part = open(&sent[..end]);
+        assert!(part == whole || matches!(part, Opened::Undecided { .. }));
+    }
+    let mut fields = [EMPTY_HEADER; 256];
+    let mut request = Request::new(&mut fields);
+    let starts_with_word = sent.first().is_some_and(u8::is_ascii_graphic);
+    if starts_with_word && let Ok(Status::Complete(_)) = request.parse(sent) {
+        let mut fields = request.headers.iter();
+        let host = fields.find(|field| field.name.eq_ignore_ascii_case("host"));
+        let expected = host.map_or(Opened::Other, |host| {
+            Opened::Host(String::from_utf8_lossy(host.value).to_ascii_lowercase())
+        });
+        assert_eq!(whole, expected);
+    }
+}
