@@ -1,7 +1,7 @@
 //! The files that make git run programs in a repository, or lead git elsewhere.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     path::{Component, Path, PathBuf},
 };
@@ -16,6 +16,7 @@ use crate::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
         content::Content,
+        innermost,
     },
     nofollow,
     tables::autorun::{
@@ -23,9 +24,6 @@ use crate::{
         REMOTES, STRATEGY,
     },
 };
-
-/// How deep files of settings may include one another.
-const DEEPEST: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -68,7 +66,8 @@ pub(crate) struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+    /// `tops` are the workspace and what is given like it.
+    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, tops: &[&Path]) {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
@@ -79,14 +78,16 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
-            self.add_parts(directory, Some(directory), repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, Some(directory), repository, top);
         }
         for directory in &repositories.worktrees {
             let owner = directory.ancestors().nth(2);
             self.add(&directory.join("commondir"), Kind::Common, owner);
             // Without that file, it would be a repository of its own.
             let repository = Repository::default();
-            self.add_parts(directory, owner, &repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, owner, &repository, top);
         }
     }
 
@@ -95,7 +96,7 @@ impl Collection<'_> {
         directory: &Path,
         of: Option<&Path>,
         repository: &Repository,
-        workspace: &Path,
+        top: &Path,
     ) {
         for name in ["config", "config.worktree"] {
             self.add_settings(&directory.join(name), of, 0);
@@ -113,24 +114,20 @@ impl Collection<'_> {
             self.add_programs(&directory.join(name), REMOTES, of);
         }
         self.add_plans(directory, of);
-        let root = repository.root.as_deref().unwrap_or(workspace);
-        let last = |name: &str| {
-            let mut all = settings.iter().rev();
-            let setting = all.find(|setting| setting.is("core", name))?;
-            Some(absolute(&root.join(setting.path(self.home))))
-        };
+        let root = repository.root.as_deref().unwrap_or(top);
         // The user's own settings count where git comes to by itself.
-        let own = self.own;
-        let own = |name| {
-            let all = own.all(name).filter(|_| repository.is_reached);
-            all.map(|setting| absolute(&root.join(setting.path(self.home))))
+        let own = self.own.settings.iter().chain(&self.own.included);
+        let written = self.own.written(self.home, &|path| self.counting(path));
+        let own = own.chain(&written).filter(|_| repository.is_reached);
+        // The last one counts, but which is the last one depends on conditions.
+        let all: Vec<&Setting> = settings.iter().chain(own).collect();
+        let named = |name: &str| {
+            let all = all.iter().filter(|setting| setting.is("core", name));
+            let paths = all.map(|setting| absolute(&root.join(setting.path(self.home))));
+            let paths = paths.filter(|path| self.is_writable(path));
+            paths.collect::<BTreeSet<PathBuf>>()
         };
-        let hooks = last("hookspath").into_iter().chain(own("hookspath"));
-        let hooks: Vec<_> = hooks.filter(|path| self.is_writable(path)).collect();
-        let attributes = last("attributesfile")
-            .into_iter()
-            .chain(own("attributesfile"));
-        let attributes: Vec<_> = attributes.filter(|path| self.is_writable(path)).collect();
+        let (hooks, attributes) = (named("hookspath"), named("attributesfile"));
         for hooks in hooks {
             self.add_programs(&hooks, HOOKS, of);
         }
@@ -175,20 +172,32 @@ impl Collection<'_> {
     }
 
     fn settings_of(&self, directory: &Path) -> Vec<Setting> {
-        ["config", "config.worktree"]
-            .iter()
-            .flat_map(|name| self.counting(&directory.join(name)))
+        let read = |path: &Path| self.counting(path);
+        let names = ["config", "config.worktree"].iter();
+        names
+            .flat_map(|name| settings::with_included(&directory.join(name), self.home, &read))
             .collect()
     }
 
     /// The settings of a file as they will be when all is put back.
     fn counting(&self, path: &Path) -> Vec<Setting> {
-        let content = match self.before {
-            Some(before) => before.contents.get(path),
-            None => self.controls.get(path).map(|control| &control.content),
-        };
-        let bytes = content.and_then(Content::bytes).unwrap_or_default();
-        settings::parse(bytes).unwrap_or_default()
+        const MOST_LINKS: usize = 8;
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            if !self.is_writable(&path) {
+                return settings::in_file(&path);
+            }
+            let content = match self.before {
+                Some(before) => before.contents.get(&path),
+                None => self.controls.get(&path).map(|control| &control.content),
+            };
+            let Some(Content::Link(to)) = content else {
+                let bytes = content.and_then(Content::bytes).unwrap_or_default();
+                return settings::parse(bytes).unwrap_or_default();
+            };
+            path = absolute(&path.parent().unwrap_or(&path).join(to));
+        }
+        Vec::new()
     }
 
     fn is_writable(&self, path: &Path) -> bool {
@@ -223,7 +232,7 @@ impl Collection<'_> {
             return;
         }
         self.add(path, Kind::Settings, repository);
-        if depth >= DEEPEST {
+        if depth > settings::DEEPEST || self.bounds.are_reached() {
             return;
         }
         if let Some(real) = self.target(path) {

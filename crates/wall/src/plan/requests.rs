@@ -207,15 +207,22 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
     places
 }
 
-/// What programs outside execute of the workspace, unless configuration makes it writable.
+/// What programs outside execute of the workspace and of other directories that are given to be
+/// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for guarded in &facts.guarded {
-        let is_lifted =
-            |path: &&Path| guarded.path.starts_with(path) && !facts.workspace.starts_with(path);
-        if !lifted.iter().any(is_lifted) {
-            let at = guarded.path.clone();
-            let guard = Guard::ReadOnly;
-            layout.place(Operation::Guard { at, guard }, guarded.reason);
+        let is_lifted = |path: &&Path| {
+            let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
+            path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))
+        };
+        if lifted.iter().any(is_lifted) {
+            continue;
+        }
+        for at in layout.views(&guarded.path) {
+            if matches!(layout.enclosing(&at), Some(Operation::Writable { .. })) {
+                let guard = Guard::ReadOnly;
+                layout.place(Operation::Guard { at, guard }, guarded.reason);
+            }
         }
     }
 }

@@ -200,7 +200,10 @@ mod tests {
             `STOCKADE_UPDATE=1 cargo test -p stockade-wall the_page_of_files`.\n"
             .to_owned();
         let parts = [
-            ("At the top of the workspace", WORKSPACE),
+            (
+                "At the top of the workspace, and of each directory given with `write`",
+                WORKSPACE,
+            ),
             ("In an agent's own state, below your home", STATE),
         ];
         for (heading, table) in parts {

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::Setting;
+use super::{Setting, address::is_on_a_server};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,16 @@ pub(crate) struct Context<'a> {
     pub(crate) repository: Option<&'a Path>,
     /// What a session can write.
     pub(crate) writable: &'a [&'a Path],
+    /// The session made the repository.
+    pub(crate) is_new: bool,
+    /// The branches that were there before; nothing if they are not known.
+    pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// The remotes that have an address of their own.
     pub(crate) remotes: BTreeSet<Vec<u8>>,
+    /// Those whose address was there before.
+    pub(crate) known: BTreeSet<Vec<u8>>,
+    /// Those that git may fetch from without being asked.
+    pub(crate) promisors: BTreeSet<Vec<u8>>,
 }
 
 /// Which values of a setting are harmless.
@@ -39,11 +47,16 @@ enum Value {
     /// The name of a remote with such an address, or the address itself. Git takes every other
     /// name for a path, and the repository there may be the session's.
     Remote,
+    /// Of a remote from which git fetches what is missing whenever it comes to that, or its name: also
+    /// `git status` talks to it. So a session cannot make one of what there was. A repository that it
+    /// cloned is of no use without; there a server with a global name passes, to which the session
+    /// could have sent what it has anyway.
+    Promisor,
     /// A directory in the same place as the repository.
     Worktree,
 }
 
-use Value::{Address, Any, OneOf, Remote, Worktree};
+use Value::{Address, Any, OneOf, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
 
@@ -102,7 +115,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
         "extensions.objectformat", "lfs.repositoryformatversion",
     ]),
     (Any, REMOTE, &[
-        "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved", "remote.*.partialclonefilter",
+        "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved",
     ]),
     (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
     (BOOLEAN, DEFAULT, &[
@@ -129,7 +142,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
         "status.showstash",
     ]),
     (BOOLEAN, REMOTE, &[
-        "lfs.*.locksverify", "remote.*.promisor", "remote.*.prune", "remote.*.prunetags",
+        "lfs.*.locksverify", "remote.*.prune", "remote.*.prunetags",
         "remote.*.skipdefaultupdate", "remote.*.skipfetchall",
     ]),
     (BOOLEAN, SUBMODULE, &["submodule.*.active", "submodule.*.shallow"]),
@@ -146,7 +159,8 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     (Address, ADDRESS, &["remote.*.url"]),
     (Address, SUBMODULE, &["submodule.*.url"]),
     (Remote, BRANCH, &["branch.*.pushremote", "branch.*.remote"]),
-    (Remote, FORM, &["extensions.partialclone"]),
+    (Promisor, FORM, &["extensions.partialclone"]),
+    (Promisor, REMOTE, &["remote.*.partialclonefilter", "remote.*.promisor"]),
     (Remote, ADDRESS, &["remote.pushdefault"]),
     (Worktree, FORM, &["core.worktree"]),
 ];
@@ -162,6 +176,7 @@ const DRIVES: &[(&str, &[&str])] = &[
         "branch.*.remote", "branch.*.pushremote", "remote.pushdefault", "remote.*.url", "remote.*.pushurl",
         "remote.*.proxy", "submodule.*.url", "url.*.insteadof", "url.*.pushinsteadof",
     ]),
+    (UNASKED, &["remote.*.partialclonefilter", "remote.*.promisor", "extensions.partialclone"]),
     ("changes how git talks to servers", &["http.*"]),
     (COMMAND, &[
         "alias.*", "core.alternaterefscommand", "core.askpass", "core.editor", "core.fsmonitor",
@@ -175,6 +190,7 @@ const DRIVES: &[(&str, &[&str])] = &[
 const COMMAND: &str = "makes git run a program";
 const SETTINGS: &str = "makes git take settings from another file";
 const ELSEWHERE: &str = "makes git talk to another repository";
+pub(super) const UNASKED: &str = "makes git fetch from there without being asked";
 const UNKNOWN: &str = "is not known to be harmless";
 
 impl Setting {
@@ -227,41 +243,16 @@ impl Value {
             Remote => {
                 value == b"." || context.remotes.contains(value) || text.is_ok_and(is_on_a_server)
             }
+            Promisor => {
+                let promisors = &context.promisors;
+                promisors.contains(setting.subsection().unwrap_or(value))
+            }
             Worktree => text.is_ok_and(|text| is_own_worktree(text, context)),
         }
     }
 }
 
-/// The address of a repository on a server: a URL, or `user@host:path`. No helper of git's
-/// (`ext::command`) and no path.
-fn is_on_a_server(text: &str) -> bool {
-    const SCHEMES: &[&str] = &[
-        "https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps",
-    ];
-    if text.chars().any(|c| c.is_control() || c == ' ') {
-        return false;
-    }
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-        return SCHEMES.contains(&scheme)
-            && !rest.starts_with(['-', '/'])
-            && !host.starts_with('-')
-            && !rest.is_empty();
-    }
-    let Some((host, path)) = text.split_once(':') else {
-        return false;
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '~');
-    let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
-    !name.is_empty()
-        && !name.starts_with('-')
-        && !host.starts_with('-')
-        && host.chars().all(fits)
-        && !path.is_empty()
-        && !path.starts_with([':', '-'])
-}
-
-/// The same, or a directory that no session writes to.
+/// An address on a server, or a directory that no session writes to.
 fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
     if is_on_a_server(text) {
         return true;
@@ -311,6 +302,7 @@ mod tests {
             repository: Some(&repository),
             writable: &writable,
             remotes: [b"origin".to_vec()].into(),
+            ..Context::default()
         };
         let settings = parse(text.as_bytes()).unwrap();
         assert!(!settings.is_empty(), "{text}");
@@ -354,6 +346,12 @@ mod tests {
             "[branch \"main\"] remote = ../x",
             "[branch \"main\"] mergeoptions = -s x",
             "[remote] pushDefault = x",
+            "[remote \"x\"] url = http://127.0.0.1:8080/x",
+            "[remote \"x\"] url = git@localhost:x",
+            "[branch \"main\"] remote = https://192.168.1.5/x",
+            "[remote \"origin\"] promisor = true",
+            "[remote \"origin\"] partialCloneFilter = blob:none",
+            "[extensions] partialClone = origin",
             "[submodule \"a\"] update = !x",
             "[core] worktree = /",
             "[core] worktree = ../../..",
@@ -397,10 +395,17 @@ mod tests {
             Some((Any, why, _)) => ("stays", why),
             Some((OneOf(_), why, _)) => ("stays with values that git itself defines", why),
             Some((Address, why, _)) => (
-                "stays if new and on a server or outside of the workspace",
+                "stays if new and on a server that is not near, or outside of the workspace",
                 why,
             ),
-            Some((Remote, why, _)) => ("stays if it names a remote that has an address", why),
+            Some((Remote, why, _)) => (
+                "stays if it names a remote that was there, or has an address and the branch is new",
+                why,
+            ),
+            Some((Promisor, why, _)) => (
+                "stays in a new repository, for a server with a global name",
+                why,
+            ),
             Some((Worktree, why, _)) => (
                 "stays in a submodule, for a directory of the workspace",
                 why,
