@@ -16,9 +16,10 @@ const LONGEST: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 enum Request {
-    /// Take up the configuration as it is now.
+    /// Take up the configuration as it is now. The name changes with the form of the answer: a
+    /// session of another version must not reload, and then seem not to have.
+    #[serde(rename = "reload-2")]
     Reload,
 }
 
@@ -85,4 +86,44 @@ fn line(stream: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_session_does_not_reload_for_another_version_that_would_not_understand_the_answer() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let count = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&count);
+        let reloaded = Reloaded {
+            internet: true,
+            rules: 1,
+            later: Vec::new(),
+            notice: None,
+        };
+        let answer = reloaded.clone();
+        serve(listener, move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Ok(answer.clone())
+        })
+        .expect("a thread");
+
+        let mut older = UnixStream::connect(&path).expect("a connection");
+        writeln!(older, "\"reload\"").expect("a request");
+        assert_eq!(line(&older).expect("an end"), "");
+        assert_eq!(count.load(Ordering::SeqCst), 0);
+        // Positive control: this version is understood.
+        let same = UnixStream::connect(&path).expect("a connection");
+        assert_eq!(ask_to_reload(same).expect("an answer"), Ok(reloaded));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
 }
