@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use stockade_config::{Places, shown};
 use stockade_wall::{Keeping, Kept};
 
-use crate::{args, exit::Refused, here, screen, session};
+use crate::{args, exit::Refused, here, screen, session_id};
 
 /// The lines of a file that are shown. What is longer is not applied: nobody has seen all of it.
 const MOST_LINES: usize = 2000;
@@ -30,7 +30,9 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     let sessions = sessions(&loader.places.state);
     let meant = match &arguments.session {
         None => sessions.last().cloned(),
-        Some(wanted) => session::meant(&sessions, wanted, "`stockade log --list` shows them all")?,
+        Some(wanted) => {
+            session_id::meant(&sessions, wanted, "`stockade log --list` shows them all")?
+        }
     };
     let Some(meant) = meant else {
         let Some(wanted) = &arguments.session else {
@@ -98,7 +100,7 @@ fn sessions(state: &Path) -> Vec<String> {
     let mut found: Vec<String> = names
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    session::sort(&mut found);
+    stockade_warden::sort(&mut found);
     found
 }
 

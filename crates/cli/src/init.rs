@@ -10,14 +10,14 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown, starter};
-use stockade_wall::Refusal;
+use stockade_wall::PathRefusal;
 
 use crate::{args, exit::Refused, here, screen};
 
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     let loader = here::loader_here()?;
     let places = &loader.places;
-    if let Some(refusal) = Refusal::of_workspace(&places.workspace, &places.home) {
+    if let Some(refusal) = PathRefusal::of_workspace(&places.workspace, &places.home) {
         return Err(Refused {
             what: format!(
                 "{} cannot be a workspace, because it {refusal}",

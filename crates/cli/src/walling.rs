@@ -8,8 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Names, Nested,
-    Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Nested, Network,
+    PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -45,7 +45,6 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         network: match network.mode.value {
             Mode::Jail => Network::Jail {
                 resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
-                names: Names::AtServer,
             },
             Mode::None => Network::None,
             Mode::Host => Network::Host,

@@ -40,14 +40,15 @@ use stockade_config::{Effective, Key, Loader, Mode};
 use stockade_jail::NAME_SERVER;
 use stockade_sys::signals::{self, Signal, SignalSet};
 use stockade_wall::{Facts, INNER_STAGE, Plan};
+use stockade_warden::LogDirectory;
 
 pub(crate) use probe::probe;
 
-use crate::{args, here, journal::Directory, screen, walling};
+use crate::{args, here, screen, walling};
 use judge::{Case, Controls, Log};
 use outside::Outside;
 use report::Outcome;
-use session::Session;
+use session::ProbedSession;
 use words::{
     Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
 };
@@ -103,9 +104,9 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
         .join(format!(".stockade-verify-{}", outside.token));
 
     // Where the logs are is among what must not be seen. The session would make it, too.
-    let _ = Directory::of(&loader.places.home).make();
+    let _ = LogDirectory::of(&loader.places.home).make();
     let assignment = assignment(&outside, &plan, &home, &leaves);
-    let mut session = Session::start(&outside, &flags(&given))?;
+    let mut session = ProbedSession::start(&outside, &flags(&given))?;
     let seen: Observations = session.ask(&assignment)?;
     let left_is_found = fs::remove_file(&leaves).is_ok();
     let listener_was_reached = reached_from_here(&seen, &outside);
@@ -268,10 +269,10 @@ fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
     if !effective.network.log_denials.value {
         return None;
     }
-    let directory = Directory::of(home);
+    let directory = LogDirectory::of(home);
     let sessions = directory.sessions();
     let mut latest = sessions.iter().rev();
-    let id = latest.find(|id| crate::session::process_of(id) == Some(pid))?;
+    let id = latest.find(|id| stockade_warden::process_of(id) == Some(pid))?;
     let text = fs::read_to_string(directory.file(id, 1)).ok()?;
     let mut log = Log::default();
     for line in text.lines() {

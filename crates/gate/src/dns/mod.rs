@@ -5,8 +5,8 @@
 //! stray packet outside nor a program inside can put an answer to somebody else's query.
 
 mod ask;
-mod names;
-mod tunnel;
+mod cache;
+pub(crate) mod resolvers;
 mod upstream;
 
 use std::{io, rc::Rc, time::Duration};
@@ -21,9 +21,12 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use names::Names;
+pub(crate) use upstream::Upstream;
 
-use crate::{awake, turns::Turns};
+use crate::{
+    event_loop::{Turns, busy_poll},
+    names::Names,
+};
 
 pub(crate) const PORT: u16 = 53;
 
@@ -78,7 +81,7 @@ impl Service {
             // A datagram that cannot be received or answered is lost, as on any network.
             if let Ok(Ok(Some(arrival))) = received {
                 let bytes = buffer.get(..arrival.length).unwrap_or_default();
-                awake::stir();
+                busy_poll::extend();
                 self.answer(bytes, arrival);
             }
         }

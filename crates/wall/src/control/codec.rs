@@ -1,4 +1,5 @@
-//! Messages as bytes. Numbers are little-endian; a message is its exact encoding, or none.
+//! Messages as bytes. Numbers are little-endian. Bytes that are not the exact encoding of a
+//! message are refused.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 

@@ -1,9 +1,9 @@
-//! What the warden and the inner stage say to each other, over a socket that keeps
-//! messages apart (`SOCK_SEQPACKET`).
+//! The protocol between the warden and the inner stage, over a socket that keeps messages
+//! apart (`SOCK_SEQPACKET`).
 //!
-//! Both are the same program, so the protocol has no versions. But the inner stage lives
-//! among hostile processes: the warden takes each message for hostile bytes, of which
-//! only exact encodings of a [`Report`] mean anything.
+//! Both are the same program, so the protocol has no versions. But the inner stage lives among
+//! hostile processes: the warden treats each message as hostile bytes, and accepts only exact
+//! encodings of a [`Report`].
 
 mod codec;
 

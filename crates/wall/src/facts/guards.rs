@@ -1,4 +1,4 @@
-//! Which files in the workspace need protection, because programs outside execute them.
+//! The files in the workspace that programs outside execute, and that need protection.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use super::{Git, place::absolute};
 use crate::{
     git::settings::Own,
     nofollow,
-    tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
+    tables::autorun::{DOT_GIT, HOOKS, Treatment, WORKSPACE},
 };
 
 /// Something in the workspace, or in its repository, that can be made read-only.
@@ -29,8 +29,8 @@ const LOOP: i32 = Errno::LOOP.raw_os_error();
 pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
     let executed = WORKSPACE
         .iter()
-        .filter(|runs| runs.how == How::Guard)
-        .map(|runs| (workspace.join(runs.name), runs.why));
+        .filter(|runs| runs.treatment == Treatment::Guard)
+        .flat_map(|runs| runs.below(workspace));
     let own = Own::read(home, &[workspace]);
     let own = own.all("hookspath");
     let own = own.map(|setting| absolute(&workspace.join(setting.path(home))));

@@ -401,6 +401,12 @@ fn certificates_among(
 pub(crate) mod tests {
     use super::*;
 
+    #[test]
+    fn a_workspace_that_does_not_exist_is_refused() {
+        let facts = Facts::gather(&Config::default(), Some(Path::new("/no/such/workspace")));
+        assert!(matches!(facts, Err(Error::WorkspaceUnusable { .. })));
+    }
+
     fn etc_file(path: &str) -> EtcFile {
         EtcFile {
             real: path.into(),

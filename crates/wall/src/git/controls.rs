@@ -1,4 +1,4 @@
-//! The files by which a repository has git run programs, or leads it elsewhere.
+//! The files that make git run programs in a repository, or lead git elsewhere.
 
 use std::{
     collections::{BTreeMap, HashSet},

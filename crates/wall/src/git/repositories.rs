@@ -1,8 +1,8 @@
-//! All repositories that git outside may be led to from the workspace.
+//! All repositories that git outside can reach from the workspace.
 //!
-//! They are the workspace's own, those of its worktrees and submodules, those that a gitlink of an
-//! index leads to, at any depth, and those that lie in the tree as such. The tree may be
-//! of any size: a walk through it ends when its bounds are reached, and says so.
+//! These are the workspace's own repository, those of its worktrees and submodules, those that a
+//! gitlink of an index leads to, at any depth, and those that lie in the tree. The tree may be of
+//! any size: a walk through it stops at its bounds, and reports that.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

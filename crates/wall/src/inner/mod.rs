@@ -33,7 +33,7 @@ use rustix::{
 };
 use stockade_sys::process;
 
-pub(crate) use self::settings::Settings;
+pub(crate) use self::settings::InnerSettings;
 use self::stage::Stage;
 use crate::{control::Control, plan::INNER_STAGE, supervise::FAILED};
 
@@ -53,7 +53,7 @@ struct Call {
 #[derive(Debug)]
 struct Task {
     command: Vec<CString>,
-    settings: Settings,
+    settings: InnerSettings,
 }
 
 impl Inner {
@@ -101,7 +101,7 @@ impl Call {
 
         let task = Task {
             command: self.command,
-            settings: Settings::read(self.settings)?,
+            settings: InnerSettings::read(self.settings)?,
         };
         let mut stage = Stage::new(Control::from_descriptor(self.control), task)?;
         while stage.turn()? {}

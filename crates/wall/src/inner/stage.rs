@@ -1,4 +1,4 @@
-//! The inner stage's work: a loop over orders, news of the start, and deaths.
+//! The main loop of the inner stage: orders, the result of the start, and ended processes.
 
 use std::{
     io,

@@ -14,7 +14,7 @@ use stockade_sys::seccomp::{
     PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
 };
 
-use super::Settings;
+use super::InnerSettings;
 use crate::{config::Hardening, sabotage};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
@@ -278,7 +278,7 @@ fn table(hardening: Hardening, is_root: bool, nested: bool) -> Vec<Refusal> {
 }
 
 /// Binds this process, and what it becomes, to the table.
-pub(super) fn install(settings: &Settings) -> io::Result<()> {
+pub(super) fn install(settings: &InnerSettings) -> io::Result<()> {
     if sabotage::removes_filter(&settings.environment) {
         return Ok(());
     }

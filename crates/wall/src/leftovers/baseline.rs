@@ -1,9 +1,10 @@
-//! What there was before a session: one baseline for all sessions that run in a workspace at the
-//! same time. If each had its own, one could plant what the next one takes for given.
+//! The files as they were before a session: one baseline for all sessions that run in a
+//! workspace at the same time. If each session had its own, one could plant what the next one
+//! takes for normal.
 //!
-//! It lies in the directory of Stockade's own state, which no session sees. Each session holds a
-//! lock on a file of its own beside it, which is gone with the process however that ends; the
-//! baseline of the first counts until the last has ended.
+//! The baseline lies in the directory of Stockade's own state, which no session sees. Each session
+//! holds a lock on a file of its own beside it; the kernel releases the lock however the process
+//! ends. The baseline of the first session is valid until the last one has ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,8 @@
-//! Looking while the session runs: somebody may type `git status` outside before it ends.
+//! The watch while the session runs: somebody may type `git status` outside before it ends.
 //!
-//! A thread of the warden's is told by the kernel (inotify) of changes in the directories of the
-//! repositories that git comes to from the top, and settles what has changed at once. Where
-//! the kernel has no watches left it looks twice a second.
+//! The kernel (inotify) reports changes in the directories of the repositories that git reaches from
+//! the top, and a thread of the warden settles them at once. Where the kernel has no watches left,
+//! the thread looks twice a second.
 
 use std::{
     collections::{BTreeSet, HashMap},

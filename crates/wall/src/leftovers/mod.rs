@@ -1,22 +1,22 @@
-//! What a session leaves behind that will run outside, and what is done about it.
+//! What a session leaves behind that would run outside.
 //!
-//! What exists at the start and runs outside is read-only inside. The rest is looked at before and
-//! after: files that programs outside execute unasked, and everything by which a repository has
-//! git run programs or leads it elsewhere. The latter is *defused*: it is put back to what it
-//! was, the session's version is kept beside the log, and the user is told, first of all, with the
+//! Files that exist at the start and run outside are read-only inside. The others are compared
+//! before and after the session: files that programs outside execute unasked, and everything that
+//! makes git run programs or leads it elsewhere. Changes of git's files are *defused*: the file is
+//! restored, the session's version is kept beside the log, and the user gets a report with the
 //! command that accepts it. Settings that only describe stay as the session set them
 //! ([`git::settings`](crate::git::settings)).
 //!
 //! ```text
 //! Watch::begin   Repositories → Controls → Baseline, shared by sessions of one workspace
-//! Watch::settle  Repositories → Controls, compared → quarantine, files put back, Findings
+//! Watch::settle  Repositories → Controls, compared → quarantine, files restored, Findings
 //! ```
 //!
-//! Looked at twice, too, is what is hidden: a program outside that replaces it by a rename takes
-//! the cover off, and nobody inside or outside is asked.
+//! Hidden files are compared, too: a program outside that replaces one by a rename removes its
+//! cover, and nobody is asked.
 //!
-//! All of it may be hostile: nothing is executed, no link is followed, no more than a
-//! bounded amount is read, and no longer than a bounded time. What was not looked at is told.
+//! All of these files may be hostile: nothing is executed, no link is followed, and both the amount
+//! that is read and the time are bounded. What was not checked is reported.
 
 pub(crate) mod baseline;
 pub(crate) mod bounds;
@@ -370,14 +370,14 @@ impl Watch {
 fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
     let in_workspace = WORKSPACE
         .iter()
-        .map(|runs| (facts.workspace.join(runs.name), runs.why));
+        .flat_map(|runs| runs.below(&facts.workspace));
     let is_state = |path: &Path| {
         let mut states = config.agent.state.iter();
         states.any(|state| path.starts_with(&state.path))
     };
     let in_home = STATE
         .iter()
-        .map(|runs| (facts.home.real.join(runs.name), runs.why))
+        .flat_map(|runs| runs.below(&facts.home.real))
         .filter(|(path, _)| is_state(path));
     let dotfiles = dotfiles(&facts.home.real, &facts.workspace).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));

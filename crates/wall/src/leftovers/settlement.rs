@@ -1,4 +1,4 @@
-//! One look at what a session has changed: each file is judged, told, and put back.
+//! One comparison after a session: each changed file is judged, reported and restored.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,8 +1,8 @@
-//! The warden's watch over a running command.
+//! Supervises a running command.
 //!
-//! One thread waits for three things: signals to the warden, reports from the inner
-//! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
-//! what the terminal, the shell or another process wanted of it.
+//! One thread waits for three things: signals to the warden, reports from the inner stage, and the
+//! end of bubblewrap. It decides nothing about the command. It passes on what the terminal, the
+//! shell or another process wants from it.
 
 pub(crate) mod bwrap_process;
 pub(crate) mod outcome;
@@ -17,7 +17,7 @@ use rustix::{
 use stockade_sys::signals::{Received, Signal};
 
 use self::{
-    bwrap_process::Keeper,
+    bwrap_process::BwrapProcess,
     outcome::Sought,
     signals::{is_for_groups, is_request_to_end},
 };
@@ -28,9 +28,9 @@ pub use self::{
 use crate::{
     control::{Control, Failure, Heard, Order, Report, Start, Target},
     error::Error,
-    launch::{Version, streams::Kept},
+    launch::{Version, streams::WardenStreams},
     plan::Layer,
-    terminal::foreground::{AfterStop, Job},
+    terminal::foreground::{AfterStop, Foreground},
 };
 
 /// How often in a row a report may fail to be received before the session is given up.
@@ -39,16 +39,16 @@ const PATIENCE: u32 = 3;
 /// A sandbox that runs. Dropping it kills everything inside.
 #[derive(Debug)]
 pub struct Running {
-    keeper: Keeper,
+    bwrap: BwrapProcess,
     control: Control,
     signals: Signals,
-    job: Job,
+    foreground: Foreground,
     sought: Sought,
-    streams: Kept,
+    streams: WardenStreams,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
-    state: State,
+    progress: Progress,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
     /// The inner stage has started the command, or tried to.
@@ -65,12 +65,12 @@ pub struct Running {
 pub(crate) struct Held {
     pub(crate) control: Control,
     pub(crate) signals: Signals,
-    pub(crate) job: Job,
+    pub(crate) foreground: Foreground,
     pub(crate) sought: Sought,
     /// The first order.
     pub(crate) start: Start,
     /// The standard streams that are not simply the caller's.
-    pub(crate) streams: Kept,
+    pub(crate) streams: WardenStreams,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -91,7 +91,7 @@ impl fmt::Debug for Reload {
 
 /// How far the command has come, as told by the inner stage.
 #[derive(Debug)]
-enum State {
+enum Progress {
     /// Bubblewrap builds the sandbox.
     Building,
     /// The inner stage has taken over.
@@ -101,17 +101,17 @@ enum State {
 }
 
 impl Running {
-    pub(crate) fn new(keeper: Keeper, held: Held, achieved: Achieved) -> Self {
+    pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {
         Self {
-            keeper,
+            bwrap,
             control: held.control,
             signals: held.signals,
-            job: held.job,
+            foreground: held.foreground,
             sought: held.sought,
             streams: held.streams,
             start: Order::Start(held.start),
             achieved,
-            state: State::Building,
+            progress: Progress::Building,
             is_stopped: false,
             has_started: false,
             unheard: 0,
@@ -151,7 +151,7 @@ impl Running {
         let relay = std::mem::take(&mut self.streams).relay();
         let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
-        let ended = self.keeper.end();
+        let ended = self.bwrap.end();
         let written = relay.finish();
         let result = watched
             .and(ended)
@@ -161,7 +161,7 @@ impl Running {
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
-            self.job.ended(!finished);
+            self.foreground.ended(!finished);
         }
         result
     }
@@ -201,7 +201,7 @@ impl Running {
     fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.bwrap.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
         ];
         let count = if inner_is_there { 3 } else { 2 };
@@ -232,8 +232,8 @@ impl Running {
                 Heard::Silence => return Ok(true),
                 Heard::Gone => return Ok(false),
                 Heard::Nonsense => {
-                    self.state = State::Over(Err(Error::Nonsense));
-                    self.keeper.end()?;
+                    self.progress = Progress::Over(Err(Error::Nonsense));
+                    self.bwrap.end()?;
                     return Ok(false);
                 }
             }
@@ -241,20 +241,22 @@ impl Running {
     }
 
     fn report(&mut self, report: Report) -> io::Result<()> {
-        match (&self.state, report) {
-            (State::Over(_), _) => {}
+        match (&self.progress, report) {
+            (Progress::Over(_), _) => {}
             (_, Report::Ready) => {
-                self.state = State::Running;
+                self.progress = Progress::Running;
                 self.has_started = true;
             }
             (_, Report::Stopped(signal)) => self.stopped(signal)?,
-            (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
-            (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
+            (_, Report::Exited(code)) => self.progress = Progress::Over(Ok(Outcome::Exited(code))),
+            (_, Report::Killed(signal)) => {
+                self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
+            }
             (_, Report::Uncovered(path)) => {
-                self.state = State::Over(Err(Error::Uncovered(path)));
+                self.progress = Progress::Over(Err(Error::Uncovered(path)));
             }
             (_, Report::Failed { what, errno }) => {
-                self.state = State::Over(self.failed(what, errno));
+                self.progress = Progress::Over(self.failed(what, errno));
             }
         }
         Ok(())
@@ -289,7 +291,7 @@ impl Running {
         } else {
             signal
         };
-        match self.job.stopped(signal) {
+        match self.foreground.stopped(signal) {
             AfterStop::Lend => {
                 self.resume();
                 Ok(())
@@ -300,7 +302,7 @@ impl Running {
 
     fn suspend(&mut self, signal: Signal) -> io::Result<()> {
         // If we did stop, the SIGCONT that ended it is read next, and resumes.
-        if !self.job.suspend(signal)? {
+        if !self.foreground.suspend(signal)? {
             self.resume();
         }
         Ok(())
@@ -308,17 +310,19 @@ impl Running {
 
     fn resume(&mut self) {
         self.is_stopped = false;
-        let foreground = self.job.lend();
+        let foreground = self.foreground.lend();
         self.order(&Order::Continue { foreground });
     }
 
     /// A signal came for the warden, which means the command.
     fn signal(&mut self, received: Received) -> io::Result<()> {
         let signal = received.signal;
-        match (&self.state, signal) {
-            (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
+        match (&self.progress, signal) {
+            (Progress::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
-            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+            (Progress::Running, Signal::HUP)
+                if self.reload.is_some() && !self.foreground.is_hung_up() =>
+            {
                 if let Some(Reload(reload)) = &mut self.reload {
                     reload();
                 }
@@ -327,11 +331,11 @@ impl Running {
             // then takes back: the command still lies stopped, and cannot stop again.
             (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
             // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
-            (State::Building, signal)
+            (Progress::Building, signal)
                 if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
             {
-                self.state = State::Over(Ok(Outcome::Killed(signal)));
-                self.keeper.end()?;
+                self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
+                self.bwrap.end()?;
             }
             _ => {
                 self.is_asked_to_stop |= signal == Signal::TSTP;
@@ -354,10 +358,10 @@ impl Running {
 
     /// What to make of it all, now that bubblewrap has ended.
     fn result(&mut self, status: ExitStatus) -> Result<Outcome, Error> {
-        match std::mem::replace(&mut self.state, State::Running) {
-            State::Over(result) => result,
-            State::Building => Err(Error::BubblewrapFailed(status)),
-            State::Running => Err(Error::SandboxLost(status)),
+        match std::mem::replace(&mut self.progress, Progress::Running) {
+            Progress::Over(result) => result,
+            Progress::Building => Err(Error::BubblewrapFailed(status)),
+            Progress::Running => Err(Error::SandboxLost(status)),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Where people keep what only they should have, and what it is. A workspace is never there;
-//! a path that is asked for may be, since the user decides, but not without a word.
+//! Places of credentials and private data in a home directory.
+//!
+//! Stockade masks them, refuses them as a workspace, and warns the user who gives one to a command.
 
 use std::path::Path;
 

@@ -26,7 +26,7 @@ use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 use super::{Terminal, fence::Users, is_controlling};
 
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct Foreground {
     terminal: Option<Terminal>,
     /// The command is one that uses the terminal.
     wants_terminal: bool,
@@ -46,7 +46,7 @@ pub(crate) enum AfterStop {
     Suspend,
 }
 
-impl Job {
+impl Foreground {
     /// The job as it is before the command starts.
     pub(crate) fn new() -> Self {
         let terminal = Terminal::controlling().or_else(Terminal::of_streams);

@@ -1,9 +1,9 @@
 //! git's configuration files: read, judged and written.
 //!
-//! Files of a repository may be hostile. [`read`] lets an installed git read them, which is
-//! the reader that counts; [`parse`] is ours, a port of git's (`config.c`), for machines
-//! without git, for the positions of settings, and for the start of a session, where a process
-//! would cost too much. Both agree: `fuzz/` compares them.
+//! Files of a repository may be hostile. [`read`] asks an installed git, whose reading is the one
+//! that matters. [`parse`] is our own port of git's reader (`config.c`). It serves machines without
+//! git, finds the positions of settings, and saves a process at the start of a session. A test
+//! compares both (`differential`).
 
 mod allowed;
 mod compose;

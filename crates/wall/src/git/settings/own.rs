@@ -1,5 +1,5 @@
-//! The user's own settings of git, for all repositories, and where they lead into what a session
-//! can write.
+//! The user's own git settings, for all repositories, and those of them that lead into places
+//! that a session can write.
 
 use std::{
     ffi::OsStr,

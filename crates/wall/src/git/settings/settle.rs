@@ -1,9 +1,9 @@
-//! Putting back what a session changed in a file of settings, and keeping what only describes.
+//! Restores a settings file that a session changed, and keeps the harmless changes.
 //!
-//! The result is made from the bytes of before, so whatever decides is there exactly as it was and
-//! in its order. Of these bytes only the settings are cut out that the session changed and may
-//! change; their new values are written at the end. The result is read again, and if it does not
-//! say just that, it is the file of before.
+//! The result is made from the bytes before the session, so that every setting that decides
+//! something stays as it was, in its order. Only settings that the session changed and may change
+//! are cut out; their new values are appended. The result is read again. If it does not say
+//! exactly that, the file from before the session is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 

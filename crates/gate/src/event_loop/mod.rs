@@ -1,0 +1,6 @@
+//! How the gate's thread waits, and how its tasks take turns.
+
+pub(crate) mod busy_poll;
+mod turns;
+
+pub(crate) use turns::Turns;
