@@ -151,7 +151,7 @@ fn kernel_settings_cannot_be_written_to_even_by_root() {
 
 #[test]
 fn kernel_settings_cannot_be_written_to_from_nested_namespaces() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         assert_eq!(output(caller.script(SETTINGS)), "");
         // Nor through a fresh /proc of a nested namespace, or by uncovering the old one.
         let nested = format!(
@@ -168,7 +168,7 @@ fn kernel_settings_cannot_be_written_to_from_nested_namespaces() {
 
 #[test]
 fn read_only_places_stay_so_in_a_nested_namespace() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         let nested = "unshare --user --map-root-user --mount bash -c '
         echo nested
         mount -o remount,rw,bind /usr && echo remounted

@@ -2,9 +2,9 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use stockade_world::Signal;
+use stockade_world::{Login, Signal};
 
-use super::{Caller, MARK, output, processes_with, run, test, wait_until};
+use super::{Caller, MARK, output, processes_with, run, test, test_as, wait_until};
 
 const REPOSITORY: &str = "git init -q -b main . && echo '#!/bin/sh' > .git/hooks/pre-commit
     mkdir .vscode .husky && echo '{}' > .vscode/tasks.json && echo 'use nix' > .envrc
@@ -43,7 +43,7 @@ fn what_runs_outside_can_be_read_and_not_changed() {
 
 #[test]
 fn nested_namespaces_do_not_uncover_what_is_protected() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         caller.outside(REPOSITORY);
         let before = protected(caller);
         let attack = "unshare --user --map-root-user --mount bash -c '

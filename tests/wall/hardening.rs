@@ -12,7 +12,7 @@ const NESTED: &str = "bwrap --unshare-all --ro-bind / / --tmpfs /tmp --proc /pro
 
 #[test]
 fn nested_bubblewrap_works_where_it_is_asked_for_and_user_namespaces_not_under_strict() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         assert_eq!(output(caller.with(&["--nested"], NESTED)), "nested\n");
         for options in [&[][..], &["--hardening", "strict"]] {
             assert_eq!(run(caller.with(options, NESTED)).1, "", "{options:?}");
@@ -41,7 +41,7 @@ fn chromiums_own_sandbox_starts_by_default_and_not_under_strict() {
         eprintln!("skipped: there is no Chromium here");
         return;
     }
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         let page = "<p id=x></p><script>x.textContent = 'sum ' + (20 + 3)</script>";
         caller.write(caller.project().join("page.html"), page);
         let script = "chromium --headless --disable-gpu --no-first-run --disable-background-networking \

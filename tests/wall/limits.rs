@@ -1,6 +1,8 @@
 //! Limits hold, and the host stays usable (F13).
 
-use super::{Caller, output, run, test};
+use stockade_world::Login;
+
+use super::{Caller, output, run, test, test_as};
 
 /// Forks children that sleep, until that fails or there are too many. Prints how many.
 const FORKS: &str = "perl -e '$| = 1; $n = 0; while ($n < 400) { my $p = fork; last unless defined $p; \
@@ -15,7 +17,7 @@ fn forks(caller: &Caller<'_>, options: &[&str], script: &str) -> u32 {
 
 #[test]
 fn processes_are_counted_in_the_sandbox_alone() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         let script = format!("setsid {FORKS} & wait");
         assert_eq!(forks(caller, &[], &script), 400, "positive control");
         let made = forks(caller, &["--limit", "processes=50"], &script);

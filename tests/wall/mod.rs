@@ -36,10 +36,12 @@ use std::{
 
 use stockade_world::{Builder, Command, Laptop, Login, PATIENCE, eventually};
 
-/// Runs `body` in a world of its own, for an ordinary user.
+/// Runs `body` in a world of its own: for root if root runs the tests, otherwise for an ordinary
+/// user. Both have to pass.
 #[track_caller]
 fn test(body: impl FnOnce(&Caller<'_>)) {
-    test_as(Login::Dev, body);
+    let is_root = rustix::process::geteuid().is_root();
+    test_as(if is_root { Login::Root } else { Login::Dev }, body);
 }
 
 #[track_caller]

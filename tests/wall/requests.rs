@@ -5,7 +5,9 @@ use std::{
     os::unix::{fs::symlink, net::UnixListener},
 };
 
-use super::{output, run, test};
+use stockade_world::Login;
+
+use super::{output, run, test, test_as};
 
 #[test]
 fn what_is_asked_for_can_be_read_or_written_as_asked() {
@@ -94,7 +96,7 @@ fn what_would_undo_the_wall_is_refused() {
 
 #[test]
 fn hidden_files_and_directories_are_hidden_in_the_workspace_too() {
-    test(|caller| {
+    test_as(Login::Dev, |caller| {
         let project = caller.project();
         caller.write(project.join(".env"), "TOKEN=decoy");
         caller.write(project.join("deep/down/secrets/key"), "decoy");

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
-use stockade_config::{Key, Loader, literal, shown};
+use stockade_config::{Key, Loader, literal, shown_path};
 use stockade_gate::Fix;
 
 /// What to write where so that all of `fixes` hold in every session, in lines.
@@ -21,7 +21,7 @@ pub(crate) fn lines(loader: &Loader, fixes: &[Fix]) -> Vec<String> {
         lists.whole("run `stockade init`, and add to [network] in the file that it makes");
     let path = loader.places.user_file();
     if path.exists() {
-        let path = shown(&path.to_string_lossy());
+        let path = shown_path(&path);
         lines.push(format!("or, for all projects, to [network] in {path}"));
     }
     lines
@@ -61,7 +61,7 @@ impl Lists {
     fn into_file(self, path: &Path) -> Vec<String> {
         // One that cannot be read any more is like one that is empty.
         let text = fs::read_to_string(path).unwrap_or_default();
-        self.into_text(&shown(&path.to_string_lossy()), &text)
+        self.into_text(&shown_path(path), &text)
     }
 
     fn into_text(mut self, name: &str, text: &str) -> Vec<String> {

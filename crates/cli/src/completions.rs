@@ -9,11 +9,11 @@ use stockade_config::agents;
 
 use crate::{
     args::{self, Arguments},
-    screen,
+    terminal,
 };
 
 pub(crate) fn completions(arguments: &args::Completions) -> Result<ExitCode> {
-    screen::write(&script(arguments.shell))?;
+    terminal::write(&script(arguments.shell))?;
     Ok(ExitCode::SUCCESS)
 }
 

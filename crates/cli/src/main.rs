@@ -1,16 +1,16 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
-#![deny(clippy::print_stdout, reason = "screen::print does not panic")]
+#![deny(clippy::print_stdout, reason = "terminal::print does not panic")]
 
 mod accept;
 mod advice;
 mod args;
 mod completions;
 mod config;
+mod context;
 mod doctor;
 mod exit;
 mod explain;
-mod here;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
@@ -20,12 +20,12 @@ mod plan;
 mod receipt;
 mod reload;
 mod run;
-mod screen;
 mod session_id;
 mod settings;
+mod terminal;
 mod trust;
 mod verify;
-mod walling;
+mod wall_config;
 
 use std::process::ExitCode;
 

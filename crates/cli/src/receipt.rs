@@ -8,7 +8,7 @@ use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
 use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
-use crate::{advice, screen};
+use crate::{advice, terminal};
 
 /// What the configuration asks for and this machine does not have.
 pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
@@ -20,7 +20,7 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
             Protection::Scratch => {
                 eprintln!(
                     "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
-                     overlay them here (see `stockade doctor`)"
+                     overlay them context (see `stockade doctor`)"
                 );
                 None
             }
@@ -30,7 +30,7 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         };
         if let Some(origin) = asked {
             let name = layer.protection.name();
-            eprintln!("stockade: WARNING: not to be had here ({origin}): {name}: {why}");
+            eprintln!("stockade: WARNING: not to be had context ({origin}): {name}: {why}");
         }
     }
 }
@@ -59,14 +59,14 @@ pub(crate) fn tell_notice(notice: Notice) {
 /// What the log lacks.
 pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
     if let Some(LostEvents { count, why, .. }) = &journal.lost {
-        let events = screen::counted(*count, "event");
+        let events = terminal::counted(*count, "event");
         eprintln!(
             "stockade: {events} of this session could not be logged: {why}; \
              `stockade log` has the others"
         );
     }
     if journal.missed > 0 && !quiet {
-        let events = screen::counted(journal.missed, "event");
+        let events = terminal::counted(journal.missed, "event");
         eprintln!("stockade: {events} of this session came too fast to be written down one by one");
     }
     if journal.unfinished {
@@ -112,7 +112,7 @@ pub(crate) fn tell_denials(
     let beyond: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
     let more = beyond + denials.others();
     if more > 0 {
-        let attempts = screen::counted(more, "more attempt");
+        let attempts = terminal::counted(more, "more attempt");
         eprintln!("stockade: denied {attempts} to other destinations");
     }
     if !fixes.is_empty() {
@@ -130,7 +130,7 @@ pub(crate) fn tell_denials(
 fn name(process: &Process) -> String {
     const LONGEST: usize = 40;
     let name = process.exe.rsplit('/').next().unwrap_or_default();
-    let name = screen::cut(name, LONGEST);
+    let name = terminal::cut(name, LONGEST);
     let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
     if name.chars().all(is_word) {
         name

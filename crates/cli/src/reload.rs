@@ -9,8 +9,8 @@ use stockade_warden::{self as warden, Reloaded};
 use crate::{
     args,
     exit::Refused,
-    screen::{self, counted, shown_lines},
     session_id,
+    terminal::{self, counted, shown_lines},
 };
 
 const LIST: &str = "`stockade ps` lists those that run";
@@ -36,7 +36,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
         match reply {
             Ok(reloaded) => {
                 let said = shown_lines(&said(&reloaded));
-                screen::print(format_args!("{id}: {said}\n"))?;
+                terminal::print(format_args!("{id}: {said}\n"))?;
             }
             Err(why) => {
                 eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
@@ -53,7 +53,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
                 }
                 .into());
             }
-            None => screen::write(b"no session is running\n")?,
+            None => terminal::write(b"no session is running\n")?,
         }
     }
     Ok(if refused {

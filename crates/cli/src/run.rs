@@ -10,15 +10,15 @@ use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
-use crate::{accept, args, exit::Refused, here, hooks, receipt, walling};
+use crate::{accept, args, context, exit::Refused, hooks, receipt, wall_config};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let quiet = arguments.quiet;
     let command = command_line(&arguments.command)?;
     let profile = arguments.profile.as_deref();
-    let loader = here::loader_for(&arguments.settings, profile, Some(&command.program))?;
+    let loader = context::loader_for(&arguments.settings, profile, Some(&command.program))?;
     let effective = effective(&loader, quiet)?;
-    let config = walling::config(&effective, &loader.places, &command.program);
+    let config = wall_config::config(&effective, &loader.places, &command.program);
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = LogDirectory::of(&loader.places.home).make();
 
@@ -96,8 +96,8 @@ fn tell_created(created: &[(PathBuf, io::Result<()>)], quiet: bool) {
 
 /// What is in force for this command, and what the user has to know about that.
 fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
-    let loaded = here::load(loader)?;
-    for idle in here::idle_rules(&loaded.effective) {
+    let loaded = context::load(loader)?;
+    for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
     let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{key::Key, source::Place, value::Change};
+use crate::{
+    keys::{Change, Key},
+    source::Place,
+};
 
 /// Who speaks, in the order in which they are heard. A later one overrules an earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

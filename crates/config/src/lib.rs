@@ -19,6 +19,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod define;
+
 mod check;
 mod compare;
 mod diagnostic;
@@ -26,7 +29,7 @@ mod effective;
 mod environment;
 mod files;
 mod flags;
-mod key;
+mod keys;
 mod layer;
 mod load;
 mod merge;
@@ -35,6 +38,7 @@ mod profiles;
 mod proposal;
 mod render;
 mod schema;
+mod setting;
 mod source;
 mod starter;
 mod text;
@@ -44,11 +48,10 @@ mod value;
 pub use check::{Checked, check_file};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use effective::{Agent, Effective, Env, Files, Forge, Limits, Network, Shown, literal};
 pub use environment::layer as environment_layer;
 pub use files::Places;
 pub use flags::Flags;
-pub use key::{Item, Key, Kind, SECTIONS, Spec};
+pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, Spec, Widens};
 pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, Slip, WorkspaceFile};
 pub use merge::{Choice, merge};
@@ -56,10 +59,12 @@ pub use parse::parse;
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;
+pub use setting::{Shown, literal};
 pub use source::{Origin, Place, Source, SourceKind, Sourced};
 pub use starter::starter;
-pub use text::{meant, shown};
+pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
-    GitSettings, Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName,
+    Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots, Seconds,
+    Size, VariableName,
 };

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
-    effective::Effective,
+    keys::Effective,
     layer::{Layer, LayerKind, Lock, Written},
     profiles::GENERIC,
     source::{Origin, Place, Sourced},
@@ -97,7 +97,7 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
         Choice::Other | Choice::Command(_) => Ok(names.contains(GENERIC).then_some(GENERIC)),
         Choice::Named(name, _) if names.contains(name.as_str()) => Ok(Some(name)),
         Choice::Named(name, place) => {
-            let title = format!("there is no profile `{}`", shown(name));
+            let title = format!("unknown profile `{}`", shown(name));
             let problem = Diagnostic::at(title, place.clone());
             let all: Vec<String> = names
                 .iter()
@@ -106,7 +106,7 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
             Err(match meant(name, names.iter().copied()) {
                 Some(near) => problem.help(format!("did you mean `{}`?", shown(near))),
                 None if all.is_empty() => problem.help("no file has a [profiles] table"),
-                None => problem.help(format!("there are {}", all.join(", "))),
+                None => problem.help(format!("expected one of {}", all.join(", "))),
             })
         }
     }
@@ -123,9 +123,9 @@ fn check_locks(layers: &[&Layer], wrong: &mut Diagnostics) {
             let problem = problem.beside(&lock.place, "locked here");
             wrong.push(problem.help(match written.place.source().kind() {
                 crate::SourceKind::File(_) | crate::SourceKind::BuiltIn(_) => {
-                    "take it out of this file"
+                    "remove it from this file"
                 }
-                crate::SourceKind::Flag(_) => "leave the flag out",
+                crate::SourceKind::Flag(_) => "leave the option out",
                 crate::SourceKind::Environment(_) => "unset the variable",
             }));
         }
@@ -153,9 +153,9 @@ fn check_ports(effective: &Effective, wrong: &mut Diagnostics) {
             .iter()
             .find(|port| port.value == inside);
         if let Some(port) = both {
-            let title = format!("port {inside} cannot be published and be the host's at once");
+            let title = format!("port {inside} cannot be both published and a host port");
             wrong.push(
-                two_places(title, &published.origin, &port.origin).help("leave out one of them"),
+                two_places(title, &published.origin, &port.origin).help("remove one of them"),
             );
         }
     }

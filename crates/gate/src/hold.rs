@@ -5,7 +5,14 @@
 //! nothing. Nothing inside the jail is answered before the policy has spoken and the
 //! connection outside is open.
 
-use std::{cell::RefCell, collections::HashSet, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
@@ -15,7 +22,7 @@ use tokio::{io::unix::AsyncFd, task::spawn_local, time::sleep};
 
 use crate::{
     dns,
-    event_loop::{Turns, busy_poll},
+    event_loop::{busy_poll, for_each_packet},
     flows::{ActiveFlow, FlowKey},
     judge::{FlowRefusal, Judge},
     tcp::{Tcp, connection::Connection},
@@ -36,7 +43,15 @@ pub(crate) struct Hold {
     injector: Rc<Injector>,
     resolution: Rc<dns::Resolution>,
     tcp: Rc<Tcp>,
-    held: Rc<RefCell<HashSet<FlowKey>>>,
+    attempts: Rc<RefCell<Attempts>>,
+}
+
+#[derive(Debug, Default)]
+struct Attempts {
+    held: HashSet<FlowKey>,
+    /// The sequence numbers of those that were let through: a copy of such a SYN may still wait at
+    /// the tap, and is no new attempt.
+    opened: HashMap<FlowKey, u32>,
 }
 
 /// What is on the other side of an attempt that may pass.
@@ -63,7 +78,7 @@ pub(crate) struct HeldSyn {
     pub(crate) key: FlowKey,
     syn: Syn,
     injector: Rc<Injector>,
-    held: Rc<RefCell<HashSet<FlowKey>>>,
+    attempts: Rc<RefCell<Attempts>>,
 }
 
 impl Hold {
@@ -78,24 +93,19 @@ impl Hold {
             injector,
             resolution,
             tcp,
-            held: Rc::default(),
+            attempts: Rc::default(),
         }
     }
 
     pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>) {
         let mut buffer = vec![0; 64 * 1024];
-        let mut turns = Turns::default();
-        loop {
-            turns.next().await;
-            let Ok(mut ready) = tap.readable().await else {
-                return;
-            };
-            // A malformed or lost copy concerns one attempt; the SYN comes again.
-            if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
-                busy_poll::extend();
-                self.arrived(buffer.get(..length).unwrap_or_default());
-            }
-        }
+        for_each_packet(&tap, |tap| {
+            let length = tap.receive(&mut buffer)?;
+            busy_poll::extend();
+            self.arrived(buffer.get(..length).unwrap_or_default());
+            Ok(())
+        })
+        .await;
     }
 
     /// One copy of a SYN has come.
@@ -110,22 +120,27 @@ impl Hold {
         if !is_inside(key.client.ip()) {
             return;
         }
-        if self.held.borrow().contains(&key) {
+        let mut attempts = self.attempts.borrow_mut();
+        if attempts.held.contains(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
                 inject(&self.injector, &syn.complete(), key.destination.ip());
             }
             return;
         }
-        if self.held.borrow().len() >= HELD_LIMIT {
+        if attempts.opened.get(&key) == Some(&syn.sequence()) {
+            return;
+        }
+        if attempts.held.len() >= HELD_LIMIT {
             return self.judge.overlooked();
         }
-        self.held.borrow_mut().insert(key);
+        attempts.held.insert(key);
+        drop(attempts);
         let held = HeldSyn {
             key,
             syn,
             injector: Rc::clone(&self.injector),
-            held: Rc::clone(&self.held),
+            attempts: Rc::clone(&self.attempts),
         };
         match self.judge(key) {
             Ok(Far::Host(flow)) => {
@@ -170,6 +185,16 @@ impl HeldSyn {
         inject(&self.injector, &self.syn.complete(), to);
     }
 
+    /// It has become a connection.
+    pub(crate) fn open(self) {
+        let mut attempts = self.attempts.borrow_mut();
+        let opened = &mut attempts.opened;
+        if opened.len() >= HELD_LIMIT {
+            opened.clear();
+        }
+        opened.insert(self.key, self.syn.sequence());
+    }
+
     /// Makes the agent's `connect()` fail.
     pub(crate) fn fail(self, failure: Failure) {
         let client = self.key.client.ip();
@@ -193,7 +218,7 @@ impl HeldSyn {
 
 impl Drop for HeldSyn {
     fn drop(&mut self) {
-        self.held.borrow_mut().remove(&self.key);
+        self.attempts.borrow_mut().held.remove(&self.key);
     }
 }
 

@@ -105,17 +105,13 @@ impl Judge {
             };
             return Ok(self.admit((flow, client), (Vec::new(), Grounds::HostPort), admission));
         }
-        let now = Instant::now();
-        let names = self.pins.names(flow.destination(), now);
-        let evidence = Evidence {
-            names: &names,
-            ..self.evidence(&flow)
-        };
+        let names = self.names(&flow);
+        let evidence = self.evidence(&flow, &names);
         let verdict = decide(&self.policy(), &flow, &evidence);
         let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
             let by_name = verdict.rests_on_names();
-            let pins = by_name.then(|| self.pins.hold(flow.destination(), now));
+            let pins = by_name.then(|| self.pins.hold(flow.destination(), Instant::now()));
             let admission = Admission {
                 by_name,
                 near,
@@ -150,8 +146,7 @@ impl Judge {
 
     /// Whether a flow that was admitted for its names may show this one, and else why not.
     pub(crate) fn judge_claim(&self, flow: &Flow, claimed: &Hostname) -> Result<(), Ruling> {
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(flow, &names, Some(claimed));
+        let verdict = self.verdict(flow, Some(claimed));
         if verdict.is_allowed() {
             return Ok(());
         }
@@ -167,12 +162,8 @@ impl Judge {
         if policy.internet {
             return false;
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let evidence = Evidence {
-            names: &names,
-            ..self.evidence(&flow)
-        };
-        let verdict = decide_quic(&policy, &flow, &evidence);
+        let names = self.names(&flow);
+        let verdict = decide_quic(&policy, &flow, &self.evidence(&flow, &names));
         let denies = matches!(verdict.reason(), Reason::Quic { .. });
         if denies {
             let ruling = Ruling::Flow(Box::new(verdict));
@@ -258,8 +249,7 @@ impl Judge {
         if self.is_host_port(flow) {
             return true;
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(flow, &names, active.claimed().as_ref());
+        let verdict = self.verdict(flow, active.claimed().as_ref());
         verdict.is_allowed() && (active.admission.by_name || !verdict.rests_on_names())
     }
 
@@ -282,19 +272,23 @@ impl Judge {
                 .is_some_and(|port| self.has_host_port(port.get()))
     }
 
-    fn verdict(&self, flow: &Flow, names: &[Hostname], claimed: Option<&Hostname>) -> Verdict {
-        let policy = self.policy();
-        let evidence = Evidence {
-            names,
-            ..self.evidence(flow)
-        };
+    fn verdict(&self, flow: &Flow, claimed: Option<&Hostname>) -> Verdict {
+        let (policy, names) = (self.policy(), self.names(flow));
+        let evidence = self.evidence(flow, &names);
         match claimed {
             None => decide(&policy, flow, &evidence),
             Some(claimed) => decide_claim(&policy, flow, &evidence, claimed),
         }
     }
 
-    fn evidence(&self, flow: &Flow) -> Evidence<'static> {
-        self.routes.borrow_mut().evidence(flow)
+    fn names(&self, flow: &Flow) -> Vec<Hostname> {
+        self.pins.names(flow.destination(), Instant::now())
+    }
+
+    fn evidence<'a>(&self, flow: &Flow, names: &'a [Hostname]) -> Evidence<'a> {
+        Evidence {
+            names,
+            ..self.routes.borrow_mut().evidence(flow)
+        }
     }
 }

@@ -194,26 +194,18 @@ fn serve(
         confine::confine()?;
         Ok(parts)
     });
-    let Serving {
-        runtime,
-        tasks,
-        judge,
-        datagrams,
-        refusals,
-        groups,
-        foreign,
-        unseen,
-    } = match ready {
-        Ok(parts) => {
+    let serving = match ready {
+        Ok(serving) => {
             started(Ok(()));
-            parts
+            serving
         }
         Err(error) => {
             started(Err(error));
             return Denials::default();
         }
     };
-    tasks.block_on(&runtime, async {
+    let (judge, unseen) = (&serving.judge, &serving.unseen);
+    serving.tasks.block_on(&serving.runtime, async {
         loop {
             tokio::select! {
                 // An error means that the handle is gone, which ends the gate as well.
@@ -235,13 +227,13 @@ fn serve(
                 }
             }
             relay::delivered().await;
-            udp::delivered(&datagrams).await;
+            udp::delivered(&serving.datagrams).await;
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
-    refusals.catch_up();
-    groups.catch_up();
-    foreign.catch_up();
+    for hints in &serving.hints {
+        hints.catch_up();
+    }
     unseen.tell();
     judge.take_denials()
 }
@@ -252,9 +244,7 @@ struct Serving {
     tasks: LocalSet,
     judge: Rc<Judge>,
     datagrams: Rc<udp::Datagrams>,
-    refusals: Hints,
-    groups: Hints,
-    foreign: Hints,
+    hints: [Hints; 3],
     unseen: Rc<unseen::Unseen>,
 }
 
@@ -321,18 +311,20 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         unseen.add(Rc::clone(&first));
         tasks.spawn_local(Rc::clone(&hold).watch(syns));
         tasks.spawn_local(accept::serve(Rc::clone(&tcp), listener, family));
-        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution)).serve());
+        tasks.spawn_local(dns::serve(dns, Rc::clone(&resolution)));
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
     tasks.spawn_local(audit::tell(Rc::clone(&unseen), Rc::clone(&judge)));
     let outside = publish.iter().map(Publish::outside).collect();
-    let refusals = refusals::hints(Rc::clone(&judge), refusals, outside)?;
-    refusals.watch(&tasks);
-    let groups = groups::hints(Rc::clone(&judge), groups)?;
-    groups.watch(&tasks);
-    let foreign = foreign::hints(Rc::clone(&judge), injector, foreign)?;
-    foreign.watch(&tasks);
+    let hints = [
+        refusals::hints(Rc::clone(&judge), refusals, outside)?,
+        groups::hints(Rc::clone(&judge), groups)?,
+        foreign::hints(Rc::clone(&judge), injector, foreign)?,
+    ];
+    for hints in &hints {
+        hints.watch(&tasks);
+    }
     tasks.spawn_local(busy_poll::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     // Read before the thread is confined.
@@ -357,9 +349,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         tasks,
         judge,
         datagrams,
-        refusals,
-        groups,
-        foreign,
+        hints,
         unseen,
     })
 }

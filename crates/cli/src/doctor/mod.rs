@@ -10,12 +10,12 @@
 mod apparmor;
 mod bubblewrap;
 mod container;
-mod here;
 mod kernel;
 mod machine;
 mod namespaces;
 mod nft;
 mod session;
+mod workspace;
 
 use std::{fmt::Write as _, process::ExitCode};
 
@@ -23,7 +23,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{args, screen};
+use crate::{args, terminal};
 use machine::Machine;
 
 pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
@@ -46,12 +46,12 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(bubblewrap);
     checks.extend(session);
     checks.push(kernel::ping(&machine));
-    checks.extend(here::checks());
+    checks.extend(workspace::checks());
 
     if arguments.json {
-        screen::print(format_args!("{:#}\n", as_json(&checks)))?;
+        terminal::print(format_args!("{:#}\n", as_json(&checks)))?;
     } else {
-        screen::write(as_text(&checks).as_bytes())?;
+        terminal::write(as_text(&checks).as_bytes())?;
     }
     Ok(match worst(&checks) {
         CheckState::Failure => ExitCode::FAILURE,
@@ -166,7 +166,7 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let colours = screen::colours();
+    let colours = terminal::colours();
     let mut text = String::new();
     for check in checks {
         let word = check.state.word();

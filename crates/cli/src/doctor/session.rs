@@ -32,7 +32,7 @@ use stockade_wall::{CommandLine, Config, INNER_STAGE, Layer, LayerState, Network
 use stockade_warden::{Planned, SessionError, SessionRequest};
 
 use super::{Check, Trial, container::Engine, machine::Machine};
-use crate::screen;
+use crate::terminal;
 
 const NAME: &str = "session";
 
@@ -209,7 +209,7 @@ fn text_of(file: &File) -> String {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).unwrap_or_default();
     bytes.truncate(length);
-    screen::shown_lines(String::from_utf8_lossy(&bytes).trim())
+    terminal::shown_lines(String::from_utf8_lossy(&bytes).trim())
 }
 
 /// In the new process: away from the terminal, tries it and tells.

@@ -9,8 +9,8 @@ use stockade_warden::{self as warden, LogDirectory};
 
 use super::reader::{Item, Reader};
 use crate::{
-    args, here,
-    screen::{self, cut, said, table},
+    args, context,
+    terminal::{self, cut, said, table},
     verify,
 };
 
@@ -133,7 +133,7 @@ pub(super) fn list(directory: &LogDirectory, json: bool) -> Result<ExitCode> {
     }
     if all.is_empty() {
         let path = directory.path().display();
-        screen::print(format_args!("there are no logs in {path}\n"))?;
+        terminal::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -155,13 +155,13 @@ pub(super) fn list(directory: &LogDirectory, json: bool) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Those that run: by their logs, and by their sockets where they could not be logged.
 pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
-    let directory = LogDirectory::of(&here::home()?);
+    let directory = LogDirectory::of(&context::home()?);
     let mut ids = directory.sessions();
     ids.retain(|id| directory.is_running(id));
     for id in warden::all().context("cannot look for sessions")? {
@@ -179,7 +179,7 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         return as_json(&running);
     }
     if running.is_empty() {
-        screen::write(b"no session is running\n")?;
+        terminal::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -201,11 +201,11 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn as_json(all: &[Summary]) -> Result<ExitCode> {
-    screen::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
+    terminal::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
     Ok(ExitCode::SUCCESS)
 }

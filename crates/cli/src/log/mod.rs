@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use stockade_config::shown;
 use stockade_warden::{LOG_VERSION, LogDirectory};
 
-use crate::{args, exit::Refused, here, screen, session_id, verify};
+use crate::{args, context, exit::Refused, session_id, terminal, verify};
 pub(crate) use list::ps;
 use reader::{Item, Reader};
 
@@ -28,7 +28,7 @@ use reader::{Item, Reader};
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
-    let directory = LogDirectory::of(&here::home()?);
+    let directory = LogDirectory::of(&context::home()?);
     if arguments.list {
         return list::list(&directory, arguments.json);
     }
@@ -36,7 +36,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
     let shower = Shower {
         denied: arguments.denied,
         json: arguments.json,
-        colours: screen::colours(),
+        colours: terminal::colours(),
     };
     match shower.show(&directory, &id, arguments.follow) {
         // `stockade log | head` is no failure.

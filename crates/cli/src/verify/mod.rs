@@ -18,11 +18,11 @@
 mod destinations;
 mod identity;
 mod judge;
+mod messages;
 mod outside;
 mod probe;
 mod report;
 mod session;
-mod words;
 
 use std::{
     collections::BTreeSet,
@@ -44,14 +44,14 @@ use stockade_warden::LogDirectory;
 
 pub(crate) use probe::probe;
 
-use crate::{args, here, screen, walling};
+use crate::{args, context, terminal, wall_config};
 use judge::{Case, Controls, Log};
+use messages::{
+    Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
+};
 use outside::Outside;
 use report::Outcome;
 use session::ProbedSession;
-use words::{
-    Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
-};
 
 /// Whether a session's command, as its log has it, is the prober.
 pub(crate) fn is_session(command: &Value) -> bool {
@@ -61,7 +61,7 @@ pub(crate) fn is_session(command: &Value) -> bool {
 
 pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     let profile = arguments.profile.as_deref();
-    let loader = here::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
+    let loader = context::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
     // Files are put up that have to be removed again.
     let held = [Signal::INT, Signal::TERM, Signal::HUP]
         .into_iter()
@@ -71,12 +71,12 @@ pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     restore(before);
     let (findings, effective) = findings?;
     if arguments.json {
-        screen::print(format_args!(
+        terminal::print(format_args!(
             "{:#}\n",
             report::as_json(&findings, &effective)
         ))?;
     } else {
-        screen::write(report::as_text(&findings).as_bytes())?;
+        terminal::write(report::as_text(&findings).as_bytes())?;
     }
     Ok(match report::count(&findings, Outcome::Fail) {
         0 => ExitCode::SUCCESS,
@@ -96,7 +96,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let outside = Outside::put_up(&home, &loader.places.workspace)?;
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
-    let config = walling::config(&effective, &loader.places, &program);
+    let config = wall_config::config(&effective, &loader.places, &program);
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
     let leaves = plan

@@ -26,7 +26,7 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
-    event_loop::Turns,
+    event_loop::for_each_packet,
     flows::{ActiveFlow, FlowKey},
     icmp::icmp_error::{unreachable, unreachable_code},
     judge::Judge,
@@ -117,16 +117,12 @@ impl Echoes {
 
 pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
     let mut buffer = vec![0; LARGEST];
-    let mut turns = Turns::default();
-    loop {
-        turns.next().await;
-        let Ok(mut ready) = tap.readable().await else {
-            return;
-        };
-        if let Ok(Ok(length)) = ready.try_io(|tap| tap.get_ref().receive(&mut buffer)) {
-            echoes.arrived(buffer.get(..length).unwrap_or_default());
-        }
-    }
+    for_each_packet(&tap, |tap| {
+        let length = tap.receive(&mut buffer)?;
+        echoes.arrived(buffer.get(..length).unwrap_or_default());
+        Ok(())
+    })
+    .await;
 }
 
 /// Brings the answers of one flow home until none have come for a while.

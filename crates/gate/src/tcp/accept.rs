@@ -38,7 +38,9 @@ impl Acceptor {
         // Nobody comes if the agent gave the attempt up while it was held.
         let near = timeout(ACCEPT_LIMIT, receiver).await;
         self.expected.borrow_mut().remove(&syn.key);
-        near.ok()?.ok()
+        let near = near.ok()?.ok()?;
+        syn.open();
+        Some(near)
     }
 
     /// The handshake inside takes no time: it is the kernel's work within our own sending of

@@ -22,7 +22,7 @@ use super::{
     carriers::Carriers,
     connection::{Connection, Established},
     dial::keep_alive,
-    inspect::{Inspector, VetFailure, Vetted, farewell},
+    inspect::{Inspector, VetFailure, Vetted, farewell, send},
     pipes::{self, Pipe},
 };
 use crate::event_loop::busy_poll;
@@ -274,15 +274,7 @@ async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
         }
         copied => copied?,
     };
-    let mut rest = &rest[..];
-    while !rest.is_empty() {
-        to.writable().await?;
-        match to.try_write(rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
+    send(to, &rest).await?;
     Ok(turn)
 }
 

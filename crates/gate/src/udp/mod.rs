@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use crate::{
-    event_loop::Turns,
+    event_loop::for_each_packet,
     flows::{ActiveFlow, FlowKey},
     icmp::icmp_error::unreachable,
     judge::Judge,
@@ -216,25 +216,21 @@ pub(crate) async fn watch(
     family: Family,
 ) {
     let mut buffer = vec![0; LARGEST];
-    let mut turns = Turns::default();
-    loop {
-        turns.next().await;
-        let Ok(mut ready) = socket.readable().await else {
-            return;
-        };
-        match ready.try_io(|socket| socket.get_ref().receive(&mut buffer)) {
-            Ok(Ok(Some(arrival))) => {
-                let key = FlowKey {
-                    client: arrival.client,
-                    destination: arrival.destination,
-                };
-                datagrams.arrived(key, buffer.get(..arrival.length).unwrap_or_default());
-            }
-            // A datagram that cannot be received or answered is lost.
-            Ok(_) => {}
-            Err(_nothing_left) => datagrams.queue(family).emptied(),
+    for_each_packet(&socket, |socket| {
+        let received = socket.receive(&mut buffer);
+        if matches!(&received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            datagrams.queue(family).emptied();
         }
-    }
+        if let Some(arrival) = received? {
+            let key = FlowKey {
+                client: arrival.client,
+                destination: arrival.destination,
+            };
+            datagrams.arrived(key, buffer.get(..arrival.length).unwrap_or_default());
+        }
+        Ok(())
+    })
+    .await;
 }
 
 /// Waits until what was sent inside has been sent on. For when the agent has ended.

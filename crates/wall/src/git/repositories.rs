@@ -186,7 +186,7 @@ impl Search<'_> {
             == Some("worktrees".as_ref())
             && directory.join("commondir").exists();
         if is_worktree {
-            self.add_worktree(directory, root, is_reached, depth);
+            self.add_worktree(directory, root.as_deref(), is_reached, depth);
             if let Some(owner) = directory.ancestors().nth(2) {
                 self.add(owner, None, is_reached, depth);
             }
@@ -229,12 +229,12 @@ impl Search<'_> {
     fn add_worktree(
         &mut self,
         directory: &Path,
-        root: Option<PathBuf>,
+        root: Option<&Path>,
         is_reached: bool,
         depth: usize,
     ) {
         if self.repositories.worktrees.insert(directory.to_owned()) {
-            self.linked(directory, root.as_deref(), is_reached, depth);
+            self.linked(directory, root, is_reached, depth);
         }
     }
 
@@ -290,7 +290,7 @@ impl Search<'_> {
                 let dot_git = crate::facts::absolute(&path.join(line));
                 dot_git.parent().map(Path::to_owned)
             });
-            self.add_worktree(&path, root, is_reached, depth);
+            self.add_worktree(&path, root.as_deref(), is_reached, depth);
         }
     }
 

@@ -10,8 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::event::PollFlags;
-use stockade_sys::deadline::poll_until;
+use stockade_sys::deadline::wait_readable;
 
 use crate::error::Error;
 
@@ -142,9 +141,7 @@ fn read(mut stdout: impl Read + AsFd, time: Duration) -> io::Result<String> {
     let mut buffer = [0; LONGEST];
     // A version is short; what is longer is none.
     while answer.len() < LONGEST {
-        if poll_until(stdout.as_fd(), PollFlags::IN, late)?.is_empty() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
+        wait_readable(&stdout, late)?;
         match stdout.read(&mut buffer)? {
             0 => break,
             length => answer.extend(buffer.iter().take(length)),

@@ -74,7 +74,11 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         forge: Forge {
             github: forge.github.value,
             gitlab: forge.gitlab.value,
-            hosts: forge.hosts.iter().map(|host| host.value.clone()).collect(),
+            hosts: forge
+                .hosts
+                .iter()
+                .map(|host| host.value.to_string())
+                .collect(),
         },
         agent: Agent {
             program: Some(program.clone()),

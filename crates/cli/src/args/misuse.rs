@@ -1,10 +1,10 @@
-//! What was typed, as it was meant: agents in place of commands, and slips that would be taken
-//! for something else or are answered better than by the parser.
+//! What was typed, as it was meant: agents in place of commands, and mistakes that the parser
+//! would take for something else, or that we can answer better.
 
 use std::ffi::OsString;
 
 use clap::{
-    Args as _, CommandFactory as _, FromArgMatches as _, Parser as _,
+    CommandFactory as _, Parser as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use stockade_config::{Key, Kind, agents, meant, shown};
@@ -12,20 +12,15 @@ use stockade_config::{Key, Kind, agents, meant, shown};
 use super::{Arguments, Command, Run};
 use crate::settings::Settings;
 
-/// What is typed. Refuses `--internet false`, too: such a flag takes its value after an equals
-/// sign only, and the word would be taken for the command.
+/// Parses the command line. Refuses `--internet false`, too: such an option takes its value after
+/// an equals sign only, and the word would be taken for the command.
 ///
 /// # Errors
-/// If the line makes no sense.
+/// If the line is invalid.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let confused = confused(&words);
     let typed = words.len();
-    let parsed = match to_run(&words) {
-        Some(command) => Ok(Arguments { command }),
-        None => Arguments::try_parse_from(words)
-            .map_err(turned_off)
-            .map_err(called_otherwise),
-    };
+    let parsed = Arguments::try_parse_from(words).map_err(called_otherwise);
     let Some(Confused { at, flag, value }) = confused else {
         return parsed;
     };
@@ -41,26 +36,8 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
         return parsed;
     }
     let message =
-        format!("`{flag} {value}` would take `{value}` for the command; write `{flag}={value}`");
+        format!("`{flag} {value}` would run `{value}` as the command; write `{flag}={value}`");
     Err(Arguments::command().error(ErrorKind::NoEquals, message))
-}
-
-/// What is to run starts without the parsers of all other commands, which take as long as half
-/// of what is done before the sandbox is built. A line that is not taken here is parsed like any
-/// other, for what there is to say about it.
-fn to_run(words: &[OsString]) -> Option<Command> {
-    let (_, words) = words.split_first()?;
-    let first = words.first()?;
-    if agents().any(|agent| first == agent) {
-        return Some(Command::Agent(words.to_vec()));
-    }
-    if first != "run" {
-        return None;
-    }
-    let parser = Run::augment_args(clap::Command::new("run"));
-    let matches = parser.try_get_matches_from(words).ok()?;
-    let run = Run::from_arg_matches(&matches).ok()?;
-    Some(Command::Run(Box::new(run)))
 }
 
 struct Confused {
@@ -82,21 +59,6 @@ fn confused(words: &[OsString]) -> Option<Confused> {
             value: (*value).to_owned(),
         })
     })
-}
-
-/// Whoever types `--no-internet` means `--internet=false`, and is not to be told of `--internet`.
-fn turned_off(mut message: clap::Error) -> clap::Error {
-    let typed = match message.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(typed)) => typed.strip_prefix("--no-"),
-        _ => None,
-    };
-    if let Some(flag) = typed.map(|name| format!("--{name}"))
-        && is_boolean(&flag)
-    {
-        let instead = ContextValue::String(format!("{flag}=false"));
-        message.insert(ContextKind::SuggestedArg, instead);
-    }
-    message
 }
 
 /// What other sandboxes call a flag, and what it is here.
@@ -162,10 +124,11 @@ pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
     }
 }
 
-/// Flags of ours that no agent has. Who types one behind the agent's name would believe in a
+/// Options of ours that no agent has. Whoever types one after the agent's name would believe in a
 /// sandbox that is not there.
 const OURS: &[&str] = &[
     "--internet",
+    "--no-internet",
     "--allow",
     "--host-port",
     "--publish",
@@ -184,8 +147,7 @@ fn meant_for_us(word: &OsString) -> Option<&str> {
 fn misplaced(flag: &str, agent: &str) -> clap::Error {
     let flag = shown(flag);
     let message = format!(
-        "`{flag}` stands behind `{agent}`, so it would be given to {agent}, and the sandbox would \
-         be as usual\n\n\
+        "`{flag}` comes after `{agent}`, so {agent} would get it, and the sandbox would not change\n\n\
          For the sandbox:  stockade run {flag} … -- {agent} …\n\
          For {agent}:  stockade run -- {agent} {flag} …"
     );
@@ -208,9 +170,9 @@ fn unknown(word: &str) -> clap::Error {
     let agents: Vec<_> = agents().collect();
     let word = shown(word);
     let message = format!(
-        "there is no command or agent `{word}`{near}\n\n\
+        "unknown command or agent `{word}`{near}\n\n\
          Agents: {}\n\
-         To run a program of that name in the sandbox: stockade run -- {word}",
+         To run a program of this name in the sandbox: stockade run -- {word}",
         agents.join(", ")
     );
     program.error(ErrorKind::InvalidSubcommand, message)

@@ -5,9 +5,11 @@ use std::{
     io::{self, IsTerminal, Write as _},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use stockade_config::shown;
+
+use crate::exit::refused;
 
 /// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
@@ -32,6 +34,23 @@ pub(crate) fn write(text: &[u8]) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("cannot write to stdout"),
     }
+}
+
+/// Whether the user answers yes. `command` is what was called, for one who cannot be asked.
+pub(crate) fn agreed(question: &str, command: &str) -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        return Err(refused(
+            "cannot ask for confirmation: standard input is not a terminal",
+            format!("review it with `{command} --show`, then add --yes"),
+        ));
+    }
+    eprint!("{question} [y/N] ");
+    io::stderr().flush().context("cannot ask")?;
+    let mut answer = String::new();
+    if io::stdin().read_line(&mut answer).context("no answer")? == 0 {
+        bail!("no answer");
+    }
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// A value for a terminal. What a program inside made up may hold anything: what would move the

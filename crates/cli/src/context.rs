@@ -111,7 +111,7 @@ pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
     let said = |(index, rule, why): (usize, &Rule, String)| {
         let origin = effective.origin_of_rule(index).map(ToString::to_string);
         let origin = origin.unwrap_or_default();
-        format!("rule `{rule}` ({origin}) changes nothing: {why}")
+        format!("rule `{rule}` ({origin}) has no effect: {why}")
     };
     let by_itself = policy
         .idle_rules()

@@ -2,18 +2,35 @@
 
 use std::fmt;
 
-/// Defines an enum of words: `as "word"` is how each is written.
-macro_rules! words {
+use serde_json::Value;
+
+use super::{ConfigValue, Fault, Given, Roots, expected};
+use crate::{
+    keys::Kind,
+    text::{meant, shown},
+};
+
+/// Defines an enum of words, ordered as they are written here.
+macro_rules! choice {
     ($(#[$about:meta])* $name:ident { $($(#[$of_word:meta])* $variant:ident as $word:literal,)* }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name { $($(#[$of_word])* $variant,)* }
 
-        impl $name {
-            pub const NAMES: &'static [&'static str] = &[$($word),*];
+        impl ConfigValue for $name {
+            const KIND: Kind = Kind::Choice(&[$($word),*]);
 
-            pub(crate) fn find(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
+            fn read(
+                given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault,
+            ) -> Result<Self, Fault> {
+                match given.text().ok_or_else(wrong)? {
+                    $($word => Ok(Self::$variant),)*
+                    other => Err(unknown(other, Self::KIND, &[$($word),*])),
+                }
+            }
+
+            fn to_json(&self) -> Value {
+                self.to_string().into()
             }
         }
 
@@ -25,19 +42,28 @@ macro_rules! words {
     };
 }
 
-words! {
+fn unknown(text: &str, kind: Kind, words: &[&'static str]) -> Fault {
+    let message = format!(
+        "invalid value `{}`: expected {}",
+        shown(text),
+        expected(kind)
+    );
+    Fault::new(message).instead_if(meant(text, words.iter().copied()))
+}
+
+choice! {
     /// Which network the command has.
     Mode {
-        /// One of its own, whose every flow the policy judges.
-        Jail as "jail",
         /// None.
         None as "none",
+        /// One of its own, whose every flow the policy judges.
+        Jail as "jail",
         /// The host's, unprotected.
         Host as "host",
     }
 }
 
-words! {
+choice! {
     /// What of the disk is the floor that everything else stands on.
     Root {
         /// The directories of the system, read-only.
@@ -47,7 +73,7 @@ words! {
     }
 }
 
-words! {
+choice! {
     /// What becomes of settings and hooks of git's that a session leaves behind.
     GitSettings {
         /// They are put back, and told of.
@@ -57,7 +83,7 @@ words! {
     }
 }
 
-words! {
+choice! {
     /// How narrow the kernel's interface is for the command.
     Hardening {
         /// Programs inside can make user namespaces.

@@ -34,7 +34,7 @@ fn a_word_that_is_no_command_gets_the_nearest_one_and_the_agents() {
     // The profile of commands that have none is nobody's name.
     says(
         &user.run(&["generic"]).with(125).stderr,
-        &["no command or agent"],
+        &["unknown command or agent"],
     );
 }
 
@@ -61,12 +61,16 @@ fn what_is_typed_and_does_not_count_is_said() {
 }
 
 #[test]
-fn whoever_wants_the_internet_off_is_not_told_how_to_turn_it_on() {
+fn no_internet_closes_the_internet() {
     let user = User::new();
-    for command in ["run", "explain"] {
-        let ended = user.run(&[command, "--no-internet", "x"]).with(125);
-        says(&ended.stderr, &["exists: '--internet=false'"]);
-    }
+    user.run(&["explain", "8.8.8.8"]).with(0);
+    user.run(&["explain", "--no-internet", "8.8.8.8"]).with(1);
+    has(
+        &plan(&user, &["--no-internet"]),
+        &["internet closed: only what the rules allow --no-internet"],
+    );
+    let help = user.run(&["run", "--help"]).with(0);
+    says(&help.stdout, &["--no-internet", "--internet[=<BOOL>]"]);
     let ended = user.run(&["run", "--no-forgery", "x"]).with(125);
     says(&ended.stderr, &["exists: '--no-forge'"]);
 }
@@ -76,11 +80,7 @@ fn the_help_says_which_agents_there_are_and_whose_the_flags_are() {
     let help = User::new().run(&["--help"]).with(0);
     says(
         &help.stdout,
-        &[
-            "claude|codex|gemini|aider",
-            "goes to the agent, flags too",
-            "125",
-        ],
+        &["claude|codex|gemini|aider", "options after the name", "125"],
     );
     says(&User::new().run(&["explain", "--help"]).stdout, &["125"]);
 }
@@ -142,7 +142,7 @@ fn a_question_that_is_none_gets_one_that_is() {
         .with(2);
     says(
         &one.stdout,
-        &["appear there: 80; ask about one: stockade explain localhost:80"],
+        &["available there: 80; ask about one: stockade explain localhost:80"],
     );
 }
 
@@ -224,12 +224,12 @@ fn a_plan_without_a_jail_says_so() {
         &plan(&user, &["--mode", "none", "--allow", "10.0.0.1"]),
         &[
             "mode none: no network but a loopback of its own --mode",
-            "rules and ports do not count only in mode \"jail\", not in \"none\"",
+            "rules and ports have no effect only in mode \"jail\", not in \"none\"",
         ],
     );
     has(
         &plan(&user, &["--mode", "host"]),
-        &["mode host: NO JAIL, all that this machine can reach --mode"],
+        &["mode host: NO JAIL, everything that this machine can reach --mode"],
     );
 }
 
@@ -261,10 +261,10 @@ fn a_file_is_checked_in_a_role_that_is_told_wherever_it_is() {
             "lock = [\"network\"]\n",
             0,
             &[
-                "etc.toml: in order, as the administrator's file",
+                "etc.toml: valid, as the administrator's file",
                 "its place is /etc/stockade/config.toml",
-                "a launch would not believe it there",
-                "lies in the workspace",
+                "it would be refused there",
+                "is in the workspace",
             ][..],
         ),
         (
@@ -272,7 +272,7 @@ fn a_file_is_checked_in_a_role_that_is_told_wherever_it_is() {
             "workspace = \"/a\"\n",
             0,
             &[
-                "in order, as a user's file about a project",
+                "valid, as a user's file about a project",
                 "projects/NAME.toml",
             ],
         ),
@@ -280,13 +280,13 @@ fn a_file_is_checked_in_a_role_that_is_told_wherever_it_is() {
             "elsewhere/b.toml",
             "network.alow = 1\n",
             1,
-            &["not in order, as a user's file"],
+            &["invalid, as a user's file"],
         ),
         (
             CONFIG,
             "network.allow = []\n",
             0,
-            &["in order, as a user's file\n"],
+            &["valid, as a user's file\n"],
         ),
     ] {
         user.write(path, text);

@@ -3,12 +3,12 @@
 use stockade_wall::{Facts, Plan};
 
 use super::Check;
-use crate::{here, walling};
+use crate::{context, wall_config};
 
 /// The configuration, then the directory.
 pub(super) fn checks() -> Vec<Check> {
     const CONFIGURATION: &str = "configuration";
-    let loader = match here::loader_here() {
+    let loader = match context::loader_here() {
         Ok(loader) => loader,
         Err(error) => return vec![Check::failure(CONFIGURATION, format!("{error:#}"))],
     };
@@ -20,15 +20,15 @@ pub(super) fn checks() -> Vec<Check> {
             return vec![
                 Check::failure(CONFIGURATION, text.trim())
                     .cost("no session can be started in this directory")
-                    .fix("mend it; `stockade config check` says whether it is right"),
+                    .fix("correct it; `stockade config check` checks it"),
             ];
         }
     };
     let count = loaded.files.len();
     let mut found = match count {
-        0 => "there are no files; the defaults hold".to_owned(),
-        1 => "one file, in order".to_owned(),
-        count => format!("{count} files, in order"),
+        0 => "no files; the defaults apply".to_owned(),
+        1 => "one file, valid".to_owned(),
+        count => format!("{count} files, valid"),
     };
     if let Some(notice) = loaded.workspace_file.notice() {
         found.push_str(&format!("\n{notice}"));
@@ -41,11 +41,11 @@ pub(super) fn checks() -> Vec<Check> {
 /// Another directory may do, so it is no failure of the machine.
 fn workspace(loader: &stockade_config::Loader, loaded: &stockade_config::Loaded) -> Check {
     const NAME: &str = "workspace";
-    let config = walling::config(&loaded.effective, &loader.places, &"sh".into());
+    let config = wall_config::config(&loaded.effective, &loader.places, &"sh".into());
     let plan = Facts::gather(&config, None).and_then(|facts| Plan::build(&config, &facts));
     match plan {
         Ok(plan) => {
-            let mut found = "this directory can be one".to_owned();
+            let mut found = "this directory can be a workspace".to_owned();
             for note in &plan.notes {
                 found.push_str(&format!("\n{note}"));
             }
