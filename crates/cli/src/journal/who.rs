@@ -258,7 +258,7 @@ mod tests {
     fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
         let name = |exe: &str| {
             let exe = exe.to_owned();
-            super::name(&Process { exe, ..example() })
+            name(&Process { exe, ..example() })
         };
         assert_eq!(name("/usr/bin/python3.11"), "python3.11");
         assert_eq!(name("/x/c++-é"), "c++-é");
