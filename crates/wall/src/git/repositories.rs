@@ -63,7 +63,7 @@ impl Search<'_> {
     pub(crate) fn look_from_top(&mut self, git: &Git) {
         self.look_at(self.workspace, true, 0);
         for directory in &git.directories {
-            let root = (directory == self.workspace).then(|| self.workspace.to_owned());
+            let root = (directory == self.workspace).then_some(self.workspace);
             self.add(directory, root, true, 0);
         }
         if git.refused.is_some() {
@@ -152,7 +152,7 @@ impl Search<'_> {
             return;
         };
         if metadata.is_dir() {
-            self.add(&dot_git, Some(root.to_owned()), is_reached, depth);
+            self.add(&dot_git, Some(root), is_reached, depth);
             return;
         }
         if metadata.is_symlink() {
@@ -161,13 +161,13 @@ impl Search<'_> {
                 && real.is_dir()
                 && self.is_writable(&real)
             {
-                self.add(&real, Some(root.to_owned()), is_reached, depth);
+                self.add(&real, Some(root), is_reached, depth);
             }
             return;
         }
         match named_directory(&dot_git) {
             Some(named) if self.is_writable(&named) => {
-                self.add(&named, Some(root.to_owned()), is_reached, depth);
+                self.add(&named, Some(root), is_reached, depth);
             }
             // No session could have changed what is there.
             Some(_) => {}
@@ -181,12 +181,12 @@ impl Search<'_> {
         self.writable.iter().any(|place| path.starts_with(place))
     }
 
-    fn add(&mut self, directory: &Path, root: Option<PathBuf>, is_reached: bool, depth: usize) {
+    fn add(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
         let is_worktree = directory.parent().and_then(Path::file_name)
             == Some("worktrees".as_ref())
             && directory.join("commondir").exists();
         if is_worktree {
-            self.add_worktree(directory, root.as_deref(), is_reached, depth);
+            self.add_worktree(directory, root, is_reached, depth);
             if let Some(owner) = directory.ancestors().nth(2) {
                 self.add(owner, None, is_reached, depth);
             }
@@ -197,7 +197,7 @@ impl Search<'_> {
         let was_reached = known.as_ref().is_some_and(|known| known.is_reached);
         let repository = Repository {
             root: root
-                .clone()
+                .map(Path::to_owned)
                 .or(known.as_ref().and_then(|known| known.root.clone())),
             is_reached: is_reached || was_reached,
         };
@@ -212,7 +212,7 @@ impl Search<'_> {
         // What git follows by itself comes first.
         let is_nearer = root.is_some() && (!had_root || (is_reached && !was_reached));
         if known.is_none() || is_nearer {
-            self.linked(directory, root.as_deref(), is_reached, depth);
+            self.linked(directory, root, is_reached, depth);
         }
         if known.is_none() {
             // Behind a link, they are looked at where they are.
