@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
-use stockade_config::{Key, Loader, literal, shown_path};
+use stockade_config::{Key, Loader, keys_in, literal, shown_path};
 use stockade_gate::Fix;
 
 /// What to write where so that all of `fixes` hold in every session, in lines.
@@ -65,9 +65,10 @@ impl Lists {
     }
 
     fn into_text(mut self, name: &str, text: &str) -> Vec<String> {
-        let network = Section::find(text);
+        let network = keys_in("network", text);
         let mut lines = Vec::new();
-        for (key, at) in network.iter().flat_map(|section| &section.lists) {
+        for (key, at) in network.iter().flatten() {
+            let key = key.name();
             if let Some(items) = self.items.remove(key) {
                 let purpose = self.purpose;
                 lines.push(format!(
@@ -92,35 +93,6 @@ impl Lists {
         let list = |(key, items): (&str, Vec<String>)| format!("  {key} = [{}]", items.join(", "));
         let head = [format!("{}, {place}:", self.purpose)].into_iter();
         head.chain(self.items.into_iter().map(list)).collect()
-    }
-}
-
-/// The section `[network]` of a file.
-struct Section {
-    /// The lists that it has already, and their lines.
-    lists: Vec<(&'static str, usize)>,
-}
-
-impl Section {
-    fn find(text: &str) -> Option<Self> {
-        let mut found: Option<Self> = None;
-        let mut inside = false;
-        for (number, line) in (1..).zip(text.lines()) {
-            if line.trim_start().starts_with('[') {
-                let header = line.split('#').next().unwrap_or_default();
-                inside = header.replace(' ', "").trim() == "[network]";
-                if inside {
-                    found.get_or_insert(Self { lists: Vec::new() });
-                }
-            } else if inside
-                && let (Some(section), Some((key, _))) = (&mut found, line.split_once('='))
-            {
-                let keys = [Key::Allow.name(), Key::HostPorts.name()];
-                let known = keys.into_iter().find(|known| *known == key.trim());
-                section.lists.extend(known.map(|key| (key, number)));
-            }
-        }
-        found
     }
 }
 

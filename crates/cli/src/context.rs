@@ -1,4 +1,4 @@
-//! Whose configuration, and of which workspace.
+//! The caller's home, workspace and configuration.
 
 use std::{
     env,
@@ -38,7 +38,7 @@ fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
         workspace.join(".claude/settings.local.json"),
         PathBuf::from("/etc/claude-code/managed-settings.json"),
     ];
-    let said = |file: &PathBuf| -> Option<bool> {
+    let enabled = |file: &PathBuf| -> Option<bool> {
         const LONGEST: u64 = 1 << 20;
         // A command inside may have put anything there, such as a pipe that nobody writes to.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -48,10 +48,14 @@ fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
         let settings: serde_json::Value = serde_json::from_slice(&text).ok()?;
         settings.get("sandbox")?.get("enabled")?.as_bool()
     };
-    files.iter().filter_map(said).next_back().unwrap_or(false)
+    files
+        .iter()
+        .filter_map(enabled)
+        .next_back()
+        .unwrap_or(false)
 }
 
-/// The caller's home: all that commands need which look at sessions, from wherever.
+/// The caller's home.
 pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())
@@ -71,7 +75,7 @@ pub(crate) fn loader_here() -> Result<Loader> {
     Ok(loader(&home, &workspace))
 }
 
-/// A loader for what was typed: the settings, and a profile or else the command's own.
+/// A loader for what was typed: the settings, and the named profile or that of the command.
 pub(crate) fn loader_for(
     settings: &Settings,
     profile: Option<&str>,
@@ -83,7 +87,7 @@ pub(crate) fn loader_for(
     Ok(loader)
 }
 
-/// Loads, and says what becomes of the workspace's own file.
+/// Loads, and says if the workspace's own file is ignored.
 pub(crate) fn load(loader: &Loader) -> Result<Loaded> {
     let loaded = loader.load()?;
     if let Some(notice) = loaded.workspace_file.notice() {
@@ -92,8 +96,7 @@ pub(crate) fn load(loader: &Loader) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// The profile that was asked for, or else the one of the command's name. Without either, the
-/// one of commands that have none.
+/// The named profile, or else the one of the command's name, or else the one for other commands.
 pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
     if let Some(name) = profile {
         let source = Source::new(SourceKind::Flag("--profile".to_owned()), name);
@@ -104,8 +107,7 @@ pub(crate) fn choice(profile: Option<&str>, command: Option<&OsStr>) -> Choice {
         .map_or(Choice::Other, |name| Choice::Command(name.to_owned()))
 }
 
-/// Rules that change nothing as things stand, each with the reason: their author believes
-/// otherwise.
+/// Rules that have no effect, each with the reason: their author believes otherwise.
 pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
     let policy = effective.policy();
     let said = |(index, rule, why): (usize, &Rule, String)| {

@@ -55,7 +55,7 @@ pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, 
 pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, Slip, WorkspaceFile};
 pub use merge::{Choice, merge};
-pub use parse::parse;
+pub use parse::{keys_in, parse};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;

@@ -18,17 +18,17 @@ use crate::settings::Settings;
 /// # Errors
 /// If the line is invalid.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    let confused = confused(&words);
+    let detached = detached_value(&words);
     let typed = words.len();
-    let parsed = Arguments::try_parse_from(words).map_err(called_otherwise);
-    let Some(Confused { at, flag, value }) = confused else {
+    let parsed = Arguments::try_parse_from(words).map_err(suggest_our_name);
+    let Some(DetachedValue { at, flag, value }) = detached else {
         return parsed;
     };
-    // Behind the command's name it is the command's own.
-    let behind = |command: &[OsString]| at > typed.saturating_sub(command.len());
+    // After the command's name, it belongs to the command.
+    let is_after = |command: &[OsString]| at > typed.saturating_sub(command.len());
     let is_own = match parsed.as_ref().map(|arguments| &arguments.command) {
-        Ok(Command::Run(run)) => behind(&run.command),
-        Ok(Command::Plan(plan)) => behind(&plan.command),
+        Ok(Command::Run(run)) => is_after(&run.command),
+        Ok(Command::Plan(plan)) => is_after(&plan.command),
         Ok(Command::Agent(_)) => true,
         _ => false,
     };
@@ -40,20 +40,20 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     Err(Arguments::command().error(ErrorKind::NoEquals, message))
 }
 
-struct Confused {
+struct DetachedValue {
     at: usize,
     flag: String,
     value: String,
 }
 
-/// A flag that is followed by what looks like its value.
-fn confused(words: &[OsString]) -> Option<Confused> {
+/// A boolean option and the word after it, which looks like its value.
+fn detached_value(words: &[OsString]) -> Option<DetachedValue> {
     let options = words.iter().take_while(|word| *word != "--");
     let options: Vec<_> = options.filter_map(|word| word.to_str()).collect();
     options.windows(2).enumerate().find_map(|(at, pair)| {
         let [flag, value] = pair else { return None };
-        let is_confused = is_boolean(flag) && ["true", "false"].contains(value);
-        is_confused.then(|| Confused {
+        let is_detached = is_boolean(flag) && ["true", "false"].contains(value);
+        is_detached.then(|| DetachedValue {
             at,
             flag: (*flag).to_owned(),
             value: (*value).to_owned(),
@@ -61,8 +61,8 @@ fn confused(words: &[OsString]) -> Option<Confused> {
     })
 }
 
-/// What other sandboxes call a flag, and what it is here.
-const ELSEWHERE: &[(&str, &str)] = &[
+/// Options of other sandboxes, and ours for the same.
+const OTHER_SANDBOXES: &[(&str, &str)] = &[
     ("--bind", "--write PATH"),
     ("--cpu", "--limit cpu_time=TIME"),
     ("--env", "--pass-env NAME"),
@@ -77,25 +77,25 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--volume", "--write PATH"),
 ];
 
-fn called_otherwise(mut message: clap::Error) -> clap::Error {
+fn suggest_our_name(mut message: clap::Error) -> clap::Error {
     let typed = match message.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(typed)) => typed.as_str(),
         _ => return message,
     };
     let typed = typed.split_once('=').map_or(typed, |(flag, _)| flag);
     if message.kind() == ErrorKind::UnknownArgument
-        && let Some((_, here)) = ELSEWHERE.iter().find(|(flag, _)| *flag == typed)
+        && let Some((_, ours)) = OTHER_SANDBOXES.iter().find(|(flag, _)| *flag == typed)
     {
-        let instead = ContextValue::String((*here).to_owned());
+        let instead = ContextValue::String((*ours).to_owned());
         message.insert(ContextKind::SuggestedArg, instead);
         message.remove(ContextKind::Suggested);
-        // It would show the flag that is most alike.
+        // It would show the option with the most similar name.
         message.remove(ContextKind::Usage);
     }
     message
 }
 
-/// Whether this is a flag whose value comes after `=`.
+/// Whether the value of this option comes after `=`.
 fn is_boolean(flag: &str) -> bool {
     let mut keys = Key::ALL.iter().map(|key| key.spec());
     keys.any(|spec| spec.flag == flag && spec.kind == Kind::Boolean)
@@ -214,7 +214,7 @@ mod tests {
         assert!(said("stockade run --ro /x -- true").contains("'--read PATH'"));
         assert!(said("stockade run --memory=1G true").contains("'--limit memory=SIZE'"));
         assert!(said("stockade run --network none true").contains("'--mode MODE'"));
-        for (flag, here) in ELSEWHERE {
+        for (flag, here) in OTHER_SANDBOXES {
             let ours = here.split(' ').next().unwrap_or_default();
             let line = format!("stockade run {ours}");
             assert!(!said(&line).contains("unexpected argument"), "{flag}");

@@ -17,7 +17,7 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     keys::{Change, Key, Kind, SECTIONS},
     layer::{Layer, LayerKind, Lock, Profile, Written},
-    source::{Place, Source},
+    source::{Place, Source, SourceKind},
     text::{masked, meant, shown},
     value::{self, Fault, Given, Roots, VariableName, set_variable},
 };
@@ -56,11 +56,7 @@ pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Lay
 /// Which workspace a file about one is for, if it says so; whatever else is in it.
 pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBuf> {
     let (table, _) = DeTable::parse_recoverable(source.text());
-    let entry = table
-        .get_ref()
-        .iter()
-        .find(|(name, _)| name.get_ref() == "workspace");
-    let text = entry?.1.get_ref().as_str()?;
+    let text = at_top(&table, "workspace")?.get_ref().as_str()?;
     let roots = Roots {
         home: roots.home.clone(),
         workspace: None,
@@ -71,10 +67,35 @@ pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBu
 /// Whether a file has this key at its top, whatever else is in it.
 pub(crate) fn has_key(source: &Arc<Source>, key: &str) -> bool {
     let (table, _) = DeTable::parse_recoverable(source.text());
-    table
+    at_top(&table, key).is_some()
+}
+
+fn at_top<'t, 'i>(table: &'t Spanned<DeTable<'i>>, key: &str) -> Option<&'t Node<'i>> {
+    let mut entries = table.get_ref().iter();
+    entries
+        .find(|(name, _)| name.get_ref() == key)
+        .map(|(_, node)| node)
+}
+
+/// The keys that a section of a file has, with their lines, whatever else is in it; `None` if
+/// the file has no such section.
+#[must_use]
+pub fn keys_in(section: &str, text: &str) -> Option<Vec<(Key, usize)>> {
+    let source = Source::new(SourceKind::BuiltIn(""), text);
+    let (table, _) = DeTable::parse_recoverable(text);
+    let node = at_top(&table, section)?;
+    let known = |(name, _): (&Name<'_>, &Node<'_>)| {
+        let key = Key::find(section, name.get_ref())?;
+        Some((key, Place::new(&source, name.span()).line()))
+    };
+    let mut keys: Vec<_> = node
         .get_ref()
+        .as_table()?
         .iter()
-        .any(|(name, _)| name.get_ref() == key)
+        .filter_map(known)
+        .collect();
+    keys.sort_by_key(|(_, line)| *line);
+    Some(keys)
 }
 
 struct Reader<'a> {
