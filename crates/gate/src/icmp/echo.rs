@@ -19,7 +19,7 @@ use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::{
     packet::{Injector, Tap},
-    socket::{report_errors, take_error},
+    socket::{QueuedError, report_errors, take_error},
     transparent::Family,
 };
 use stockade_wire::packet::{Echo, Unreachable};
@@ -75,7 +75,12 @@ impl Echoes {
             return;
         }
         let sent = self.ping(key, packet).and_then(|ping| {
-            send_now(&ping.socket, echo.message()).map_err(|error| unreachable(&error))
+            let send = || send_now(&ping.socket, echo.message());
+            // The first error may be that of an earlier request, which `carry` takes from its queue.
+            let sent = send().or_else(|_| send());
+            sent.map_err(|error| unreachable(&error))?;
+            ping.flow.sent(echo.message().len());
+            Ok(())
         });
         if let Err(why) = sent {
             self.inject(&echo.unreachable(why), key);
@@ -140,13 +145,18 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
         }
         let answer = match receive_now(socket, &mut buffer) {
             Ok((length, _)) => {
+                flow.received(length);
                 let message = buffer.get(..length).unwrap_or_default();
                 Echo::parse(&request)
                     .ok()
                     .and_then(|echo| echo.reply(message))
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(error) => refusal(socket, key, &request, &error),
+            Err(error) => match take_error(socket).ok() {
+                // There is nothing. (If a request was sent meanwhile, that got the error, and the
+                // queue still has it.)
+                None if error.kind() == io::ErrorKind::WouldBlock => None,
+                queued => refusal(queued, key, &request, &error),
+            },
         };
         if let Some(answer) = answer {
             echoes.inject(&answer, key);
@@ -163,8 +173,12 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
 }
 
 /// What the agent is told about an error, for the request that met it.
-fn refusal(socket: &UdpSocket, key: FlowKey, request: &[u8], error: &io::Error) -> Option<Vec<u8>> {
-    let queued = take_error(socket).ok();
+fn refusal(
+    queued: Option<QueuedError>,
+    key: FlowKey,
+    request: &[u8],
+    error: &io::Error,
+) -> Option<Vec<u8>> {
     let why = match queued.as_ref().and_then(|queued| queued.unreachable_code) {
         Some(code) => unreachable_code(key.destination.ip(), code),
         None => unreachable(error),

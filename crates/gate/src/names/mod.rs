@@ -114,7 +114,10 @@ impl Names {
         let wildcard = rule.name().filter(|pattern| pattern.is_wildcard());
         let suffix = wildcard.and_then(|pattern| Name::from_text(pattern.name().as_str()));
         let below = suffix.and_then(|suffix| query.name().below(&suffix));
-        below.is_none_or(|below| self.budget.spend(query.name(), below, Instant::now()))
+        below.is_none_or(|below| {
+            let asked = (query.name(), query.qtype());
+            self.budget.spend(asked, below, Instant::now())
+        })
     }
 
     fn refuse_malformed(&self, query: &Query) -> Vec<u8> {

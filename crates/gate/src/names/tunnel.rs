@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stockade_wire::dns::{Below, Name};
+use stockade_wire::dns::{Below, Name, Type};
 
 /// New names at once, and how long each takes to come back.
 const NAMES: Limit = Limit {
@@ -67,7 +67,8 @@ pub(crate) struct Budget(RefCell<Left>);
 struct Left {
     names: Bucket,
     bytes: Bucket,
-    paid: HashSet<Name>,
+    /// A name may be asked for again, but another type of record says something again.
+    paid: HashSet<(Name, Type)>,
 }
 
 impl Default for Budget {
@@ -82,10 +83,16 @@ impl Default for Budget {
 
 impl Budget {
     /// Whether a name may be asked for that says so much below the one that a rule has.
-    pub(crate) fn spend(&self, name: &Name, below: Below, now: Instant) -> bool {
+    pub(crate) fn spend(&self, asked: (&Name, Type), below: Below, now: Instant) -> bool {
         let mut left = self.0.borrow_mut();
         let Left { names, bytes, paid } = &mut *left;
-        if paid.contains(name) {
+        // Every client asks for these at once.
+        let kind = match asked.1 {
+            Type::AAAA | Type::HTTPS => Type::A,
+            other => other,
+        };
+        let asked = (asked.0.clone(), kind);
+        if paid.contains(&asked) {
             return true;
         }
         names.refill(&NAMES, now);
@@ -99,7 +106,7 @@ impl Budget {
         if paid.len() >= REMEMBERED {
             paid.clear();
         }
-        paid.insert(name.clone());
+        paid.insert(asked);
         true
     }
 }
@@ -111,7 +118,8 @@ mod tests {
     fn ask(budget: &Budget, label: &str, now: Instant) -> bool {
         let name = Name::from_text(&format!("{label}.example.org")).expect("a name");
         let suffix = Name::from_text("example.org").expect("a name");
-        budget.spend(&name, name.below(&suffix).expect("below"), now)
+        let below = name.below(&suffix).expect("below");
+        budget.spend((&name, Type::A), below, now)
     }
 
     #[test]
@@ -128,6 +136,23 @@ mod tests {
             assert!(!ask(&budget, &label(1999), now));
             assert!(ask(&budget, &label(1999), now + NAMES.refill * 4));
         }
+    }
+
+    #[test]
+    fn another_type_of_record_costs_again() {
+        let (budget, now) = (Budget::default(), Instant::now());
+        let name = Name::from_text(&format!("{}.example.org", "x".repeat(60))).expect("a name");
+        let suffix = Name::from_text("example.org").expect("a name");
+        let below = name.below(&suffix).expect("below");
+        let spend = |kind| budget.spend((&name, Type(kind)), below, now);
+        assert_eq!(
+            (1000..2000).filter(|&kind| spend(kind)).count(),
+            BYTES.most / 36
+        );
+        assert!(!spend(Type::A.0));
+        let budget = Budget::default();
+        let spend = |kind| budget.spend((&name, kind), below, now);
+        assert!([Type::A, Type::AAAA, Type::HTTPS].into_iter().all(spend));
     }
 
     #[test]
