@@ -155,7 +155,7 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
                 // There is nothing. (If a request was sent meanwhile, that got the error, and the
                 // queue still has it.)
                 None if error.kind() == io::ErrorKind::WouldBlock => None,
-                queued => refusal(queued, key, &request, &error),
+                queued => refusal(queued.as_ref(), key, &request, &error),
             },
         };
         if let Some(answer) = answer {
@@ -174,20 +174,17 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
 
 /// What the agent is told about an error, for the request that met it.
 fn refusal(
-    queued: Option<QueuedError>,
+    queued: Option<&QueuedError>,
     key: FlowKey,
     request: &[u8],
     error: &io::Error,
 ) -> Option<Vec<u8>> {
-    let why = match queued.as_ref().and_then(|queued| queued.unreachable_code) {
+    let why = match queued.and_then(|queued| queued.unreachable_code) {
         Some(code) => unreachable_code(key.destination.ip(), code),
         None => unreachable(error),
     };
     let mut request = request.to_vec();
-    if let Some(sequence) = queued
-        .as_ref()
-        .and_then(|queued| queued.quoted.get(SEQUENCE))
-    {
+    if let Some(sequence) = queued.and_then(|queued| queued.quoted.get(SEQUENCE)) {
         let message = Echo::parse(&request).ok()?.message().len();
         let at = request.len() - message;
         request
