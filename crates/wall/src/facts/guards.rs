@@ -11,7 +11,7 @@ use super::{Git, place::absolute};
 use crate::{
     git::settings::Own,
     nofollow,
-    tables::autorun::{DOT_GIT, HOOKS, Treatment, WORKSPACE},
+    tables::autorun::{DOT_GIT, HOOKS, WORKSPACE},
 };
 
 /// Something in the workspace, or in its repository, that can be made read-only.
@@ -29,7 +29,7 @@ const LOOP: i32 = Errno::LOOP.raw_os_error();
 pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
     let executed = WORKSPACE
         .iter()
-        .filter(|runs| runs.treatment == Treatment::Guard)
+        .filter(|runs| runs.are_guarded())
         .flat_map(|runs| runs.below(workspace));
     let own = Own::read(home, &[workspace]);
     let own = own.all("hookspath");
