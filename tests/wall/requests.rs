@@ -78,7 +78,7 @@ fn what_would_undo_the_wall_is_refused() {
         let home = caller.home();
         let parent = home.parent().unwrap();
         let config = home.join(".config");
-        let (refused, own) = ("cannot be given", "is Stockade's own");
+        let (refused, own) = ("cannot be given", "belongs to Stockade");
         for (options, why) in [
             (["--read", "/"], refused),
             (["--read", home.to_str().unwrap()], refused),

@@ -12,7 +12,7 @@ use super::{Git, place::absolute};
 use crate::{
     git::settings::{Own, in_file},
     nofollow::{self, Names},
-    tables::autorun::{DOT_GIT, HOOKS, Treatment, WORKSPACE},
+    tables::autorun::{DOT_GIT, HOOKS, WORKSPACE},
 };
 
 /// Something in what a session can write that can be made read-only.
@@ -38,7 +38,7 @@ pub(super) fn find(
     let mut executed = Vec::new();
     for (top, git) in tops {
         let guards = WORKSPACE.iter();
-        let guards = guards.filter(|runs| runs.treatment == Treatment::Guard);
+        let guards = guards.filter(|runs| runs.are_guarded());
         let guards = guards.flat_map(|runs| runs.below(top));
         let names = Names::of((*top).to_owned());
         executed.extend(guards.filter(|(path, _)| names.may_hold(path)));

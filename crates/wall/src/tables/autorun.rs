@@ -11,46 +11,35 @@
 
 use std::path::{Path, PathBuf};
 
-/// Files and directories that run by themselves, or are obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Autoruns {
-    pub(crate) treatment: Treatment,
-    /// Who runs them, and when.
-    pub(crate) why: &'static str,
-    /// At the top of the workspace, or below the home directory.
-    pub(crate) names: &'static [&'static str],
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Treatment {
+enum Treatment {
     /// Read-only inside if it exists; told if it changes or appears.
     Guard,
     /// Writable; told if it changes or appears.
     Tell,
 }
 
+/// Files and directories that run by themselves, or are obeyed: who runs them and when, and their
+/// names at the top of the workspace or below the home directory.
+#[derive(Debug)]
+pub(crate) struct Autoruns(Treatment, &'static str, &'static [&'static str]);
+
 const fn guard(why: &'static str, names: &'static [&'static str]) -> Autoruns {
-    let treatment = Treatment::Guard;
-    Autoruns {
-        treatment,
-        why,
-        names,
-    }
+    Autoruns(Treatment::Guard, why, names)
 }
 
 const fn tell(why: &'static str, names: &'static [&'static str]) -> Autoruns {
-    let treatment = Treatment::Tell;
-    Autoruns {
-        treatment,
-        why,
-        names,
-    }
+    Autoruns(Treatment::Tell, why, names)
 }
 
 impl Autoruns {
+    pub(crate) fn are_guarded(&self) -> bool {
+        self.0 == Treatment::Guard
+    }
+
     /// Where they are below a directory, and who runs them.
     pub(crate) fn below(&self, directory: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
-        let Self { why, names, .. } = *self;
+        let Self(_, why, names) = *self;
         names.iter().map(move |name| (directory.join(name), why))
     }
 }
@@ -211,12 +200,7 @@ mod tests {
                 "\n## {heading}\n\n| file | inside | who runs it, and when |\n|---|---|---|\n"
             ));
             let mut names = BTreeSet::new();
-            for Autoruns {
-                treatment,
-                why,
-                names: run,
-            } in table
-            {
+            for Autoruns(treatment, why, run) in table {
                 let inside = match treatment {
                     Treatment::Guard => "read-only",
                     Treatment::Tell => "writable",
