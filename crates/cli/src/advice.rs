@@ -1,9 +1,8 @@
-//! Where a setting that was missed is to be written: in which file, and what exactly.
+//! Which lines to add to which file so that a denied connection is allowed.
 //!
-//! The file about this project: the one that there is, or that `stockade init` would make. What
-//! a project needs is not for all of them, so the user's file comes second. What is said fits the
-//! file as it is: who types it there literally, at the place that is named, gets a file that is
-//! right.
+//! The file about this project comes first: the existing one, or the one that `stockade init`
+//! creates. The user's file for all projects comes second. The lines fit the file as it is: added
+//! literally at the named place, they give a valid file.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

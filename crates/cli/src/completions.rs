@@ -24,7 +24,7 @@ fn script(shell: Shell) -> Vec<u8> {
 }
 
 /// The program as it should be completed: with the agents, which are no commands of their own,
-/// and without what is not for people, which not every shell's script would leave out.
+/// and without hidden commands, which not every shell's script would leave out.
 fn program() -> Command {
     let full = Arguments::command();
     let shown = full

@@ -1,4 +1,4 @@
-//! `stockade config`: what is in force, whether it is right, and what there is.
+//! `stockade config`: shows, checks and describes the configuration.
 
 use std::{path::Path, process::ExitCode};
 
@@ -98,7 +98,7 @@ fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diag
     checked.outcome
 }
 
-/// Whose file it is, and where such a file counts.
+/// Whose file it is, and the place of such a file.
 fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
     let path = |path: &Path| shown_path(path);
     match kind {

@@ -1,4 +1,4 @@
-//! `stockade init`: a commented file to start from. What is there is never overwritten.
+//! `stockade init`: creates a commented file. An existing one is never overwritten.
 
 use std::{
     fs::{DirBuilder, OpenOptions},

@@ -1,4 +1,4 @@
-//! `stockade man`: the pages of the manual, from the definitions that parse what is typed.
+//! `stockade man`: the manual pages, from the definitions of the command line.
 
 use std::{ffi::OsString, fs, io, path::Path, process::ExitCode};
 

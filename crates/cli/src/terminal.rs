@@ -1,4 +1,4 @@
-//! What is written for people.
+//! Output for people.
 
 use std::{
     env, fmt,
@@ -27,7 +27,7 @@ pub(crate) fn print(text: fmt::Arguments<'_>) -> Result<()> {
     write(text.to_string().as_bytes())
 }
 
-/// Whoever reads only the beginning has what he wanted.
+/// A reader that closes the pipe early is no error.
 pub(crate) fn write(text: &[u8]) -> Result<()> {
     let mut stdout = io::stdout();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {
@@ -36,7 +36,7 @@ pub(crate) fn write(text: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether the user answers yes. `command` is what was called, for one who cannot be asked.
+/// Whether the user answers yes. `command` is for the advice if there is no terminal.
 pub(crate) fn agreed(question: &str, command: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
         return Err(refused(

@@ -127,7 +127,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
     }
 }
 
-/// A setting in the form of the wall's, with who says so.
+/// A setting in the wall's form, with its origin.
 fn asked<T, U>(setting: &Sourced<T>, value: impl Fn(&T) -> U) -> Asked<U> {
     Asked {
         value: value(&setting.value),

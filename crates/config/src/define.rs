@@ -1,4 +1,4 @@
-//! The macro behind the table of keys: from one entry it makes all that a key needs.
+//! The macro behind the table of keys: it makes everything that a key needs from one entry.
 
 /// Makes of each entry a [`Key`](crate::Key), a field of [`Effective`](crate::Effective), a
 /// `Change`, and what parses, shows and compares it.
@@ -55,7 +55,7 @@ macro_rules! keys {
             pub profile: Option<String>,
         }
 
-        /// What is in force where nobody says anything.
+        /// The defaults.
         impl Default for Effective {
             fn default() -> Self {
                 Self {

@@ -1,4 +1,4 @@
-//! What is in force, asked in the ways in which the rest of the program asks.
+//! What the rest of the program asks of a configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,14 +38,13 @@ impl Effective {
         ports.into_iter().map(Port::get).collect()
     }
 
-    /// Whether the setting has the value that it has where nobody says anything.
+    /// Whether the setting has its default value.
     #[must_use]
     pub fn is_default(&self, key: Key) -> bool {
         canonical(&self.shown(key)) == canonical(&Self::default().shown(key))
     }
 
-    /// A name for what is in force, whoever said so: SHA-256 in hexadecimal, the same for
-    /// the same values in any order.
+    /// SHA-256 of the values in hexadecimal, whatever their order and origin.
     #[must_use]
     pub fn hash(&self) -> String {
         let values: BTreeMap<String, Vec<String>> = Key::ALL

@@ -70,7 +70,7 @@ pub fn layer(
     wrong.or(layer)
 }
 
-/// Everything of forges off, whatever was said before.
+/// All forges off, whatever earlier layers say.
 pub(crate) fn no_forge_changes(place: &Place) -> impl Iterator<Item = Written> {
     let all = [
         Change::Github(false),

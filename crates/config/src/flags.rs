@@ -58,7 +58,7 @@ impl Flags {
     /// What they say.
     ///
     /// # Errors
-    /// With all that is wrong with them.
+    /// With all mistakes in them.
     pub fn layer(&self, roots: &Roots) -> Result<Layer, Diagnostics> {
         let mut layer = Layer::new(LayerKind::Flags);
         let mut wrong = Diagnostics::default();

@@ -1,4 +1,4 @@
-//! The configuration: what the files, the environment and the command line say, made one.
+//! The configuration: files, environment and command line → one value.
 //!
 //! # Theory of operation
 //! ```text
@@ -9,13 +9,13 @@
 //! load       all of this, for this user, workspace and moment
 //! ```
 //!
-//! [`Effective`] is what the rest of the program is made from: the gate's policy, the
+//! The rest of the program is made from [`Effective`]: the gate's policy, the
 //! wall's plan, the log. Everything between a text and it is pure; `files`, `load` and
 //! `trust` alone touch the disk.
 //!
-//! Nothing is ever open because something is missing: an empty file, section or list says
-//! nothing, and where nobody says anything [`Effective::default`] holds. What is not
-//! understood, or could have been written by somebody else, refuses the launch.
+//! Nothing is ever open because something is missing: an empty file, section or list changes
+//! nothing, and [`Effective::default`] applies. An invalid file, or one that somebody else could
+//! have written, refuses the launch.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,6 @@
 //! Files, environment and flags of this moment → the configuration.
 //!
-//! A [`Loader`] holds all that is asked for and can be asked again, for a session that
-//! is told to reload. It changes nothing.
+//! A [`Loader`] can load again, for `stockade reload`. It changes nothing.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +41,7 @@ pub struct Loader {
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub effective: Effective,
-    /// The files that count, in the order in which they are heard.
+    /// The files that were read, in their order.
     pub files: Vec<(LayerKind, PathBuf)>,
     pub workspace_file: WorkspaceFile,
     /// Profiles that are called almost like an agent.
@@ -93,7 +92,7 @@ impl fmt::Display for Slip {
 pub enum WorkspaceFile {
     /// There is none.
     Absent,
-    /// It counts.
+    /// It applies.
     Trusted,
     /// It is ignored: the user never agreed to it.
     Untrusted,
@@ -141,7 +140,7 @@ impl Loader {
     /// Reads everything, now.
     ///
     /// # Errors
-    /// With all that is wrong in any of the files, flags and variables.
+    /// With all mistakes in any of the files, options and variables.
     pub fn load(&self) -> Result<Loaded, Diagnostics> {
         let Read {
             mut layers,
@@ -344,7 +343,7 @@ impl Loader {
             keys.join(", ")
         );
         let problem = Diagnostic::new(title);
-        // What is not there, or is no file, cannot be trusted anew.
+        // A missing file cannot be reviewed.
         let problem = match loss {
             Loss::Gone => problem.help("restore it, from the project's history for example"),
             Loss::Unusable(_) => problem.help("repair it, then review it with `stockade trust`"),
@@ -411,7 +410,7 @@ impl Read {
     }
 }
 
-/// How a file that was trusted came not to count.
+/// Why a file that was trusted does not apply any more.
 enum Loss {
     Changed,
     Gone,

@@ -1,8 +1,8 @@
-//! Layers → what is in force. Pure.
+//! Layers → one configuration. Pure.
 //!
 //! # Theory of operation
-//! The later layer overrules the earlier: a scalar has the value that was said last, a
-//! list has the entries of all. Within the files, what is said for every command comes
+//! The later layer overrules the earlier: a scalar has the last value, a list has the entries
+//! of all layers. Within the files, what is said for every command comes
 //! before what is said in the profile, so that the user's profile overrules the user's
 //! own base; the environment and the command line come last, and overrule profiles.
 //!
@@ -13,8 +13,8 @@
 //! environment, flags
 //! ```
 //!
-//! What the administrator locked can be said in the administrator's file alone. A list
-//! that is locked cannot be added to: an entry widens, and widening is what is locked.
+//! A key that the administrator locked can be set in the administrator's file alone. No other
+//! file can add to a locked list, because an entry widens the sandbox.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ use crate::{
 /// Which profile is wanted.
 #[derive(Debug, Clone, Default)]
 pub enum Choice {
-    /// None: what is said for every command.
+    /// None: the settings for every command.
     #[default]
     None,
     /// That of a command which has none of its own.
@@ -45,8 +45,7 @@ pub enum Choice {
 /// Makes one configuration of all layers. Their order is that of their kinds.
 ///
 /// # Errors
-/// If a layer says what is locked, the profile does not exist, or the layers together
-/// ask for what cannot be.
+/// If a layer sets a locked key, the profile does not exist, or layers contradict each other.
 pub fn merge(layers: &[Layer], choice: &Choice) -> Result<Effective, Diagnostics> {
     let mut wrong = Diagnostics::default();
     let mut layers: Vec<&Layer> = layers.iter().collect();
@@ -81,7 +80,7 @@ fn in_order<'l>(layers: &[&'l Layer], profile: Option<&str>) -> Vec<&'l Written>
         let chosen = profiles.filter(|candidate| Some(candidate.name.as_str()) == profile);
         chosen.flat_map(|profile| &profile.changes)
     };
-    // What somebody says for every command overrules what is built in for one.
+    // The user's settings for every command overrule a built-in profile.
     of_profile(true)
         .chain(bases)
         .chain(of_profile(false))

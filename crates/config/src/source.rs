@@ -114,7 +114,7 @@ impl Place {
         )
     }
 
-    /// The same part is meant. (Sources are told apart by identity.)
+    /// Whether both are the same part of the same source, by identity.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.source, &other.source) && self.span == other.span
     }

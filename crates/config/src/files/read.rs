@@ -1,18 +1,17 @@
 //! Reading files that decide about the sandbox.
 //!
 //! # Theory of operation
-//! Whoever can write such a file decides what the command inside may do. So a file counts
-//! only if nobody but the user and root can write it, or put another in its place: the
-//! file, and every directory on the way to it, both as it is named and as links resolve.
-//! A sticky directory that all can write (`/tmp`) is no danger: what is in it and belongs
-//! to the user cannot be replaced by others.
+//! Whoever can write such a file decides about the sandbox. So Stockade reads a file only if
+//! nobody but the user and root can write or replace it. This is checked for the file and for
+//! every directory on the way to it, both as it is named and as links resolve.
+//! A sticky directory that all can write (`/tmp`) is allowed: others cannot replace the user's
+//! files there.
 //!
-//! The command itself runs as the user, and can write the workspace: a file that lies
-//! there, under whatever name, does not count either. `.stockade.toml` is the exception,
-//! which counts by its hash; it is read here too, without following links.
+//! The command runs as the user and can write the workspace, so a file there is refused, too.
+//! `.stockade.toml` is the exception: the user trusts it by its hash. It is read here without
+//! following links.
 //!
-//! What is checked is what is read: the file is opened first, then looked at and read by
-//! the same descriptor.
+//! The file is opened first, then checked and read by the same descriptor.
 
 use std::{
     cell::RefCell,
@@ -35,10 +34,10 @@ use crate::{
 
 /// Room for some hundred thousand rules.
 const MOST_BYTES: u64 = 16 << 20;
-/// The workspace's own file is shown to a person before it counts.
+/// A person reviews the workspace's own file.
 const MOST_BYTES_IN_WORKSPACE: u64 = 256 << 10;
 
-/// Who may not be able to write a file.
+/// Checks that nobody else can write a file.
 #[derive(Debug)]
 pub(crate) struct Guard<'a> {
     places: &'a Places,
@@ -47,7 +46,7 @@ pub(crate) struct Guard<'a> {
     sound: RefCell<BTreeSet<PathBuf>>,
 }
 
-/// Who may own a file that counts.
+/// Who may own a file.
 #[derive(Debug)]
 struct Owners {
     user: u32,
@@ -160,7 +159,7 @@ pub(crate) fn own_file(path: &Path, guard: &Guard<'_>) -> Result<Option<Arc<Sour
     text(path, bytes).map(|text| Some(Source::file(path, text)))
 }
 
-/// The text of any file, for somebody who wants to know whether it is right.
+/// The text of any file, for `config check`.
 pub(crate) fn any_file(path: &Path) -> Result<Arc<Source>, Diagnostic> {
     let name = shown_path(path);
     let unreadable = |error: io::Error| match error.kind() {
@@ -303,7 +302,7 @@ fn overflow_user() -> u32 {
         .unwrap_or(65534)
 }
 
-/// The path without links, as far as there is anything.
+/// The path without links, for the part of it that exists.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
     match path.ancestors().find_map(exists) {

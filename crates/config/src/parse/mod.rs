@@ -25,7 +25,7 @@ use crate::{
 /// What a file says.
 ///
 /// # Errors
-/// With all that is wrong with it.
+/// With all mistakes in it.
 pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Layer, Diagnostics> {
     let table = syntax::table(source)?;
     let relative = roots.workspace.clone().filter(|_| kind.has_workspace());
@@ -375,8 +375,8 @@ impl Reader<'_> {
     }
 }
 
-/// Where `part` of a string is in the file. What is before or after it tells, unless there are
-/// escapes on both sides: then it is all of the string.
+/// Where `part` of a string is in the file, by the text before or after it. If there are escapes
+/// on both sides, it is the whole string.
 fn part_of(file: &str, literal: Range<usize>, text: &str, part: &Range<usize>) -> Range<usize> {
     let written = file.get(literal.clone()).unwrap_or_default();
     let is_long = written.starts_with("\"\"\"") || written.starts_with("'''");

@@ -1,4 +1,4 @@
-//! The TOML of a file, and what is wrong with it before any key is looked at.
+//! The TOML of a file, and its syntax errors.
 
 use std::{ops::Range, sync::Arc};
 

@@ -76,9 +76,9 @@ choice! {
 choice! {
     /// What becomes of settings and hooks of git's that a session leaves behind.
     GitSettings {
-        /// They are put back, and told of.
+        /// They are undone and reported.
         Defuse as "defuse",
-        /// They are told of.
+        /// They are only reported.
         Tell as "tell",
     }
 }

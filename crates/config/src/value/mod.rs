@@ -1,4 +1,4 @@
-//! Values: what was written → a value of the right type, or what is wrong with it.
+//! Values: a written text → a value of the right type, or an error.
 //!
 //! A value of one of these types is valid. Files, options and variables are all read by
 //! [`ConfigValue::read`], so that none of them can say what another may not.

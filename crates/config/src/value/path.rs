@@ -1,5 +1,5 @@
-//! Paths: `~` and `$HOME` at the start stand for the home directory; a relative path is
-//! one in the workspace, where there is one to speak of.
+//! Paths: `~` and `$HOME` at the start stand for the home directory. A relative path is in the
+//! workspace, if the file is about one.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -24,7 +24,7 @@ impl ConfigValue for Rule {
     }
 }
 
-/// A rule for the loopback is not possible. Whoever writes one means the host's.
+/// A rule for the loopback is not possible. Its author means the host's loopback.
 fn loopback(given: Given<'_>, text: &str) -> Option<Fault> {
     let target: Target = text.parse().ok().filter(Target::is_loopback)?;
     // Of the host's loopback, only TCP can be reached.
