@@ -20,7 +20,7 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
             Protection::Scratch => {
                 eprintln!(
                     "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
-                     overlay them context (see `stockade doctor`)"
+                     overlay them here (see `stockade doctor`)"
                 );
                 None
             }
@@ -30,7 +30,7 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         };
         if let Some(origin) = asked {
             let name = layer.protection.name();
-            eprintln!("stockade: WARNING: not to be had context ({origin}): {name}: {why}");
+            eprintln!("stockade: WARNING: unavailable on this machine ({origin}): {name}: {why}");
         }
     }
 }

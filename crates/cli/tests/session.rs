@@ -265,7 +265,7 @@ fn a_limit_that_cannot_be_had_is_told_at_the_start() {
         let absent = log.contains("\"memory of all processes together\":\"absent: ");
         let told = limited
             .stderr()
-            .contains("WARNING: not to be had here (--limit): memory of");
+            .contains("WARNING: unavailable on this machine (--limit): memory of");
         assert_eq!(told, absent, "{limited:?}");
         // Who asks for none misses none.
         assert_eq!(run(world, &[], "true").expect_success().stderr(), "");
