@@ -97,6 +97,9 @@ impl Judge {
         client: SocketAddr,
         flow: Flow,
     ) -> Result<Arc<ActiveFlow>, FlowRefusal> {
+        if !self.may_be_logged() {
+            return Err(Unreachable::Host.into());
+        }
         if self.is_host_port(&flow) {
             let admission = Admission {
                 by_name: false,
@@ -204,6 +207,15 @@ impl Judge {
     /// Tells the log of denials that were folded for so long.
     pub(crate) fn tell_folded(&self, age: Duration) {
         self.denials.borrow_mut().tell_folded(age, &self.events);
+    }
+
+    /// Whether what passes now can be logged. Else it must not pass, and is counted.
+    pub(crate) fn may_be_logged(&self) -> bool {
+        let may = self.events.have_room();
+        if !may {
+            self.overlooked();
+        }
+        may
     }
 
     /// Something was not even judged, for want of room.

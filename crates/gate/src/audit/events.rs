@@ -1,7 +1,7 @@
 //! What happens at the gate, as it happens, for whoever writes it down.
 //!
-//! The gate never waits for the writer. Of events that find its queue full only the number
-//! is kept.
+//! The gate never waits for the writer. Of denials that find its queue full only the number is
+//! kept. What passes is never left out: if the writer is too far behind, nothing new passes.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -20,8 +20,11 @@ use super::{
     denials::{Ruling, Subject},
 };
 
-/// Counted, not allocated: room for so many would be two megabytes at each start.
+/// Room for denials. It is counted, not allocated: for so many it would be two megabytes at each
+/// start.
 const QUEUE: usize = 8192;
+/// Beyond so many events, nothing new is let through. Each flow that is ends with one more.
+const MOST: usize = 4 * QUEUE;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -146,15 +149,21 @@ impl EventSender {
 
     pub(crate) fn send(&self, event: Event) {
         let Shared { waiting, lost, .. } = &*self.shared;
-        let count = match event {
-            Event::DeniedAgain { count, .. } => count,
-            _ => 1,
+        let (count, room) = match event {
+            Event::DeniedAgain { count, .. } => (count, QUEUE),
+            Event::Denied { .. } | Event::Unseen { .. } => (1, QUEUE),
+            _ => (1, usize::MAX),
         };
-        let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
+        let has_room = waiting.fetch_add(1, Ordering::Relaxed) < room;
         if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
             waiting.fetch_sub(1, Ordering::Relaxed);
             lost.fetch_add(count, Ordering::Relaxed);
         }
+    }
+
+    /// Whether something new may pass: the log has room to say so.
+    pub(crate) fn have_room(&self) -> bool {
+        self.shared.waiting.load(Ordering::Relaxed) < MOST
     }
 
     /// A packet came for which the gate has no room. It went nowhere.
@@ -170,5 +179,40 @@ impl EventSender {
     /// A number for a new flow.
     pub(crate) fn next_flow(&self) -> u64 {
         self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_denials_leaves_room_for_what_passes() {
+        let (events, received) = EventSender::new();
+        let denied = || Event::DeniedAgain {
+            subject: Subject::Name("a.example".to_owned()),
+            ruling: Ruling::Malformed("a test".to_owned()),
+            count: 3,
+            first: SystemTime::UNIX_EPOCH,
+            last: SystemTime::UNIX_EPOCH,
+        };
+        let asked = || Event::Asked {
+            name: "b.example".to_owned(),
+            kind: "A".to_owned(),
+            addresses: None,
+        };
+        for _ in 0..=QUEUE {
+            events.send(denied());
+        }
+        assert_eq!(received.take_lost(), 3);
+        while events.have_room() {
+            events.send(asked());
+        }
+        events.send(asked());
+        assert_eq!(received.take_lost(), 0);
+        let all = std::iter::from_fn(|| received.take().ok());
+        let passed = all.filter(|(_, event)| matches!(event, Event::Asked { .. }));
+        assert_eq!(passed.count(), MOST - QUEUE + 1);
+        assert!(events.have_room());
     }
 }

@@ -77,6 +77,9 @@ impl Names {
         if query.qtype() == Type::AAAA && !self.ipv6 {
             return query.error(Rcode::NoError, None);
         }
+        if !self.judge.may_be_logged() {
+            return query.error(Rcode::ServFail, None);
+        }
         let asked = Asked::new(&self.judge, query);
         let answer = self.upstream.ask(query).await;
         self.release(query, name.as_ref(), answer, asked)
