@@ -15,6 +15,7 @@ mod here;
 #[cfg_attr(sabotage, path = "../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
+mod interruption;
 mod journal;
 mod log;
 mod man;

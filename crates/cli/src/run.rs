@@ -1,7 +1,6 @@
 //! `stockade run`: one session, from the configuration to the exit code.
 
 use std::{
-    cell::Cell,
     collections::HashMap,
     ffi::OsString,
     io,
@@ -16,7 +15,6 @@ use stockade_config::{Effective, GitSettings, Loader, Mode, Network, Slip, shown
 use stockade_gate::{Denials, Events, Gate, Happenings, Subject};
 use stockade_jail::{Error as JailError, Owner, Settings};
 use stockade_policy::Rule;
-use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{
     Bubblewrap, Cancel, CommandLine, Config, FAILED, Facts, Finding, Launch, Live, Outcome, Plan,
     Protection, Running, Signals, State, Watch,
@@ -27,6 +25,7 @@ use crate::{
     control::{self, Request},
     exit::Refused,
     here, hooks,
+    interruption::Interruption,
     journal::{Directory, End, InForce, Journal, Lost, Opening, Process, Start, Witness},
     publish, receipt,
     reload::Reload,
@@ -290,20 +289,8 @@ impl Session<'_> {
 
     /// What the session leaves behind. A signal that comes now ends the search for it.
     fn left_behind(&self, live: Option<Live>) -> Vec<Finding> {
-        let signals = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
-        let reader = SignalReader::new(signals.into_iter().collect()).ok();
-        let came = || {
-            reader
-                .as_ref()
-                .is_some_and(|reader| matches!(reader.read(), Ok(Some(_))))
-        };
-        // Those that were meant for the command have done their work.
-        while came() {}
-        let is_interrupted = Cell::new(false);
-        self.watch.end(live, &|| {
-            is_interrupted.set(is_interrupted.get() || came());
-            is_interrupted.get()
-        })
+        let interruption = Interruption::begin();
+        self.watch.end(live, &|| interruption.is_there())
     }
 
     /// The session was lost. What it left behind is told all the same.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    repositories::{Repositories, Repository},
+    repositories::{Repositories, Repository, TOO_DEEP, is_too_deep},
     settings::{self, Own, Setting},
 };
 use crate::{
@@ -62,6 +62,7 @@ pub(crate) struct Collection<'a> {
     pub(crate) before: Option<&'a Baseline>,
     /// The directories that are looked at each on its own.
     pub(crate) repositories: HashSet<PathBuf>,
+    pub(crate) is_brief: bool,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
 }
@@ -71,6 +72,9 @@ impl Collection<'_> {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
+            if self.is_over(path) {
+                return;
+            }
             // One that lies deeper may be older than the session: it stands for itself.
             let of = (!is_reached).then_some(path.as_path());
             let is_dot_git = path.file_name() == Some(".git".as_ref());
@@ -78,15 +82,31 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
+            if self.is_over(directory) {
+                return;
+            }
             self.add_parts(directory, Some(directory), repository, workspace);
         }
         for directory in &repositories.worktrees {
+            if self.is_over(directory) {
+                return;
+            }
             let owner = directory.ancestors().nth(2);
             self.add(&directory.join("commondir"), Kind::Common, owner);
             // Without that file, it would be a repository of its own.
             let repository = Repository::default();
             self.add_parts(directory, owner, &repository, workspace);
         }
+    }
+
+    /// Whether there is no time for this any more, nor for what comes after it.
+    fn is_over(&mut self, directory: &Path) -> bool {
+        let is_over = self.bounds.are_reached();
+        if is_over {
+            let why = "there are too many git directories to look at all of them";
+            self.unseen.add(directory, why);
+        }
+        is_over
     }
 
     fn add_parts(
@@ -100,7 +120,6 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
-        self.add_links(directory, of);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
@@ -135,6 +154,10 @@ impl Collection<'_> {
         for attributes in attributes {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
         }
+        // They are looked for in all of its directories, which may be made to take long.
+        if !self.is_brief {
+            self.add_links(directory, of);
+        }
     }
 
     /// Git reads and writes through any link in its directory, such as `logs/HEAD` and
@@ -145,6 +168,10 @@ impl Collection<'_> {
         const DEEP: [&str; 3] = ["logs", "refs", "modules"];
         let mut left = vec![(top.to_owned(), 0)];
         while let Some((directory, depth)) = left.pop() {
+            if let Some(deepest) = is_too_deep(&directory) {
+                self.unseen.add(deepest, TOO_DEEP);
+                continue;
+            }
             let Ok(entries) = nofollow::list(&directory) else {
                 self.unseen.add(&directory, "it cannot be listed");
                 continue;
@@ -222,7 +249,7 @@ impl Collection<'_> {
             return;
         }
         self.add(path, Kind::Settings, repository);
-        if depth >= DEEPEST {
+        if depth >= DEEPEST || self.bounds.are_reached() {
             return;
         }
         if let Some(real) = self.target(path) {
@@ -292,7 +319,10 @@ impl Collection<'_> {
         let was_so = self
             .before
             .is_none_or(|before| before.contents.get(link) == content);
-        let real = fs::canonicalize(link).ok().filter(|_| is_link && was_so)?;
+        if !is_link || !was_so {
+            return None;
+        }
+        let real = nofollow::real(link).ok()?;
         (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
     }
 
@@ -318,14 +348,11 @@ impl Collection<'_> {
 
     /// Whether the directory of a file is a link that a session made, and that will be gone.
     fn is_below_link(&self, path: &Path) -> bool {
-        let parent = path.parent().and_then(|parent| {
-            let control = self.controls.get(parent)?;
-            Some((parent, &control.content))
-        });
-        parent.is_some_and(|(parent, content)| {
-            let before = self.before.and_then(|before| before.contents.get(parent));
-            matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
-        })
+        let (Some(parent), Some(before)) = (path.parent(), self.before) else {
+            return false;
+        };
+        let link = fs::read_link(parent).map(Content::Link);
+        link.is_ok_and(|link| before.contents.get(parent) != Some(&link))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
 /// An index of a million files is about this long.
 const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
+pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
@@ -41,6 +42,8 @@ pub(crate) struct Repositories {
     /// Whether git at the top goes there by itself.
     pub(crate) astray: BTreeMap<PathBuf, bool>,
     pub(crate) unseen: Unseen,
+    /// Only what has git run programs counts for now: the rest may be much.
+    pub(crate) is_brief: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -63,7 +66,7 @@ impl Search<'_> {
     pub(crate) fn look_from_top(&mut self, git: &Git) {
         self.look_at(self.workspace, true, 0);
         for directory in &git.directories {
-            let root = (directory == self.workspace).then(|| self.workspace.to_owned());
+            let root = (directory == self.workspace).then_some(self.workspace);
             self.add(directory, root, true, 0);
         }
         if git.refused.is_some() {
@@ -136,7 +139,11 @@ impl Search<'_> {
             }
             has_head |= name == "HEAD";
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                below.push(directory.join(name));
+                let path = directory.join(name);
+                if !self.bounds.hold(path.as_os_str().len()) {
+                    return false;
+                }
+                below.push(path);
             }
         }
         if has_head && looks_like_repository(directory) {
@@ -152,22 +159,25 @@ impl Search<'_> {
             return;
         };
         if metadata.is_dir() {
-            self.add(&dot_git, Some(root.to_owned()), is_reached, depth);
+            self.add(&dot_git, Some(root), is_reached, depth);
             return;
         }
         if metadata.is_symlink() {
             self.repositories.astray.insert(dot_git.clone(), is_reached);
-            if let Ok(real) = fs::canonicalize(&dot_git)
+            if let Ok(real) = nofollow::real(&dot_git)
                 && real.is_dir()
                 && self.is_writable(&real)
             {
-                self.add(&real, Some(root.to_owned()), is_reached, depth);
+                self.add(&real, Some(root), is_reached, depth);
             }
             return;
         }
         match named_directory(&dot_git) {
+            Some(named) if is_too_deep(&named).is_some() => {
+                self.repositories.astray.insert(dot_git, is_reached);
+            }
             Some(named) if self.is_writable(&named) => {
-                self.add(&named, Some(root.to_owned()), is_reached, depth);
+                self.add(&named, Some(root), is_reached, depth);
             }
             // No session could have changed what is there.
             Some(_) => {}
@@ -181,7 +191,11 @@ impl Search<'_> {
         self.writable.iter().any(|place| path.starts_with(place))
     }
 
-    fn add(&mut self, directory: &Path, root: Option<PathBuf>, is_reached: bool, depth: usize) {
+    fn add(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
+        if let Some(deepest) = is_too_deep(directory) {
+            self.repositories.unseen.add(deepest, TOO_DEEP);
+            return;
+        }
         let is_worktree = directory.parent().and_then(Path::file_name)
             == Some("worktrees".as_ref())
             && directory.join("commondir").exists();
@@ -197,7 +211,7 @@ impl Search<'_> {
         let was_reached = known.as_ref().is_some_and(|known| known.is_reached);
         let repository = Repository {
             root: root
-                .clone()
+                .map(Path::to_owned)
                 .or(known.as_ref().and_then(|known| known.root.clone())),
             is_reached: is_reached || was_reached,
         };
@@ -212,11 +226,11 @@ impl Search<'_> {
         // What git follows by itself comes first.
         let is_nearer = root.is_some() && (!had_root || (is_reached && !was_reached));
         if known.is_none() || is_nearer {
-            self.linked(directory, root.as_deref(), is_reached, depth);
+            self.linked(directory, root, is_reached, depth);
         }
         if known.is_none() {
             // Behind a link, they are looked at where they are.
-            let real = |name: &str| fs::canonicalize(directory.join(name)).ok();
+            let real = |name: &str| nofollow::real(&directory.join(name)).ok();
             if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
                 self.modules(&modules, is_reached, depth + 1);
             }
@@ -229,12 +243,12 @@ impl Search<'_> {
     fn add_worktree(
         &mut self,
         directory: &Path,
-        root: Option<PathBuf>,
+        root: Option<&Path>,
         is_reached: bool,
         depth: usize,
     ) {
         if self.repositories.worktrees.insert(directory.to_owned()) {
-            self.linked(directory, root.as_deref(), is_reached, depth);
+            self.linked(directory, root, is_reached, depth);
         }
     }
 
@@ -262,6 +276,7 @@ impl Search<'_> {
         // That of `a/b` may lie in that of `a`.
         for below in beside_parts(path) {
             if depth > MOST_DEEP || self.bounds.are_reached() {
+                self.repositories.unseen.add(path, TOO_DEEP);
                 return;
             }
             self.module(&below, is_reached, depth + 1);
@@ -290,7 +305,7 @@ impl Search<'_> {
                 let dot_git = crate::facts::absolute(&path.join(line));
                 dot_git.parent().map(Path::to_owned)
             });
-            self.add_worktree(&path, root, is_reached, depth);
+            self.add_worktree(&path, root.as_deref(), is_reached, depth);
         }
     }
 
@@ -335,7 +350,7 @@ impl Search<'_> {
                         return;
                     }
                     let nested = crate::facts::absolute(&root.join(link));
-                    let nested = fs::canonicalize(&nested).unwrap_or(nested);
+                    let nested = nofollow::real(&nested).unwrap_or(nested);
                     if self.is_writable(&nested) && nested != *root {
                         self.look_at(&nested, is_reached, depth + 1);
                     }
@@ -343,6 +358,17 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// If a git directory lies deeper in another than git's submodules ever do, the one that it is too
+/// deep in. Each name on the way costs time, at each look at each file.
+pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
+    let below = |path: &Path| {
+        let names = path.iter();
+        names.skip_while(|name| *name != ".git").count()
+    };
+    let above = below(directory).checked_sub(MOST_DEEP + 1)?;
+    directory.ancestors().nth(above).filter(|_| above > 0)
 }
 
 /// The settings of a repository, or of that of a worktree; none if git may read others.
@@ -369,5 +395,5 @@ fn hash_length(settings: &[Setting]) -> usize {
 fn worktree(directory: &Path, settings: &[Setting]) -> Option<PathBuf> {
     let mut all = settings.iter().rev();
     let setting = all.find(|setting| setting.is("core", "worktree"))?;
-    fs::canonicalize(directory.join(OsStr::from_bytes(setting.bytes()))).ok()
+    nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
 }

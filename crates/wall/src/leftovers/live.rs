@@ -82,11 +82,23 @@ impl Live {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn stop(&mut self) {
+    /// Without waiting for it.
+    pub(super) fn ask_to_end(&self) {
         // It is read by nobody, so it cannot be full.
         let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for the look that is under way, which is bounded; if it is not after all, no longer
+    /// than this. What it finds then is lost, and the end finds what it left.
+    fn stop(&mut self) {
+        const LONGEST: Duration = Duration::from_millis(500);
+        const MOMENT: Duration = Duration::from_millis(1);
+        self.ask_to_end();
+        let until = Instant::now() + LONGEST;
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            while !thread.is_finished() && Instant::now() < until {
+                thread::sleep(MOMENT);
+            }
         }
     }
 }
@@ -130,7 +142,8 @@ impl Looking {
 
     /// Settles, and says which directories are to be watched.
     fn look(&self) -> BTreeSet<PathBuf> {
-        let bounds = Bounds::new(LOOK, 100_000, &|| false);
+        let is_over = || self.is_over(Duration::ZERO);
+        let bounds = Bounds::new(LOOK, 100_000, &is_over);
         let (found, directories) = self.watch.settle_known(&bounds);
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in found {

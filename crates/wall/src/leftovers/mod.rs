@@ -29,7 +29,7 @@ mod restore;
 mod settlement;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -68,7 +68,7 @@ use crate::{
 const START: Duration = Duration::from_millis(300);
 const END: Duration = Duration::from_millis(1000);
 /// How long it looks at the workspace's own repository, besides.
-const TOP: Duration = Duration::from_millis(300);
+const TOP: Duration = Duration::from_millis(200);
 const MOST_FILES: usize = 1_000_000;
 /// How deep repositories are looked for in the tree before a session, and how many files that may
 /// be. Those that are found later only are judged as new, or told of if they are older.
@@ -205,15 +205,21 @@ impl Watch {
         self.search(git, &writable, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
-        let (controls, _) = self.collect(&search, &writable, bounds, None);
+        let bounds = Bounds::new(START, MOST_FILES, &|| false);
+        let (controls, _) = self.collect(&search, &writable, &bounds, None);
         let contents = controls.into_iter();
+        let contents: BTreeMap<_, _> = contents
+            .map(|(path, control)| (path, control.content))
+            .collect();
+        // One that there was no time for is not known: its settings would count as new.
+        let is_cut = bounds.are_reached();
+        let is_known = |path: &PathBuf| !is_cut || contents.contains_key(&path.join("config"));
+        let repositories = search.found.into_keys().chain(search.worktrees);
         Baseline {
             taken,
-            is_partial,
-            contents: contents
-                .map(|(path, control)| (path, control.content))
-                .collect(),
-            repositories: search.found.into_keys().chain(search.worktrees).collect(),
+            is_partial: is_partial || is_cut,
+            repositories: repositories.filter(is_known).collect(),
+            contents,
         }
     }
 
@@ -257,6 +263,7 @@ impl Watch {
             own: &self.own,
             before,
             repositories: HashSet::new(),
+            is_brief: repositories.is_brief,
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
@@ -264,6 +271,12 @@ impl Watch {
         for path in &self.own.writable {
             collection.add_settings(path, None, 0);
         }
+        if repositories.is_brief {
+            return (collection.controls, collection.unseen);
+        }
+        // Some are directories, with any number of files.
+        let half = bounds.half();
+        collection.bounds = &half;
         let names = Names::of(self.workspace.clone());
         for (path, why) in self.told.iter().filter(|(path, _)| names.may_hold(path)) {
             collection.add(path, Kind::Told(why), None);
@@ -274,12 +287,23 @@ impl Watch {
     /// Looks again, after the session, and puts back what it must not leave behind.
     #[must_use]
     pub fn settle(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
-        let lock = self.membership.as_ref().map(Membership::lock);
+        self.settle_after(|| (), is_interrupted)
+    }
+
+    /// The same. `between` is done as soon as the workspace's own repository is settled: that
+    /// matters most, and nobody can have it wait for others. Nor is it interrupted.
+    fn settle_after(
+        &self,
+        between: impl FnOnce(),
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Vec<Finding> {
         let git = Git::find(&self.workspace, &self.home);
         let writable = self.writable();
         let mut settlement = Settlement::new(self, &writable, false);
-        // The workspace's own repository matters most, and nobody can have this wait for others.
         settlement.compare_top(&git);
+        is_interrupted();
+        between();
+        let lock = self.membership.as_ref().map(Membership::lock);
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
         self.search(&git, &writable, &bounds, &mut repositories, None);
@@ -343,11 +367,16 @@ impl Watch {
     }
 
     /// The end of the session. It gives up its part in the baseline when this is dropped.
+    /// `is_interrupted` is asked from the moment on when the workspace's own repository is settled.
     #[must_use]
     pub fn end(&self, live: Option<Live>, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
-        let mut findings = live.map(Live::end).unwrap_or_default();
+        if let Some(live) = &live {
+            live.ask_to_end();
+        }
+        let mut findings = Vec::new();
+        let between = || findings = live.map(Live::end).unwrap_or_default();
+        let found = self.settle_after(between, is_interrupted).into_iter();
         let known: HashSet<Finding> = findings.iter().cloned().collect();
-        let found = self.settle(is_interrupted).into_iter();
         findings.extend(found.filter(|finding| !known.contains(finding)));
         finding::sort(&mut findings);
         findings

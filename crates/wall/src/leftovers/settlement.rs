@@ -75,20 +75,28 @@ impl<'a> Settlement<'a> {
         if git.refused.is_some() {
             repositories.astray.insert(dot_git, true);
         }
+        repositories.is_brief = true;
         self.compare(&repositories, &bounds);
+        repositories.is_brief = false;
+        self.compare(&repositories, &Bounds::new(TOP, MOST_FILES, &|| false));
     }
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
         self.bring_back(repositories);
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
+            // What was found needs time to be put back.
+            let half = bounds.half();
             self.watch
-                .collect(repositories, self.writable, bounds, before)
+                .collect(repositories, self.writable, &half, before)
         };
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
-        for (number, (path, control)) in controls.iter().enumerate() {
+        // Those that git comes to first: nobody can have them wait for what lies deep.
+        let mut nearest: Vec<_> = controls.iter().collect();
+        nearest.sort_by_cached_key(|(path, _)| path.iter().count());
+        for (number, (path, control)) in nearest.into_iter().enumerate() {
             let before = self.watch.baseline.contents.get(path);
             if before.is_some_and(|before| before.is_same(&control.content)) {
                 continue;
@@ -115,12 +123,14 @@ impl<'a> Settlement<'a> {
         for directory in repositories.found.keys().chain(&repositories.worktrees) {
             for name in ["config", "config.worktree", "info/attributes"] {
                 let path = directory.join(name);
-                let before = self.watch.baseline.contents.get(&path);
-                let is_gone = || fs::symlink_metadata(&path).is_err();
-                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
-                let Some(before) = before.filter(|_| is_missed) else {
+                let Some(before) = self.watch.baseline.contents.get(&path) else {
                     continue;
                 };
+                let is_gone = || fs::symlink_metadata(&path).is_err();
+                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
+                if !is_missed {
+                    continue;
+                }
                 // To git, an empty file is the same; it is what can be replaced.
                 let empty = file_like(before, Vec::new());
                 if !is_told {
@@ -351,7 +361,13 @@ impl<'a> Settlement<'a> {
         let unsaid = undone.len() - said.len();
         let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
-        let is_still = || Content::of(path, &bounds).as_ref() == theirs;
+        let is_still = || match theirs {
+            // It may hold more than there is time to compare.
+            Some(Content::Directory(_)) => {
+                fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+            }
+            _ => Content::of(path, &bounds).as_ref() == theirs,
+        };
         let done = restore::put(path, to, &self.patience, &self.watch.covers, is_still);
         let lost = kept.err();
         let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
@@ -360,6 +376,10 @@ impl<'a> Settlement<'a> {
                 &|change| Change::Undone(Box::new(change)),
                 &lost.unwrap_or_default(),
             ),
+            // Another look was quicker.
+            Err(_) if Content::of(path, &bounds).as_ref() == to => {
+                tell(&|change| Change::Undone(Box::new(change)), "");
+            }
             Err(error) => tell(
                 &|change| change,
                 &format!("; it could NOT be put back: {error}"),
