@@ -38,6 +38,7 @@ impl Finding {
             Change::Unseen => 0,
             Change::Malformed | Change::Setting(_) | Change::SettingGone(_) => 1,
             Change::Appeared | Change::Changed if self.why.contains("NOT be put back") => 1,
+            Change::Appeared | Change::Changed if self.why.contains("was REMOVED") => 2,
             Change::Undone(_) => 2,
             Change::Replaced => 3,
             Change::Appeared | Change::Changed => 4,

@@ -94,7 +94,15 @@ pub struct Watch {
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
-    kept: Mutex<Vec<(PathBuf, Content)>>,
+    kept: Mutex<Vec<AlreadyKept>>,
+}
+
+/// What the session made of a file, and where that is kept.
+#[derive(Debug)]
+struct AlreadyKept {
+    path: PathBuf,
+    content: Content,
+    record: PathBuf,
 }
 
 /// Which file it is, whatever is in it: its device and number.

@@ -10,12 +10,12 @@ use std::{
 };
 
 use super::{
-    END, MOST_FILES, TOP, Watch,
+    AlreadyKept, END, MOST_FILES, TOP, Watch,
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
     quarantine::Keeping,
-    restore,
+    restore::{self, Put},
 };
 use crate::{
     config::GitSettings,
@@ -288,19 +288,23 @@ impl<'a> Settlement<'a> {
         ours: Option<&Content>,
         said: &[String],
         unsaid: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<PathBuf> {
         let mut kept = self
             .watch
             .kept
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let is_kept = |(other, content): &(PathBuf, Content)| other == path && content == theirs;
-        if kept.iter().any(is_kept) {
-            return Ok(());
+        let is_kept = |kept: &&AlreadyKept| kept.path == path && kept.content == *theirs;
+        if let Some(kept) = kept.iter().find(is_kept) {
+            return Ok(kept.record.clone());
         }
-        keeping.keep(path, Some(theirs), ours, said, unsaid)?;
-        kept.push((path.to_owned(), theirs.clone()));
-        Ok(())
+        let record = keeping.keep(path, Some(theirs), ours, said, unsaid)?;
+        kept.push(AlreadyKept {
+            path: path.to_owned(),
+            content: theirs.clone(),
+            record: record.clone(),
+        });
+        Ok(record)
     }
 
     /// Makes a file what it was, or says why it is not.
@@ -368,18 +372,25 @@ impl<'a> Settlement<'a> {
             }
             _ => Content::of(path, &bounds).as_ref() == theirs,
         };
-        let done = restore::put(path, to, &self.patience, &self.watch.covers, is_still);
-        let lost = kept.err();
-        let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
+        let covers = &self.watch.covers;
+        let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
+        let undone = |change| Change::Undone(Box::new(change));
+        let kept = kept.map_err(|error| error.to_string());
         match done {
-            Ok(()) => tell(
-                &|change| Change::Undone(Box::new(change)),
-                &lost.unwrap_or_default(),
-            ),
-            // Another look was quicker.
-            Err(_) if Content::of(path, &bounds).as_ref() == to => {
-                tell(&|change| Change::Undone(Box::new(change)), "");
+            Ok(Put::Done) => {
+                let lost = |error| format!("; what the session made of it is lost: {error}");
+                tell(&undone, &kept.map_or_else(lost, |_| String::new()));
             }
+            Ok(Put::Removed(error)) => {
+                let was = match kept {
+                    Ok(kept) => format!("what it was is kept in {kept:?}"),
+                    Err(_) => "what it was is lost".to_owned(),
+                };
+                let also = format!("; it could not be put back, and was REMOVED: {error}; {was}");
+                tell(&|change| change, &also);
+            }
+            // Another look was quicker.
+            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(&undone, ""),
             Err(error) => tell(
                 &|change| change,
                 &format!("; it could NOT be put back: {error}"),
