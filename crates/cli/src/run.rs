@@ -151,11 +151,11 @@ impl Session<'_> {
         let in_force = Arc::new(Mutex::new(self.start.effective.clone()));
         let _owner = Owner::enter().map_err(|error| refused(&error))?;
         let log = self.open_log();
-        let running = launch.spawn()?;
+        let mut running = launch.spawn()?;
         stockade_sys::confine::keep_capabilities(CapabilitySet::empty())?;
         self.tell_missing(&running);
         let journal = self.begin_log(log, &running, happenings, None, in_force);
-        let live = self.begin_live();
+        let live = self.begin_live(&mut running);
         let outcome = running.supervise();
         // So that the log does not wait for more.
         drop(nothing);
@@ -206,7 +206,7 @@ impl Session<'_> {
         });
         let known = Arc::clone(&in_force);
         let journal = self.begin_log(log, &running, happenings, witness, known);
-        let live = self.begin_live();
+        let live = self.begin_live(&mut running);
         // All of it stands: the command starts.
         let outcome = running.supervise();
         jail.end();
@@ -274,11 +274,12 @@ impl Session<'_> {
     }
 
     /// Has the traces of the session looked at while it runs. Its end looks in any case.
-    fn begin_live(&self) -> Option<Live> {
+    fn begin_live(&self, running: &mut Running) -> Option<Live> {
         if self.start.effective.git.settings.value == GitSettings::Tell {
             return None;
         }
         Live::begin(Arc::clone(self.watch))
+            .inspect(|live| running.on_alarm(live.alarm()))
             .inspect_err(|error| {
                 eprintln!(
                     "stockade: settings of git are looked at only when this session ends: {error}"

@@ -184,6 +184,10 @@ pub enum Error {
          change the file in place"
     )]
     Uncovered(PathBuf),
+    #[error(
+        "the command {0} again and again, though Stockade undid it each time: the session was ended"
+    )]
+    Fight(String),
     #[error("the sandbox sent a message that makes no sense, and was killed")]
     Nonsense,
     #[error("watching over the command: {0}")]

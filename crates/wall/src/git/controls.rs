@@ -1,7 +1,7 @@
 //! The files by which a repository has git run programs, or leads it elsewhere.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     path::{Component, Path, PathBuf},
 };
@@ -51,6 +51,24 @@ pub(crate) enum Kind {
 /// All files that count, and what they are.
 pub(crate) type Controls = BTreeMap<PathBuf, Control>;
 
+/// What settings name in places that a session can write, whether it is there or not.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) hooks: BTreeSet<PathBuf>,
+    /// Of settings and of attributes.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+impl Named {
+    pub(crate) fn add(&mut self, other: &mut Self) {
+        const MOST: usize = 1024;
+        if self.hooks.len() + self.files.len() < MOST {
+            self.hooks.append(&mut other.hooks);
+            self.files.append(&mut other.files);
+        }
+    }
+}
+
 pub(crate) struct Collection<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
     /// What a session can write of repositories.
@@ -63,6 +81,7 @@ pub(crate) struct Collection<'a> {
     /// The directories that are looked at each on its own.
     pub(crate) repositories: HashSet<PathBuf>,
     pub(crate) is_brief: bool,
+    pub(crate) named: Named,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
 }
@@ -148,6 +167,8 @@ impl Collection<'_> {
             .into_iter()
             .chain(own("attributesfile"));
         let attributes: Vec<_> = attributes.filter(|path| self.is_writable(path)).collect();
+        self.named.hooks.extend(hooks.iter().cloned());
+        self.named.files.extend(attributes.iter().cloned());
         for hooks in hooks {
             self.add_programs(&hooks, HOOKS, of);
         }
@@ -263,6 +284,7 @@ impl Collection<'_> {
         let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
         // Others cannot be written inside.
         let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
+        self.named.files.extend(included.iter().cloned());
         for path in included {
             self.add_settings(&path, repository, depth + 1);
         }

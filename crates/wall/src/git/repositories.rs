@@ -41,6 +41,8 @@ pub(crate) struct Repositories {
     /// What is called `.git` and is neither a directory nor a file that names one.
     /// Whether git at the top goes there by itself.
     pub(crate) astray: BTreeMap<PathBuf, bool>,
+    /// Where gitlinks lead, whatever is there.
+    pub(crate) links: BTreeSet<PathBuf>,
     pub(crate) unseen: Unseen,
     /// Only what has git run programs counts for now: the rest may be much.
     pub(crate) is_brief: bool,
@@ -352,6 +354,10 @@ impl Search<'_> {
                     let nested = crate::facts::absolute(&root.join(link));
                     let nested = nofollow::real(&nested).unwrap_or(nested);
                     if self.is_writable(&nested) && nested != *root {
+                        const MOST: usize = 4096;
+                        if self.repositories.links.len() < MOST {
+                            self.repositories.links.insert(nested.clone());
+                        }
                         self.look_at(&nested, is_reached, depth + 1);
                     }
                 }

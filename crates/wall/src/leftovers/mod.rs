@@ -29,11 +29,11 @@ mod restore;
 mod settlement;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -42,11 +42,12 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     covers::Covers,
+    live::Places,
     settlement::Settlement,
 };
 pub use self::{
     finding::{Change, Finding, folded},
-    live::Live,
+    live::{Alarm, Live},
     quarantine::{Keeping, Kept},
 };
 use crate::{
@@ -54,7 +55,7 @@ use crate::{
     error::Error,
     facts::{Facts, Git, Place},
     git::{
-        controls::{Collection, Controls, Kind},
+        controls::{Collection, Controls, Kind, Named},
         repositories::{Repositories, Search},
         settings::Own,
     },
@@ -95,6 +96,8 @@ pub struct Watch {
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
     kept: Mutex<Vec<AlreadyKept>>,
+    /// What settings of git's name in places that a session can write.
+    named: Mutex<Named>,
 }
 
 /// What the session made of a file, and where that is kept.
@@ -155,6 +158,7 @@ impl Watch {
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
+            named: Mutex::default(),
         };
         let take = || {
             let bounds = Bounds::new(START, MOST_FILES, &|| false);
@@ -272,13 +276,18 @@ impl Watch {
             before,
             repositories: HashSet::new(),
             is_brief: repositories.is_brief,
+            named: Named::default(),
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
         collection.add_repositories(repositories, &self.workspace);
         for path in &self.own.writable {
+            collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
         }
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.add(&mut collection.named);
+        drop(named);
         if repositories.is_brief {
             return (collection.controls, collection.unseen);
         }
@@ -341,7 +350,7 @@ impl Watch {
     }
 
     /// The same of what git comes to from the top, while the session runs.
-    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, BTreeSet<PathBuf>) {
+    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
         let lock = self.membership.as_ref().map(Membership::lock);
         let git = Git::find(&self.workspace, &self.home);
         let writable = self.writable();
@@ -354,24 +363,34 @@ impl Watch {
         }
         settlement.compare(&repositories, bounds);
         drop(lock);
-        let mut findings = std::mem::take(settlement.findings.get_mut());
-        // The end looks at it again, with more time.
-        findings.retain(|finding| matches!(finding.what, Change::Undone(_)));
-        (findings, self.directories(repositories))
+        let findings = std::mem::take(settlement.findings.get_mut());
+        (findings, self.places(repositories))
+    }
+
+    /// The same of the workspace's own repository alone.
+    fn settle_top(&self) -> Vec<Finding> {
+        let git = Git::find(&self.workspace, &self.home);
+        let writable = self.writable();
+        let mut settlement = Settlement::new(self, &writable, true);
+        settlement.compare_top(&git);
+        std::mem::take(settlement.findings.get_mut())
     }
 
     /// Where a change may have git run something.
-    fn directories(&self, repositories: Repositories) -> BTreeSet<PathBuf> {
-        let found = repositories.found.into_keys();
-        let all = found.chain(self.baseline.repositories.iter().cloned());
-        let mut directories = BTreeSet::from([self.workspace.clone()]);
-        for directory in all.chain(repositories.worktrees) {
-            for name in WATCHED_DIRECTORIES {
-                directories.insert(directory.join(name));
-            }
-            directories.insert(directory);
+    fn places(&self, repositories: Repositories) -> Places {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = repositories.found.values();
+        let roots = roots.filter_map(|repository| repository.root.clone());
+        let others = named.files.iter().cloned().chain(roots);
+        let others = others.chain(repositories.links).collect();
+        let found = repositories.found.into_keys().chain(repositories.worktrees);
+        let known = self.baseline.repositories.iter().cloned();
+        Places {
+            writable: self.writable.clone(),
+            git: found.chain(known).collect(),
+            hooks: named.hooks.clone(),
+            others,
         }
-        directories
     }
 
     /// The end of the session. It gives up its part in the baseline when this is dropped.
@@ -445,7 +464,12 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 /// The directories of a repository in which something can appear that git acts on.
-const WATCHED_DIRECTORIES: [&str; 6] = [
+const WATCHED_DIRECTORIES: [&str; 11] = [
+    "logs",
+    "logs/refs",
+    "logs/refs/heads",
+    "refs",
+    "refs/heads",
     "hooks",
     "info",
     "modules",
