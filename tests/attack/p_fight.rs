@@ -51,7 +51,7 @@ fn p01_a_full_disk_does_not_keep_settings_from_being_put_back() {
 /// It holds the lock of git's, and every name that could be guessed from a process number.
 const HOLD: &str = "import os
 open('.git/config.lock', 'w').close()
-for number in range(2, 3000): os.mkdir(f'.git/config.lock.{number}.stockade')
+for number in range(2, 3000): os.makedirs(f'.git/config.lock.{number}.stockade', exist_ok=True)
 open('.git/w', 'w').write('[core]\\nfsmonitor = /home/dev/project/evil\\n')
 os.rename('.git/w', '.git/config')";
 
