@@ -37,5 +37,13 @@ step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 step cargo xtask deny
 step scripts/check-docs.sh
 step cargo test --locked --workspace --exclude stockade --tests --quiet
+# A workspace of its own, so that nothing of it gets into the program; what both are built from
+# lies in one directory.
+sabotage="--locked --manifest-path sabotage/Cargo.toml --target-dir target --quiet"
+step cargo fmt --manifest-path sabotage/Cargo.toml --all --check
+# shellcheck disable=SC2086 # a list of words
+step cargo clippy $sabotage --workspace --lib --bins --tests -- -D warnings
+# shellcheck disable=SC2086
+step cargo test $sabotage --tests
 # The tests of the built program come last, so that their closing line is the last.
 step cargo test --locked --package stockade

@@ -8,7 +8,7 @@ complain() {
     echo "$1" >&2
     missing=1
 }
-sources="tests crates"
+sources="tests sabotage/tests crates"
 attacks=$(grep -rhoE 'fn [nfp][0-9]{2}_[a-z0-9_]+' $sources | cut -d' ' -f2 | sort -u)
 for page in docs/security.md docs/attacks.md; do
     named=$(grep -o '^| .*' "$page" | grep -o '`[a-z0-9_]*_[a-z0-9_]*`' | tr -d '`' | sort -u)

@@ -6,6 +6,7 @@
 //! * `denials`: from what is printed to what works;
 //! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
 //! * `log`: what is written down; `typed`: completions and manual;
+//! * `wall`: files, environment, processes and the terminal, as a command sees them;
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
@@ -19,4 +20,5 @@ mod log;
 mod support;
 mod typed;
 mod verify;
+mod wall;
 mod warden;

@@ -1,5 +1,5 @@
 //! `stockade verify`, on machines and with configurations of all kinds. That each check fails
-//! when its protection is taken away is tested in `crates/sabotage`.
+//! when its protection is taken away is tested in `sabotage/`.
 
 use std::{
     fs,
@@ -325,7 +325,7 @@ fn the_prober_by_itself_does_nothing() {
     });
 }
 
-/// `crates/sabotage` has the control: that its program holds the same words, and heeds them.
+/// `sabotage/` has the control: that its program holds the same words, and heeds them.
 #[test]
 fn no_variable_takes_a_protection_away_and_the_program_knows_none() {
     test(&standard(), |world| {

@@ -51,7 +51,14 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
         assert_eq!(
             names,
             BTreeSet::from([
-                "carrier", "control", "gate", "jail", "journal", "stockade", "watch"
+                "attribution",
+                "carrier",
+                "control",
+                "gate",
+                "jail",
+                "journal",
+                "stockade",
+                "watch"
             ])
         );
         for (thread, status) in &threads {

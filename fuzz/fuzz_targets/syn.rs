@@ -45,7 +45,7 @@ fn check(packet: &[u8]) {
 }
 
 /// The same packet but for its checksum, and it stays that way.
-fn complete(syn: &Syn<'_>, about: &Packet<'_>, packet: &[u8]) {
+fn complete(syn: &Syn, about: &Packet<'_>, packet: &[u8]) {
     let complete = syn.complete();
     Packet::read(&complete).assert_complete(&complete);
     let checksum = about.header.len() + 16;
@@ -61,7 +61,7 @@ fn complete(syn: &Syn<'_>, about: &Packet<'_>, packet: &[u8]) {
     );
 }
 
-fn reset(syn: &Syn<'_>, about: &Packet<'_>) {
+fn reset(syn: &Syn, about: &Packet<'_>) {
     let packet = syn.reset();
     assert!(matches!(Syn::parse(&packet), Err(Malformed::NotSyn(_))));
     let reset = Packet::read(&packet);

@@ -329,3 +329,36 @@ fn p03_a_session_that_cannot_share_the_baseline_does_not_start() {
         assert!(!is_planted(laptop));
     });
 }
+
+#[test]
+fn p04_a_list_of_files_that_git_does_not_show_is_told() {
+    const HIDE: &str = "echo evil > hidden.sh; echo '*.sh' >> .git/info/exclude";
+    const TOLD: &str = "info/exclude";
+    let is_shown =
+        |laptop: &Laptop| said(laptop, Place::Outside, "git status -s").contains("hidden");
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        said(laptop, Place::Outside, "echo evil > hidden.sh");
+        assert!(is_shown(laptop), "the detector works");
+        said(laptop, Place::Outside, HIDE);
+        assert!(!is_shown(laptop), "positive control");
+
+        for before in ["true", "rm -r .git/info", "echo '*.o' > .git/info/exclude"] {
+            said(laptop, Place::Outside, &format!("{REPOSITORY}; {before}"));
+            let hidden = session(laptop, &format!("mkdir -p .git/info; {HIDE}"));
+            assert!(hidden.stderr().contains(TOLD), "{before}: {hidden:?}");
+            // It is the user's to judge: many a tool writes there.
+            assert!(
+                !hidden.stderr().contains("put back"),
+                "{before}: {hidden:?}"
+            );
+            let again = session(laptop, "true");
+            assert!(!again.stderr().contains(TOLD), "{before}: {again:?}");
+        }
+        // What names no file is not worth a line.
+        let usual = "git init -q other; echo '# text' >> .git/info/exclude";
+        let usual = session(laptop, usual);
+        assert!(!usual.stderr().contains(TOLD), "{usual:?}");
+    });
+}

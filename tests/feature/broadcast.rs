@@ -48,7 +48,7 @@ fn a_rule_for_a_broadcast_address_is_said_to_change_nothing() {
     test(&standard(), |world| {
         let said = send(world, &["--allow", "udp://192.168.10.255:7"], SUBNET);
         for part in [
-            "rule `udp://192.168.10.255:7` (--allow) changes nothing: 192.168.10.255 is a \
+            "rule `udp://192.168.10.255:7` (--allow) has no effect: 192.168.10.255 is a \
              broadcast address",
             "rule `udp://192.168.10.255:7` does not change that\n",
         ] {

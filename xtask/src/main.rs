@@ -30,23 +30,11 @@ enum Task {
     Exposed(exposed::Arguments),
     Pictures(pictures::Arguments),
     World(world::Arguments),
-    /// Half of `bench` that runs in a world
-    #[command(name = bench::DRIVER, hide = true)]
-    BenchDriver(bench::rounds::Arguments),
-    /// Half of `bench start` that runs on its stage
-    #[command(name = bench::start::driver::DRIVER, hide = true)]
-    BenchStartDriver(bench::start::driver::Arguments),
-    /// Half of `bench` that runs in a sandbox
-    #[command(name = bench::CLIENT, hide = true)]
-    BenchClient(bench::client::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments),
-        Task::BenchDriver(arguments) => bench::rounds::run(&arguments),
-        Task::BenchStartDriver(arguments) => bench::start::driver::run(&arguments),
-        Task::BenchClient(arguments) => bench::client::run(&arguments),
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),

@@ -252,10 +252,11 @@ fn denial(colours: Colours) -> Result<String> {
         "docs/denials.md does not begin with a denial and the command that gets through"
     );
     let most = lines.iter().map(|line| line.chars().count()).max();
-    let (width, height) = (
-        most.unwrap_or(0) as u32 * 8 + 40,
-        lines.len() as u32 * 20 + 56,
+    let (columns, rows) = (
+        u32::try_from(most.unwrap_or(0))?,
+        u32::try_from(lines.len())?,
     );
+    let (width, height) = (columns * 8 + 40, rows * 20 + 56);
     let mut picture = Picture::new(colours, width, height, "A denial, and its fix");
     picture.rectangle([1, 1, width - 2, height - 2], colours.paper);
     for (number, x) in [20, 38, 56].into_iter().enumerate() {
@@ -265,7 +266,7 @@ fn denial(colours: Colours) -> Result<String> {
             "<circle cx=\"{x}\" cy=\"20\" r=\"6\" fill=\"{line}\" opacity=\"{opacity}\"/>"
         ));
     }
-    for (number, line) in lines.iter().enumerate() {
+    for (number, line) in (0..).zip(&lines) {
         let colour = match line {
             line if line.starts_with("$ ") => colours.text,
             line if line.contains("to allow it") || line.contains("--allow") => colours.good,
@@ -274,7 +275,7 @@ fn denial(colours: Colours) -> Result<String> {
         };
         let monospace =
             " font-family=\"ui-monospace, monospace\" font-size=\"13\" xml:space=\"preserve\"";
-        picture.text(20, number as u32 * 20 + 54, line, colour, monospace);
+        picture.text(20, number * 20 + 54, line, colour, monospace);
     }
     Ok(picture.end())
 }

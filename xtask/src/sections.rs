@@ -44,8 +44,7 @@ impl Document {
                 .between(&printed, section)
                 .with_context(|| format!("the tests printed nothing for {section}"))?;
             if write {
-                text = self
-                    .replaced(&text, section, new)
+                text = replaced(&text, &self.markers(section), new)
                     .with_context(|| format!("{name} has lost its markers for {section}"))?;
             } else {
                 println!("## {section}\n{new}");
@@ -87,13 +86,6 @@ impl Document {
         rest.split_once(&end).map(|(section, _)| section)
     }
 
-    fn replaced(&self, text: &str, section: &str, new: &str) -> Option<String> {
-        let [begin, end] = self.markers(section);
-        let (before, rest) = text.split_once(&begin)?;
-        let (_, after) = rest.split_once(&end)?;
-        Some(format!("{before}{begin}{new}{end}{after}"))
-    }
-
     fn markers(&self, section: &str) -> [String; 2] {
         let task = self.task;
         ["begin", "end"]
@@ -101,18 +93,30 @@ impl Document {
     }
 }
 
+/// A text with something new between two markers; `None` if they are not there, in this order.
+pub(crate) fn replaced(text: &str, [begin, end]: &[String; 2], new: &str) -> Option<String> {
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}{new}{end}{after}"))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::replaced;
+
     #[test]
     fn a_section_replaces_its_own_predecessor_and_nothing_else() {
         let document = &crate::exposed::DOCUMENT;
         let [begin, end] = document.markers("desktop");
         let [other, other_end] = document.markers("container");
         let text = format!("\nabove\n{begin}\n{end}\n{other}\nkept\n{other_end}\n");
-        let new = document.replaced(&text, "desktop", "\nnew\n").unwrap();
+        let new = replaced(&text, &document.markers("desktop"), "\nnew\n").unwrap();
         assert_eq!(document.between(&new, "desktop"), Some("\nnew\n"));
         assert_eq!(document.between(&new, "container"), Some("\nkept\n"));
         assert!(new.starts_with("\nabove\n"));
-        assert_eq!(document.replaced("no markers", "desktop", "new"), None);
+        assert_eq!(
+            replaced("no markers", &document.markers("desktop"), "new"),
+            None
+        );
     }
 }

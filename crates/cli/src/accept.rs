@@ -1,18 +1,13 @@
 //! `stockade accept`: applies what the end of a session put back, once a person has seen it.
 //! Everything that it says is hostile, and is shown escaped.
 
-use std::{
-    fs,
-    io::{self, IsTerminal as _, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fs, path::Path, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
-use stockade_config::{Places, shown};
+use anyhow::{Context as _, Result};
+use stockade_config::{Places, shown, shown_path};
 use stockade_wall::{Keeping, Kept};
 
-use crate::{args, exit::Refused, here, screen, session};
+use crate::{args, context, exit::refused, session_id, terminal};
 
 /// The lines of a file that are shown. What is longer is not applied: nobody has seen all of it.
 const MOST_LINES: usize = 2000;
@@ -26,22 +21,21 @@ pub(crate) fn keeping(places: &Places, session: &str) -> Keeping {
 }
 
 pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let sessions = sessions(&loader.places.state);
     let meant = match &arguments.session {
         None => sessions.last().cloned(),
-        Some(wanted) => session::meant(&sessions, wanted, "`stockade log --list` shows them all")?,
+        Some(wanted) => {
+            session_id::meant(&sessions, wanted, "`stockade log --list` shows them all")?
+        }
     };
     let Some(meant) = meant else {
         let Some(wanted) = &arguments.session else {
-            screen::write(b"Nothing was put back.\n")?;
+            terminal::write(b"Nothing was put back.\n")?;
             return Ok(ExitCode::SUCCESS);
         };
-        return Err(Refused {
-            what: format!("nothing was put back in a session {}", shown(wanted)),
-            fix: "`stockade log --list` shows all sessions".to_owned(),
-        }
-        .into());
+        let what = format!("nothing was put back in a session {}", shown(wanted));
+        return Err(refused(what, "`stockade log --list` shows all sessions"));
     };
     let keeping = keeping(&loader.places, &meant);
     let kept = keeping.kept().context("what was put back cannot be read")?;
@@ -53,28 +47,33 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
         }
     }
     latest.reverse();
-    screen::print(format_args!("{}", described(&meant, &latest)))?;
+    terminal::print(format_args!("{}", described(&meant, &latest)))?;
     if arguments.show {
         return Ok(ExitCode::FAILURE);
     }
-    if !arguments.yes && !agreed()? {
-        screen::write(b"Nothing was changed.\n")?;
+    if !arguments.yes
+        && !terminal::agreed(
+            "Programs that this names will run outside of the sandbox. Apply it?",
+            "stockade accept",
+        )?
+    {
+        terminal::write(b"Nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     let mut failed = 0;
     for kept in &latest {
-        let path = shown(&kept.path.to_string_lossy());
+        let path = shown_path(&kept.path);
         if is_too_long(kept) {
             failed += 1;
             eprintln!(
                 "stockade: {path} was not changed: it is too long to be shown whole; look at it in \
                  {}, and change by hand what you want of it",
-                shown(&kept.record().to_string_lossy())
+                shown_path(kept.record())
             );
             continue;
         }
         match keeping.accept(kept) {
-            Ok(()) => screen::print(format_args!("{path} is as the session left it\n"))?,
+            Ok(()) => terminal::print(format_args!("{path} is as the session left it\n"))?,
             Err(error) => {
                 failed += 1;
                 eprintln!(
@@ -98,7 +97,7 @@ fn sessions(state: &Path) -> Vec<String> {
     let mut found: Vec<String> = names
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    session::sort(&mut found);
+    stockade_warden::sort(&mut found);
     found
 }
 
@@ -110,7 +109,7 @@ fn is_too_long(kept: &Kept) -> bool {
 fn described(session: &str, kept: &[&Kept]) -> String {
     let mut text = format!("undone in session {session}:\n");
     for kept in kept {
-        text.push_str(&format!("{}\n", shown(&kept.path.to_string_lossy())));
+        text.push_str(&format!("{}\n", shown_path(&kept.path)));
         for line in &kept.said {
             text.push_str(&format!("  {}\n", shown(line)));
         }
@@ -127,21 +126,4 @@ fn described(session: &str, kept: &[&Kept]) -> String {
         }
     }
     text
-}
-
-fn agreed() -> Result<bool> {
-    if !io::stdin().is_terminal() {
-        return Err(Refused {
-            what: "nobody is there to ask: the input is no terminal".to_owned(),
-            fix: "look at it with `stockade accept --show`, then add --yes".to_owned(),
-        }
-        .into());
-    }
-    eprint!("Programs that this names will run outside of the sandbox. Apply it? [y/N] ");
-    io::stderr().flush().context("cannot ask")?;
-    let mut answer = String::new();
-    if io::stdin().read_line(&mut answer).context("no answer")? == 0 {
-        bail!("no answer");
-    }
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

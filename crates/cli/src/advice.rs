@@ -1,14 +1,13 @@
-//! Where a setting that was missed is to be written: in which file, and what exactly.
+//! Which lines to add to which file so that a denied connection is allowed.
 //!
-//! The file about this project: the one that there is, or that `stockade init` would make. What
-//! a project needs is not for all of them, so the user's file comes second. What is said fits the
-//! file as it is: who types it there literally, at the place that is named, gets a file that is
-//! right.
+//! The file about this project comes first: the existing one, or the one that `stockade init`
+//! creates. The user's file for all projects comes second. The lines fit the file as it is: added
+//! literally at the named place, they give a valid file.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
-use stockade_config::{Key, Loader, literal, shown};
+use stockade_config::{Key, Loader, keys_in, literal, shown_path};
 use stockade_gate::Fix;
 
 /// What to write where so that all of `fixes` hold in every session, in lines.
@@ -21,7 +20,7 @@ pub(crate) fn lines(loader: &Loader, fixes: &[Fix]) -> Vec<String> {
         lists.whole("run `stockade init`, and add to [network] in the file that it makes");
     let path = loader.places.user_file();
     if path.exists() {
-        let path = shown(&path.to_string_lossy());
+        let path = shown_path(&path);
         lines.push(format!("or, for all projects, to [network] in {path}"));
     }
     lines
@@ -61,13 +60,14 @@ impl Lists {
     fn into_file(self, path: &Path) -> Vec<String> {
         // One that cannot be read any more is like one that is empty.
         let text = fs::read_to_string(path).unwrap_or_default();
-        self.into_text(&shown(&path.to_string_lossy()), &text)
+        self.into_text(&shown_path(path), &text)
     }
 
     fn into_text(mut self, name: &str, text: &str) -> Vec<String> {
-        let network = Section::find(text);
+        let network = keys_in("network", text);
         let mut lines = Vec::new();
-        for (key, at) in network.iter().flat_map(|section| &section.lists) {
+        for (key, at) in network.iter().flatten() {
+            let key = key.name();
             if let Some(items) = self.items.remove(key) {
                 let purpose = self.purpose;
                 lines.push(format!(
@@ -92,35 +92,6 @@ impl Lists {
         let list = |(key, items): (&str, Vec<String>)| format!("  {key} = [{}]", items.join(", "));
         let head = [format!("{}, {place}:", self.purpose)].into_iter();
         head.chain(self.items.into_iter().map(list)).collect()
-    }
-}
-
-/// The section `[network]` of a file.
-struct Section {
-    /// The lists that it has already, and their lines.
-    lists: Vec<(&'static str, usize)>,
-}
-
-impl Section {
-    fn find(text: &str) -> Option<Self> {
-        let mut found: Option<Self> = None;
-        let mut inside = false;
-        for (number, line) in (1..).zip(text.lines()) {
-            if line.trim_start().starts_with('[') {
-                let header = line.split('#').next().unwrap_or_default();
-                inside = header.replace(' ', "").trim() == "[network]";
-                if inside {
-                    found.get_or_insert(Self { lists: Vec::new() });
-                }
-            } else if inside
-                && let (Some(section), Some((key, _))) = (&mut found, line.split_once('='))
-            {
-                let keys = [Key::Allow.name(), Key::HostPorts.name()];
-                let known = keys.into_iter().find(|known| *known == key.trim());
-                section.lists.extend(known.map(|key| (key, number)));
-            }
-        }
-        found
     }
 }
 

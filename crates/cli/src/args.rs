@@ -1,6 +1,6 @@
 //! What can be typed.
 
-mod slips;
+mod misuse;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -8,14 +8,14 @@ use clap::{Arg, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::settings::Settings;
-pub(crate) use slips::{agent, parse};
+pub(crate) use misuse::{agent, parse};
 
-/// Runs a coding agent, or any command, behind a wall and in a jail.
+/// Run a coding agent, or any command, in a sandbox.
 ///
-/// Inside, the command sees the system's programs, the current directory and, but for known
-/// places of secrets, ~/.cache and ~/.local/share; `stockade plan` lists all that it is given
-/// of your files and environment. It reaches the internet and the addresses you allow, and no
-/// other host: not the LAN, not this machine, not the cloud's metadata service.
+/// The command sees the system's programs, the current directory, and ~/.cache and ~/.local/share
+/// without known secrets. `stockade plan` lists everything that it gets of your files and
+/// environment. It reaches the internet and the addresses that you allow. It reaches no other
+/// host: not the LAN, not this machine, not the cloud's metadata service.
 #[derive(Debug, Parser)]
 #[command(name = "stockade", version, max_term_width = 96, after_help = AGENTS)]
 pub(crate) struct Arguments {
@@ -26,29 +26,75 @@ pub(crate) struct Arguments {
 const AGENTS: &str = "\
 Agents:
   stockade claude|codex|gemini|aider [ARGUMENTS]
-          Run the agent with its own profile: with its settings and login. All that follows
-          the name goes to the agent, flags too. Flags of Stockade's own come before it:
+          Run the agent with its own profile, which gives it its settings and login. The agent
+          gets all options after the name. Write options of Stockade before it:
           stockade run --allow 192.168.10.21 -- claude [ARGUMENTS]
 
-Exit code: 125 if Stockade itself failed or was asked for what there is not; otherwise as each
-command says in its own help.";
+Exit code: 125 if Stockade itself failed or something you named does not exist; otherwise see the
+help of each command.";
 
+// Deferred: the options of the other commands are not made on the way to `run`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
+    /// Run a command in the sandbox, in the current directory.
+    ///
+    /// The current directory is the workspace. The command can write here, to the agent's own
+    /// settings, and to --write paths. The workspace cannot be your home directory or a directory
+    /// above it.
+    ///
+    /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),
+    /// Print a completion script for a shell.
     Completions(Completions),
     #[command(subcommand)]
     Config(Config),
+    /// Check whether sessions work on this machine, and say how to fix what is missing.
+    ///
+    /// This starts a session whose command does nothing. Nothing is sent anywhere.
     Doctor(Doctor),
+    /// Say whether the command could reach a target, by which rule, and what would change that.
+    ///
+    /// Nothing is sent to the target. A host name is resolved if the rules allow it. All settings
+    /// of `stockade run` are options here, too.
     Explain(Box<Explain>),
+    /// Create a commented configuration file for this project.
+    ///
+    /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
+    /// never overwritten.
     Init(Init),
+    /// Show what happened in a session: connections, names and denials, with their programs.
     Log(Log),
+    /// Print a manual page.
     Man(Man),
+    /// Show everything that a session would get, with the reasons, and run nothing.
+    ///
+    /// Each line on files, environment, network and limits says where it comes from. All settings
+    /// of `stockade run` are options here, too; `stockade run --help` lists them.
     Plan(Box<Plan>),
+    /// List your running sessions.
     Ps(Ps),
+    /// Make running sessions use the current configuration.
+    ///
+    /// It applies to new connections, and connections that it no longer allows are cut. Files,
+    /// environment and loopback ports of a running session stay as they are.
     Reload(Reload),
+    /// Review and trust this project's own .stockade.toml.
+    ///
+    /// The file comes with the project, and the command can write it. It applies only after you
+    /// have reviewed what it changes, and only until it changes.
     Trust(Trust),
+    /// Apply the git settings and hooks that Stockade undid in a session.
+    ///
+    /// Stockade undoes new git settings and hooks that could run programs, as soon as they appear and
+    /// at the end of the session. It keeps them beside the log. This command shows what was kept,
+    /// asks, and applies it.
     Accept(Accept),
+    /// Start a session and test its protections, from inside and outside.
+    ///
+    /// The session uses this configuration. Its command is a part of Stockade that tries what a
+    /// hostile program would. Nothing is sent beyond this machine. All settings of `stockade run`
+    /// are options here, too.
     Verify(Box<Verify>),
     /// The command of the sessions that `verify` looks at
     #[command(name = "verify-probe", hide = true)]
@@ -59,7 +105,6 @@ pub(crate) enum Command {
     Agent(Vec<OsString>),
 }
 
-/// Print a script with which a shell completes what is typed.
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub(crate) struct Completions {
@@ -73,11 +118,10 @@ Examples:
   stockade completions zsh > ~/.zfunc/_stockade
   stockade completions fish > ~/.config/fish/completions/stockade.fish";
 
-/// Print a page of the manual, in the language of man(7).
 #[derive(Debug, Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct Man {
-    /// The command whose page it is, as `run` or `config-show`; without it, the program's
+    /// The command, such as `run` or `config-show` [default: the program itself]
     pub(crate) command: Option<String>,
 
     /// Write all pages to this directory instead
@@ -90,46 +134,40 @@ Examples:
   stockade man run | man -l -
   stockade man --directory ~/.local/share/man/man1";
 
-/// Say what this machine lacks, what that costs, and the smallest fix.
-///
-/// A session is started to see whether that works; its command does nothing, and nothing is
-/// sent anywhere.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code: 0 if sessions can be started, 1 if not.")]
 pub(crate) struct Doctor {
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Give this program the profile that it needs where AppArmor restricts user namespaces
+    /// Install the AppArmor profile that lets this program use user namespaces
     ///
-    /// Writes /etc/apparmor.d/stockade, for the path of this program, and loads it. Needs
-    /// root.
+    /// Writes /etc/apparmor.d/stockade for the path of this program, and loads it. Needs root.
     #[arg(long, conflicts_with = "json")]
     pub(crate) write_apparmor: bool,
 }
 
-/// Show what happened in a session: connections, names, denials, with their programs.
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
-    /// The session, or the beginning of its name; without it, the latest of all projects
+    /// The session, or the beginning of its name [default: the latest of all projects]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 
-    /// Only what was denied
+    /// Show only denials
     #[arg(long)]
     pub(crate) denied: bool,
 
-    /// Go on until the session ends
+    /// Keep printing until the session ends
     #[arg(long, short)]
     pub(crate) follow: bool,
 
-    /// List the sessions that have a log, instead
+    /// List the sessions that have a log
     #[arg(long, short, conflicts_with_all = ["session", "denied", "follow"])]
     pub(crate) list: bool,
 
-    /// The lines as they are, for programs
+    /// Print the lines of the log as they are, in JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -140,30 +178,24 @@ Examples:
   stockade log --follow
   stockade log --list
 
-Exit code: 0, or 125 if there is no such session or several begin like that.";
+Exit code: 0, or 125 if no session matches, or more than one does.";
 
-/// List your sessions that run.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0, also if none runs.")]
+#[command(after_help = "Exit code: 0, even if none is running.")]
 pub(crate) struct Ps {
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Start a session and check, from inside and outside, that it is what it promises to be.
-///
-/// The session is one of this configuration; its command is a part of Stockade that looks
-/// around and tries what a hostile program would. Nothing is sent beyond this machine. Every
-/// setting of `stockade run` can be given, too.
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Verify {
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// With this profile
+    /// Use this profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
@@ -177,22 +209,17 @@ Examples:
   stockade verify --profile claude --json
   stockade verify --hardening strict
 
-Each property is PASS, FAIL, or INCONCLUSIVE if something is missing that would have shown it.
+Each property is PASS, FAIL, or INCONCLUSIVE if this machine lacks something to test it with.
 Exit code: 0 if nothing failed, 1 if something did, 125 if no session could be started.";
 
-/// Show everything that a session would be given, with the reasons, and run nothing.
-///
-/// Files, environment, network, limits: each line says where it comes from. Every setting of
-/// `stockade run` can be given, too, as it would be for that command; `stockade run --help`
-/// lists them.
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Plan {
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Apply this profile of the configuration, not the one of the command's name
+    /// Use this profile instead of the one named like the command
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
@@ -208,26 +235,22 @@ const PLAN_EXAMPLES: &str = "\
 Examples:
   stockade plan
   stockade plan -- claude
-  stockade plan --read ~/data --internet=false -- npm test
+  stockade plan --read ~/data --no-internet -- npm test
 
-Exit code: 0, or that of `run` if such a session would be refused (125, or 127 for an agent that
-is not there).";
+Exit code: 0, or that of `run` if it would refuse the session (125, or 127 if the agent is
+missing).";
 
-/// Say whether the command could reach something, by which rule, and what would change it.
-///
-/// Nothing is sent to the target. A name that may be asked for is resolved, as any program
-/// here would. Every setting of `stockade run` can be given, too.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES, mut_args = with_reach_only)]
 pub(crate) struct Explain {
-    /// An address, a name or a URL, with or without a protocol and a port
+    /// An address, a host name or a URL, with or without a protocol and a port
     pub(crate) target: String,
 
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// With this profile
+    /// Use this profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
@@ -239,45 +262,34 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   stockade explain udp://172.23.1.3:5064
   stockade explain api.example.com
-  stockade explain https://example.org/path --internet=false
+  stockade explain https://example.org/path --no-internet
   stockade explain localhost:5432
 
-Exit code: 0 if it can be reached, 1 if not, 2 if that depends on what was left open, 125 if
-the target or the configuration makes no sense.";
+Exit code: 0 if the command can reach it, 1 if not, 2 if that depends on a protocol or port that
+you did not give, 125 if the target or the configuration is invalid.";
 
-/// Have running sessions take up the configuration as it is now.
-///
-/// New connections are judged by it, and those that it no longer allows are cut. What cannot
-/// change in a running session (files, environment, ports of loopback) stays as it is.
 #[derive(Debug, Args)]
 #[command(after_help = RELOAD_CODES)]
 pub(crate) struct Reload {
-    /// The session, or the beginning of its name; without it, all of yours
+    /// The session, or the beginning of its name [default: all of yours]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }
 
 const RELOAD_CODES: &str = "\
-Exit code: 0, also if no session runs; 1 if one was not reloaded; 125 if there is no such
-session or several begin like that.";
+Exit code: 0, even if no session is running; 1 if one was not reloaded; 125 if no session matches,
+or more than one does.";
 
-/// Run a command in the sandbox, in the current directory.
-///
-/// The current directory is the workspace: the one place outside that the command can
-/// write to, besides an agent's own settings and what --write names. It must not be your home
-/// directory or one above it.
-///
-/// Each setting can stand in a file, too: see `stockade init` and `stockade config`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// Apply this profile of the configuration, not the one of the command's name
+    /// Use this profile instead of the one named like the command
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// Say nothing of what is given or made at the start, and of what was denied or found at the end
+    /// Print no notices at the start and no report at the end
     ///
-    /// The log has the latter all the same: see `stockade log`.
+    /// The log still has what was denied: see `stockade log`.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -289,10 +301,6 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Let this project's own .stockade.toml count.
-///
-/// The file comes with the project, and the command inside can write it. So it counts only
-/// after you have seen what it changes, and as long as it does not change.
 #[derive(Debug, Args)]
 #[command(after_help = TRUST_CODES)]
 pub(crate) struct Trust {
@@ -300,24 +308,19 @@ pub(crate) struct Trust {
     #[arg(long, conflicts_with_all = ["yes", "revoke"])]
     pub(crate) show: bool,
 
-    /// No longer trust it
+    /// Stop trusting it
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
 
 const TRUST_CODES: &str = "\
-Exit code: 0 if it is trusted, or was revoked; 1 if it is not, after --show or the answer no;
-125 if there is no such file, or no terminal to ask at.";
+Exit code: 0 if the file is trusted, or after --revoke; 1 if it is not trusted, after --show or the
+answer no; 125 if there is no such file, or no terminal to ask on.";
 
-/// Apply the git settings and hooks that Stockade undid in a session.
-///
-/// Stockade undoes new git settings and hooks that could run programs, as soon as they appear and
-/// at the end of the session. It keeps them beside the log. This command shows what was kept,
-/// asks, and applies it.
 #[derive(Debug, Args)]
 #[command(after_help = ACCEPT_CODES)]
 pub(crate) struct Accept {
@@ -329,7 +332,7 @@ pub(crate) struct Accept {
     #[arg(long, conflicts_with = "yes")]
     pub(crate) show: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -337,16 +340,12 @@ pub(crate) struct Accept {
 const ACCEPT_CODES: &str = "\
 Exit code: 0 if everything was applied, or no session left anything; 1 after --show, after the \
 answer no, or if a file has changed since; 125 if the named session left nothing to apply, or there \
-is no terminal to ask at.";
+is no terminal to ask on.";
 
-/// Write a commented configuration for this project, to start from.
-///
-/// It goes to ~/.config/stockade/projects, where only you write, and its path is printed.
-/// A file that is there is never overwritten.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0, or 125 if there is such a file already.")]
+#[command(after_help = "Exit code: 0, or 125 if the file already exists.")]
 pub(crate) struct Init {
-    /// Write .stockade.toml in the project instead, for all who work on it
+    /// Create .stockade.toml in the project instead, for everyone who works on it
     #[arg(long)]
     pub(crate) workspace_file: bool,
 }
@@ -354,21 +353,21 @@ pub(crate) struct Init {
 /// Show, check and describe the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Show what is in force in this directory, and where each value comes from
-    #[command(after_help = "Exit code: 0, or 125 if the configuration cannot be used.")]
+    /// Show the settings for this directory, and where each value comes from
+    #[command(after_help = "Exit code: 0, or 125 if the configuration is invalid.")]
     Show {
-        /// For programs
+        /// Print JSON
         #[arg(long)]
         json: bool,
 
-        /// With this profile
+        /// Use this profile
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
     },
-    /// Check this file, or all that count in this directory
+    /// Check a file, or all files that apply to this directory
     ///
-    /// A file is checked wherever it is, as what it is by its place, or else by what it says.
-    #[command(after_help = "Exit code: 0, or 1 if one is wrong.")]
+    /// The place of a file says whose it is; elsewhere, its contents do.
+    #[command(after_help = "Exit code: 0, or 1 if a file is invalid.")]
     Check {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
@@ -382,12 +381,11 @@ Examples:
   stockade run -- bash
   stockade run -- npm test
   stockade run --allow 192.168.10.21 --allow tcp://10.20.0.0/16:443 -- python3 scan.py
-  stockade run --internet=false --allow api.example.com --allow '*.example.org:443' -- bash
+  stockade run --no-internet --allow api.example.com --allow '*.example.org:443' -- bash
   stockade run --host-port 5432 --publish 3000 -- npm run dev
 
-Exit code: the command's own; 125 if Stockade failed (then the command was not run, or was
-ended), 126 if the command cannot be executed, 127 if it was not found, 128+n if signal n
-ended it.";
+Exit code: the command's own; 125 if Stockade failed (the command did not run, or was ended),
+126 if the command cannot be executed, 127 if it was not found, 128+n if signal n ended it.";
 
 /// Takes the settings of `run` out of a command's help, where they would bury its own options.
 /// They are understood all the same.
@@ -398,7 +396,7 @@ fn without_settings(argument: Arg) -> Arg {
 
 /// The same, but for those that decide what can be reached.
 fn with_reach_only(argument: Arg) -> Arg {
-    const REACH: [&str; 4] = ["allow", "internet", "mode", "host_port"];
+    const REACH: [&str; 5] = ["allow", "internet", "no-internet", "mode", "host-port"];
     if REACH.contains(&argument.get_id().as_str()) {
         argument
     } else {

@@ -9,11 +9,11 @@ use stockade_config::agents;
 
 use crate::{
     args::{self, Arguments},
-    screen,
+    terminal,
 };
 
 pub(crate) fn completions(arguments: &args::Completions) -> Result<ExitCode> {
-    screen::write(&script(arguments.shell))?;
+    terminal::write(&script(arguments.shell))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -24,7 +24,7 @@ fn script(shell: Shell) -> Vec<u8> {
 }
 
 /// The program as it should be completed: with the agents, which are no commands of their own,
-/// and without what is not for people, which not every shell's script would leave out.
+/// and without hidden commands, which not every shell's script would leave out.
 fn program() -> Command {
     let full = Arguments::command();
     let shown = full

@@ -1,4 +1,4 @@
-//! `stockade config`: what is in force, whether it is right, and what there is.
+//! `stockade config`: shows, checks and describes the configuration.
 
 use std::{path::Path, process::ExitCode};
 
@@ -6,37 +6,37 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{
     Diagnostics, Files, Key, Kind, LayerKind, Loaded, Loader, Origin, Places, SECTIONS, Shown,
-    WorkspaceFile, check_file, schema, shown,
+    WorkspaceFile, check_file, schema, shown, shown_path,
 };
 
-use crate::{args, exit, here, screen};
+use crate::{args, context, exit, terminal};
 
 pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
     match command {
         args::Config::Show { json, profile } => {
-            let mut loader = here::loader_here()?;
-            loader.choice = here::choice(profile.as_deref(), None);
+            let mut loader = context::loader_here()?;
+            loader.choice = context::choice(profile.as_deref(), None);
             let loaded = loader.load()?;
             if *json {
-                screen::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
+                terminal::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
             } else {
-                screen::write(as_text(&loaded, profile.is_some()).as_bytes())?;
+                terminal::write(as_text(&loaded, profile.is_some()).as_bytes())?;
             }
         }
         args::Config::Check { file } => {
-            let loader = here::loader_here()?;
+            let loader = context::loader_here()?;
             let mut said = String::new();
             let outcome = match file {
                 Some(file) => check_one(file, &loader.places, &mut said),
                 None => check_all(&loader, &mut said),
             };
-            screen::write(said.as_bytes())?;
+            terminal::write(said.as_bytes())?;
             if let Err(problems) = outcome {
                 eprint!("{}", problems.render(exit::colours()));
                 return Ok(ExitCode::FAILURE);
             }
         }
-        args::Config::Schema => screen::print(format_args!("{:#}\n", schema()))?,
+        args::Config::Schema => terminal::print(format_args!("{:#}\n", schema()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -46,13 +46,13 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
 fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     let loaded = loader.load()?;
     if loaded.files.is_empty() {
-        said.push_str("no file counts here; the defaults hold\n");
+        said.push_str("no configuration files here; the defaults apply\n");
     }
     for (kind, path) in &loaded.files {
-        let (name, (whose, _)) = (shown(&path.to_string_lossy()), role(*kind, &loader.places));
-        said.push_str(&format!("{name}: in order, as {whose}\n"));
+        let (name, (whose, _)) = (shown_path(path), role(*kind, &loader.places));
+        said.push_str(&format!("{name}: valid, as {whose}\n"));
     }
-    for idle in here::idle_rules(&loaded.effective) {
+    for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
     for slip in &loaded.slips {
@@ -64,8 +64,10 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     for path in read.iter().chain(write).chain(hide) {
         // What profiles of ours name may be there or not.
         if !path.origin.is_built_in_profile() && !path.value.exists() {
-            let (name, origin) = (shown(&path.value.to_string_lossy()), &path.origin);
-            eprintln!("stockade: {name} ({origin}) does not exist: a launch is refused");
+            let (name, origin) = (shown_path(&path.value), &path.origin);
+            eprintln!(
+                "stockade: {name} ({origin}) does not exist, so `stockade run` refuses to start"
+            );
         }
     }
     match loaded.workspace_file {
@@ -79,32 +81,30 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
 /// One file, with what it was taken for and what a launch would say of its place.
 fn check_one(file: &Path, places: &Places, said: &mut String) -> Result<(), Diagnostics> {
     let checked = check_file(file, places)?;
-    let name = shown(&file.to_string_lossy());
+    let name = shown_path(file);
     let (whose, place) = role(checked.role, places);
     let outcome = if checked.outcome.is_ok() {
-        "in order"
+        "valid"
     } else {
-        "not in order"
+        "invalid"
     };
     said.push_str(&format!("{name}: {outcome}, as {whose}\n"));
     if !checked.counts {
-        said.push_str(&format!(
-            "  a launch does not read it there: its place is {place}\n"
-        ));
+        said.push_str(&format!("  it is not used there; its place is {place}\n"));
     }
     if let Some(why) = &checked.refused {
-        said.push_str(&format!("  a launch would not believe it there: {why}\n"));
+        said.push_str(&format!("  it would be refused there: {why}\n"));
     }
     checked.outcome
 }
 
-/// Whose file it is, and where such a file counts.
+/// Whose file it is, and the place of such a file.
 fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
-    let path = |path: &Path| shown(&path.to_string_lossy());
+    let path = |path: &Path| shown_path(path);
     match kind {
         LayerKind::System => ("the administrator's file", path(&places.system)),
         LayerKind::Workspace => (
-            "a project's own file, which counts once it is trusted",
+            "a project's own file, which applies once you trust it",
             ".stockade.toml of a project".to_owned(),
         ),
         LayerKind::Project => (
@@ -120,7 +120,7 @@ fn as_text(loaded: &Loaded, asked_for: bool) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     for (kind, path) in &loaded.files {
         lines.push((
-            format!("# {}: {}", word(*kind), shown(&path.to_string_lossy())),
+            format!("# {}: {}", word(*kind), shown_path(path)),
             String::new(),
         ));
     }
@@ -131,17 +131,17 @@ fn as_text(loaded: &Loaded, asked_for: bool) -> String {
         let whose = if asked_for {
             ""
         } else {
-            ", that of commands without one of their own (--profile NAME shows another)"
+            ", for commands without one of their own (--profile NAME shows another)"
         };
         lines.push((
             format!("# profile: {}{whose}", shown(profile)),
             String::new(),
         ));
     }
-    for (section, _) in SECTIONS {
+    for section in SECTIONS {
         lines.push((String::new(), String::new()));
-        lines.push((format!("[{section}]"), String::new()));
-        for key in Key::in_section(section) {
+        lines.push((format!("[{}]", section.name), String::new()));
+        for key in Key::in_section(section.name) {
             lines.extend(of_key(key, &loaded.effective.shown(key)));
         }
     }
@@ -194,8 +194,8 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
 /// What holds where a limit was not set.
 fn unset(key: Key) -> &'static str {
     match key {
-        Key::OpenFiles => "not set: as outside",
-        Key::Tmpfs => "not set: half of this machine's memory, as the kernel has it",
+        Key::OpenFiles => "not set: the same as outside",
+        Key::Tmpfs => "not set: half of this machine's memory, the kernel's default",
         _ => "not set: no limit",
     }
 }

@@ -6,7 +6,7 @@ use stockade_config::{Diagnostic, Diagnostics, Place};
 use stockade_sys::shortage;
 use stockade_wall::{FAILED, NOT_FOUND};
 
-use crate::screen;
+use crate::terminal;
 
 /// An error with the smallest change that would help.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,12 @@ use crate::screen;
 pub(crate) struct Refused {
     pub(crate) what: String,
     pub(crate) fix: String,
+}
+
+/// An error with what would help.
+pub(crate) fn refused(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
+    let (what, fix) = (what.into(), fix.into());
+    Refused { what, fix }.into()
 }
 
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
@@ -48,7 +54,7 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
 
 /// Whether messages can have colours.
 pub(crate) fn colours() -> bool {
-    screen::shows_colours(&io::stderr())
+    terminal::shows_colours(&io::stderr())
 }
 
 /// Help and version are answers, not failures, and go to stdout.

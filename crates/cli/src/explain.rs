@@ -12,7 +12,7 @@ use serde_json::json;
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
 
-use crate::{args, here, screen};
+use crate::{args, context, terminal};
 
 const UNCLEAR: u8 = 2;
 
@@ -22,8 +22,8 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         "" => anyhow!("{error}"),
         text => anyhow!("`{}`: {error}", shown(text)),
     })?;
-    let loader = here::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
-    let effective = here::load(&loader)?.effective;
+    let loader = context::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
+    let effective = context::load(&loader)?.effective;
 
     let mode = &effective.network.mode;
     if mode.value != Mode::Jail {
@@ -42,13 +42,13 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
     let report = explanation.report(&origin);
     if arguments.json {
-        screen::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
+        terminal::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
     } else {
         let mut text = report.to_string();
         if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
             text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
-        screen::write(text.as_bytes())?;
+        terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(explanation.outcome))
 }
@@ -74,7 +74,7 @@ fn addresses(target: &Target, may_ask: impl Fn(&Hostname) -> bool) -> Vec<IpAddr
     match target.host() {
         Host::Address(address) => vec![*address],
         Host::Name(name) if may_ask(name) => resolve(name).unwrap_or_else(|error| {
-            eprintln!("stockade: {name} has no address now: {error}");
+            eprintln!("stockade: cannot resolve {name}: {error}");
             Vec::new()
         }),
         Host::Name(_) => Vec::new(),
@@ -101,7 +101,7 @@ fn is_loopback(target: &Target) -> bool {
 /// Nothing is judged then.
 fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<ExitCode> {
     let (outcome, why) = if mode.value == Mode::Host {
-        let why = "there is no jail, the command has the network of this machine";
+        let why = "there is no jail: the command uses this machine's network";
         (Outcome::Allowed, why)
     } else {
         (Outcome::Denied, "the command has no network")
@@ -110,9 +110,9 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<
     if as_json {
         let target = target.to_string();
         let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
-        screen::print(format_args!("{report:#}\n"))?;
+        terminal::print(format_args!("{report:#}\n"))?;
     } else {
-        screen::print(format_args!("{target}: {word}\n  {why}\n"))?;
+        terminal::print(format_args!("{target}: {word}\n  {why}\n"))?;
     }
     Ok(exit_code(outcome))
 }
@@ -137,10 +137,10 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
     let word = word(outcome);
     let why = match given {
         Some(given) => format!(
-            "this port of the loopback inside is this machine's ({})",
+            "this port leads to this machine's loopback ({})",
             given.origin
         ),
-        None => "the loopback inside is the command's own, not this machine's".to_owned(),
+        None => "the sandbox has its own loopback, apart from this machine's".to_owned(),
     };
     if as_json {
         let report = json!({
@@ -151,7 +151,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
             "host_ports": effective.host_ports(),
             "setting": fix,
         });
-        screen::print(format_args!("{report:#}\n"))?;
+        terminal::print(format_args!("{report:#}\n"))?;
     } else {
         let mut text = format!("{target}: {word}\n  {why}\n");
         if let (Some(fix), Some(port)) = (&fix, port) {
@@ -171,11 +171,11 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
             let port = ports.first().map_or("5432", String::as_str);
             let _ = writeln!(
                 text,
-                "  ports of this machine's that appear there: {given}; ask about one: \
+                "  host ports available there: {given}; ask about one: \
                  stockade explain localhost:{port}"
             );
         }
-        screen::write(text.as_bytes())?;
+        terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(outcome))
 }

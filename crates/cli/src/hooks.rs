@@ -1,5 +1,5 @@
 //! Where tests take protections away, to see whether `verify` notices. In this program nothing
-//! is taken away anywhere: `crates/sabotage` builds it with another file in the place of this.
+//! is taken away anywhere: `sabotage/` builds it with another file in the place of this.
 
 use stockade_policy::Policy;
 use stockade_wall::Plan;

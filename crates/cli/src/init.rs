@@ -1,4 +1,4 @@
-//! `stockade init`: a commented file to start from. What is there is never overwritten.
+//! `stockade init`: creates a commented file. An existing one is never overwritten.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -9,25 +9,21 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Places, shown, starter};
-use stockade_wall::Refusal;
+use stockade_config::{Places, shown_path, starter};
+use stockade_wall::PathRefusal;
 
-use crate::{args, exit::Refused, here, screen};
+use crate::{args, context, exit::refused, terminal};
 
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let places = &loader.places;
-    if let Some(refusal) = Refusal::of_workspace(&places.workspace, &places.home) {
-        return Err(Refused {
-            what: format!(
-                "{} cannot be a workspace, because it {refusal}",
-                shown(&places.workspace.to_string_lossy())
-            ),
-            fix: "change to the directory of one project; what is to hold in all of them goes \
-                  to ~/.config/stockade/config.toml"
-                .to_owned(),
-        }
-        .into());
+    if let Some(refusal) = PathRefusal::of_workspace(&places.workspace, &places.home) {
+        let workspace = shown_path(&places.workspace);
+        return Err(refused(
+            format!("{workspace} cannot be a workspace, because it {refusal}"),
+            "change to the directory of one project; settings for all projects go to \
+             ~/.config/stockade/config.toml",
+        ));
     }
     let path = if arguments.workspace_file {
         let path = places.workspace_file();
@@ -39,9 +35,9 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
         }
         about_workspace(places)?
     };
-    screen::print(format_args!("{}\n", shown(&path.to_string_lossy())))?;
+    terminal::print(format_args!("{}\n", shown_path(&path)))?;
     if arguments.workspace_file {
-        eprintln!("stockade: it counts once it is trusted: stockade trust");
+        eprintln!("stockade: it applies once you trust it: stockade trust");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -51,10 +47,10 @@ fn about_workspace(places: &Places) -> Result<PathBuf> {
     let workspace = places.workspace.to_str();
     let workspace = workspace.context("the path of the workspace is not UTF-8")?;
     let directory = places.projects();
-    let name = shown(&directory.to_string_lossy());
+    let name = shown_path(&directory);
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&directory);
-    made.with_context(|| format!("cannot make {name}"))?;
+    made.with_context(|| format!("cannot create {name}"))?;
     let text = starter(Some(workspace));
     for number in 1..1000 {
         let path = directory.join(file_name(&places.workspace, number));
@@ -64,7 +60,7 @@ fn about_workspace(places: &Places) -> Result<PathBuf> {
             Err(error) => return Err(not_created(&path, &error)),
         }
     }
-    anyhow::bail!("{name} is full of files of this name")
+    anyhow::bail!("{name} has too many files of this name")
 }
 
 /// The last part of the path, in plain letters: the file says inside what it is about.
@@ -99,13 +95,10 @@ fn not_created(path: &Path, error: &io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::AlreadyExists {
         return exists(path);
     }
-    anyhow::anyhow!("cannot write {}: {error}", shown(&path.to_string_lossy()))
+    anyhow::anyhow!("cannot write {}: {error}", shown_path(path))
 }
 
 fn exists(path: &Path) -> anyhow::Error {
-    Refused {
-        what: format!("{} is there already", shown(&path.to_string_lossy())),
-        fix: "edit it, or take it away first".to_owned(),
-    }
-    .into()
+    let what = format!("{} already exists", shown_path(path));
+    refused(what, "edit it, or remove it first")
 }

@@ -1,35 +1,31 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
-#![deny(clippy::print_stdout, reason = "screen::print does not panic")]
+#![deny(clippy::print_stdout, reason = "terminal::print does not panic")]
 
 mod accept;
 mod advice;
 mod args;
 mod completions;
 mod config;
-mod control;
+mod context;
 mod doctor;
 mod exit;
 mod explain;
-mod here;
-#[cfg_attr(sabotage, path = "../../sabotage/src/hooks.rs")]
+#[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
-mod interruption;
-mod journal;
 mod log;
 mod man;
 mod plan;
-mod publish;
 mod receipt;
 mod reload;
 mod run;
-mod screen;
-mod session;
+mod session_id;
 mod settings;
+mod terminal;
 mod trust;
 mod verify;
-mod walling;
+mod wall_config;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `stockade man`: the pages of the manual, from the definitions that parse what is typed.
+//! `stockade man`: the manual pages, from the definitions of the command line.
 
 use std::{ffi::OsString, fs, io, path::Path, process::ExitCode};
 
@@ -12,8 +12,8 @@ use stockade_config::shown;
 
 use crate::{
     args::{self, Arguments},
-    exit::Refused,
-    screen,
+    exit::refused,
+    terminal,
 };
 
 const PROGRAM: &str = "stockade";
@@ -28,13 +28,10 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
         None => PROGRAM.to_owned(),
     };
     match pages.iter().find(|page| page.name == name) {
-        Some(page) => screen::write(&page.text)?,
+        Some(page) => terminal::write(&page.text)?,
         None => {
-            return Err(Refused {
-                what: format!("there is no page {}", shown(&name)),
-                fix: "`stockade help` lists the commands".to_owned(),
-            }
-            .into());
+            let what = format!("there is no page {}", shown(&name));
+            return Err(refused(what, "`stockade help` lists the commands"));
         }
     }
     Ok(ExitCode::SUCCESS)

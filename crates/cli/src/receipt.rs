@@ -1,13 +1,86 @@
-//! What is said at the end of a session. During it the terminal belongs to the command.
+//! What is said before a session and at its end. During it the terminal belongs to the command.
 
 use std::{collections::HashMap, fmt::Display};
 
-use stockade_config::{Limits, Loader, Origin, Sourced};
+use stockade_config::{Effective, Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding, folded};
+use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
+use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
-use crate::{advice, journal::Process, screen};
+use crate::{advice, terminal};
+
+/// What the configuration asks for and this machine does not have.
+pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
+    for layer in layers {
+        let LayerState::Absent(why) = layer.state else {
+            continue;
+        };
+        let asked = match layer.protection {
+            Protection::Scratch => {
+                eprintln!(
+                    "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
+                     overlay them context (see `stockade doctor`)"
+                );
+                None
+            }
+            Protection::Memory => effective.limits.memory.as_ref().map(|limit| &limit.origin),
+            Protection::Files => Some(&effective.agent.hardening.origin),
+            _ => None,
+        };
+        if let Some(origin) = asked {
+            let name = layer.protection.name();
+            eprintln!("stockade: WARNING: not to be had context ({origin}): {name}: {why}");
+        }
+    }
+}
+
+/// The same without what `--quiet` leaves out.
+pub(crate) fn tell_notice_quietly(notice: Notice) {
+    if !matches!(notice, Notice::Suspended { .. }) {
+        tell_notice(notice);
+    }
+}
+
+/// What a session does without.
+pub(crate) fn tell_notice(notice: Notice) {
+    match notice {
+        Notice::NotLogged { directory, error } => {
+            let directory = directory.display();
+            eprintln!("stockade: this session is not logged: {directory}: {error}");
+        }
+        Notice::NotReloadable(error) => {
+            eprintln!("stockade: this session cannot be reloaded: {error}");
+        }
+        Notice::WatchedAtEndOnly(error) => {
+            eprintln!(
+                "stockade: settings of git are looked at only when this session ends: {error}"
+            );
+        }
+        Notice::Suspended { id, findings } => tell_findings(&findings, &id),
+        Notice::ReloadRefused(why) => {
+            eprintln!("stockade: the configuration was not reloaded: {why}");
+        }
+    }
+}
+
+/// What the log lacks.
+pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
+    if let Some(LostEvents { count, why, .. }) = &journal.lost {
+        let events = terminal::counted(*count, "event");
+        eprintln!(
+            "stockade: {events} of this session could not be logged: {why}; \
+             `stockade log` has the others"
+        );
+    }
+    if journal.missed > 0 && !quiet {
+        let events = terminal::counted(journal.missed, "event");
+        eprintln!("stockade: {events} of this session came too fast to be written down one by one");
+    }
+    if journal.unfinished {
+        eprintln!("stockade: the end of the log is not written: the disk does not answer");
+    }
+}
 
 /// What was denied how often, to which program, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
@@ -25,7 +98,7 @@ pub(crate) fn tell_denials(
             count => format!(" ({count} times)"),
         };
         let program = programs.get(&denial.subject);
-        let program = program.map_or_else(String::new, |by| format!(" to {}", by.name()));
+        let program = program.map_or_else(String::new, |by| format!(" to {}", name(by)));
         eprintln!(
             "stockade: denied {}{program}{times}: {}",
             denial.subject, denial.ruling
@@ -47,7 +120,7 @@ pub(crate) fn tell_denials(
     let beyond: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
     let more = beyond + denials.others();
     if more > 0 {
-        let attempts = screen::counted(more, "more attempt");
+        let attempts = terminal::counted(more, "more attempt");
         eprintln!("stockade: denied {attempts} to other destinations");
     }
     if !fixes.is_empty() {
@@ -60,12 +133,26 @@ pub(crate) fn tell_denials(
     }
 }
 
+/// A program by its file's name, which the program may have chosen so that it reads like more of
+/// the sentence that it stands in.
+fn name(process: &Process) -> String {
+    const LONGEST: usize = 40;
+    let name = process.exe.rsplit('/').next().unwrap_or_default();
+    let name = terminal::cut(name, LONGEST);
+    let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
+    if name.chars().all(is_word) {
+        name
+    } else {
+        format!("{name:?}")
+    }
+}
+
 /// What somebody gives away who allows what few commands need.
 fn danger(ruling: &Ruling) -> Option<&'static str> {
     let verdict = match ruling {
         Ruling::Flow(verdict) => verdict,
         Ruling::HostPort(port) => return danger_of_port(*port),
-        Ruling::Name(_) | Ruling::Odd(_) => return None,
+        Ruling::Name(_) | Ruling::Malformed(_) => return None,
     };
     match verdict.reason() {
         Reason::Restricted {
@@ -167,5 +254,28 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {
         eprintln!("stockade: to apply what was put back: stockade accept {session}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
+        let name = |exe: &str| {
+            name(&Process {
+                pid: 7,
+                exe: exe.to_owned(),
+                argv: Vec::new(),
+                parents: Vec::new(),
+            })
+        };
+        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(name("/x/c++-é"), "c++-é");
+        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
+        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
+        let long = name(&format!("/x/{}", "y".repeat(255)));
+        assert!(long.starts_with("yyy") && long.chars().count() == 40);
     }
 }

@@ -1,39 +1,43 @@
 //! `stockade reload`: running sessions take up the configuration as it is now.
 
-use std::{process::ExitCode, sync::PoisonError};
+use std::process::ExitCode;
 
 use anyhow::Result;
-use stockade_config::{Effective, Key, Loader, shown};
-use stockade_gate::Policies;
+use stockade_config::shown;
+use stockade_warden::{self as warden, Reloaded};
 
 use crate::{
     args,
-    control::{Reply, Request, ask},
     exit::Refused,
-    journal::InForce,
-    screen::{self, counted, shown_lines},
-    session,
+    session_id,
+    terminal::{self, counted, shown_lines},
 };
 
 const LIST: &str = "`stockade ps` lists those that run";
 
 pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
-    let all = session::all()?;
+    let all = warden::all()?;
     let sessions = match &arguments.session {
-        Some(wanted) => Vec::from_iter(session::meant(&all, wanted, LIST)?),
+        Some(wanted) => Vec::from_iter(session_id::meant(&all, wanted, LIST)?),
         None => all,
     };
     let mut refused = false;
     let mut asked = 0;
     for id in sessions {
-        let Some(stream) = session::connect(&id)? else {
+        let Some(stream) = warden::connect(&id)? else {
             continue;
         };
         asked += 1;
-        let reply = ask(stream, Request::Reload).unwrap_or_else(|error| Err(format!("{error:#}")));
+        let reply = warden::ask_to_reload(stream).unwrap_or_else(|error| {
+            let error = anyhow::Error::from(error);
+            Err(format!("{error:#}"))
+        });
         let id = shown(&id);
         match reply {
-            Ok(said) => screen::print(format_args!("{id}: {}\n", shown_lines(&said)))?,
+            Ok(reloaded) => {
+                let said = shown_lines(&said(&reloaded));
+                terminal::print(format_args!("{id}: {said}\n"))?;
+            }
             Err(why) => {
                 eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
                 refused = true;
@@ -49,7 +53,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
                 }
                 .into());
             }
-            None => screen::write(b"no session is running\n")?,
+            None => terminal::write(b"no session is running\n")?,
         }
     }
     Ok(if refused {
@@ -59,56 +63,17 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     })
 }
 
-/// What a running session does about it.
-#[derive(Debug, Clone)]
-pub(crate) struct Reload {
-    pub(crate) loader: Loader,
-    /// What the session was started with.
-    pub(crate) launched: Effective,
-    pub(crate) in_force: InForce,
-    pub(crate) policies: Policies,
-}
-
-/// What a running session can change.
-const LIVE: [Key; 3] = [Key::Internet, Key::Allow, Key::LogDenials];
-
-impl Reload {
-    /// A configuration that is not right changes nothing.
-    pub(crate) fn reload(&self) -> Reply {
-        let loaded = self
-            .loader
-            .load()
-            .map_err(|problems| problems.render(false))?;
-        let new = loaded.effective;
-        let policy = new.policy();
-        let (rules, internet) = (policy.rules.len(), policy.internet);
-        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = new.clone();
-        self.policies
-            .change(policy)
-            .map_err(|error| error.to_string())?;
-        let internet = if internet { "open" } else { "closed" };
-        let rules = counted(rules as u64, "rule");
-        let mut said = format!("reloaded: the internet is {internet}, {rules}");
-        let later: Vec<_> = Key::ALL
-            .iter()
-            .filter(|key| !LIVE.contains(key) && self.differs(**key, &new))
-            .map(ToString::to_string)
-            .collect();
-        if !later.is_empty() {
-            said.push_str(&format!("; at the next launch only: {}", later.join(", ")));
-        }
-        if let Some(notice) = loaded.workspace_file.notice() {
-            said.push_str(&format!("; {notice}"));
-        }
-        Ok(said)
+/// What a session said, for people.
+fn said(reloaded: &Reloaded) -> String {
+    let internet = if reloaded.internet { "open" } else { "closed" };
+    let rules = counted(reloaded.rules as u64, "rule");
+    let mut said = format!("reloaded: the internet is {internet}, {rules}");
+    if !reloaded.later.is_empty() {
+        let later = reloaded.later.join(", ");
+        said.push_str(&format!("; at the next launch only: {later}"));
     }
-
-    fn differs(&self, key: Key, new: &Effective) -> bool {
-        let values = |effective: &Effective| {
-            let shown = effective.shown(key);
-            let value = |shown: &stockade_config::Shown| (shown.name.clone(), shown.literal());
-            shown.iter().map(value).collect::<Vec<_>>()
-        };
-        values(&self.launched) != values(new)
+    if let Some(notice) = &reloaded.notice {
+        said.push_str(&format!("; {notice}"));
     }
+    said
 }

@@ -1,158 +1,149 @@
-//! The flags of `run` that are settings: each is a key of the configuration, and goes
-//! through the same types and checks as a file. Here they are only collected.
+//! The options of `run` that are settings, made from the table of keys. Each goes through the
+//! same types and checks as in a file. Here they are only collected.
 
-use clap::Args;
-use stockade_config::{Flags, Key};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use serde_json::Value;
+use stockade_config::{Effective, Flags, Key, Kind, SECTIONS, Spec};
 
-#[derive(Debug, Default, Args)]
-pub(crate) struct Settings {
-    /// Let the command reach this: [PROTO://]TARGET[:PORTS]
-    ///
-    /// TARGET is an address, a network, a name, or *.name for all below it. PROTO is tcp, udp
-    /// or icmp; without it, all of them. PORTS are ports and ranges, separated by commas. IPv6
-    /// with ports: [fd00::5]:80. Names count with --internet=false. May be given several times.
-    #[arg(long, value_name = "RULE", help_heading = NETWORK)]
-    allow: Vec<String>,
-
-    /// Whether the internet is open (it is); if not, only what is allowed
-    #[arg(long, value_name = "BOOL", help_heading = NETWORK,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    internet: Option<String>,
-
-    /// The command's network: jail (as usual), none, or host (this machine's, unprotected)
-    #[arg(long, value_name = "MODE", help_heading = NETWORK)]
-    mode: Option<String>,
-
-    /// Let the command reach this port of this machine's loopback
-    ///
-    /// It appears inside at the same port of 127.0.0.1 and ::1. TCP only. May be given
-    /// several times.
-    #[arg(long, value_name = "PORT", help_heading = NETWORK)]
-    host_port: Vec<String>,
-
-    /// Show a port of the command's on this machine's loopback: PORT or OUTSIDE:INSIDE
-    ///
-    /// What listens inside at INSIDE is reached at 127.0.0.1:OUTSIDE and [::1]:OUTSIDE.
-    /// TCP only. May be given several times.
-    #[arg(long, value_name = "PORT", help_heading = NETWORK)]
-    publish: Vec<String>,
-
-    /// Whether denials are logged and told of (they are)
-    #[arg(long, value_name = "BOOL", help_heading = NETWORK,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    log_denials: Option<String>,
-
-    /// What is there of the disk, read-only: system (its directories), or all (but homes, /tmp, /run)
-    #[arg(long, value_name = "ROOT", help_heading = FILES)]
-    root: Option<String>,
-
-    /// Let the command read this file or directory, too
-    #[arg(long, value_name = "PATH", help_heading = FILES)]
-    read: Vec<String>,
-
-    /// Let the command write this file or directory, too
-    #[arg(long, value_name = "PATH", help_heading = FILES)]
-    write: Vec<String>,
-
-    /// Hide this file or directory, in the workspace too
-    #[arg(long, value_name = "PATH", help_heading = FILES)]
-    hide: Vec<String>,
-
-    /// Pass this environment variable on
-    #[arg(long, value_name = "NAME", help_heading = ENVIRONMENT)]
-    pass_env: Vec<String>,
-
-    /// Set this environment variable inside
-    #[arg(long, value_name = "NAME=VALUE", help_heading = ENVIRONMENT)]
-    set_env: Vec<String>,
-
-    /// Whether the command can use your GitHub login
-    #[arg(long, value_name = "BOOL", help_heading = FORGE,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    github: Option<String>,
-
-    /// Whether the command can use your GitLab login
-    #[arg(long, value_name = "BOOL", help_heading = FORGE,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    gitlab: Option<String>,
-
-    /// A further host of these forges
-    #[arg(long, value_name = "HOST", help_heading = FORGE)]
-    forge_host: Vec<String>,
-
-    /// No login of any forge, whatever the configuration says
-    #[arg(long, help_heading = FORGE, conflicts_with_all = ["github", "gitlab", "forge_host"])]
-    no_forge: bool,
-
-    /// How narrow the kernel is for the command: default, or strict (no user namespaces inside)
-    #[arg(long, value_name = "LEVEL", help_heading = PROCESS)]
-    hardening: Option<String>,
-
-    /// What to do with new git settings and hooks that could run programs: defuse, or tell
-    ///
-    /// defuse undoes them at once and keeps them for `stockade accept` [default]; tell only
-    /// reports them at the end.
-    #[arg(long, value_name = "WHAT", help_heading = FILES)]
-    git_settings: Option<String>,
-
-    /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code
-    #[arg(long, value_name = "BOOL", help_heading = PROCESS,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    nested: Option<String>,
-
-    /// Limit what the command can use: processes, memory, open_files, tmpfs or cpu_time
-    ///
-    /// As in memory=8G, processes=4096, cpu_time=2h. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE", help_heading = PROCESS)]
-    limit: Vec<String>,
-}
-
-const NETWORK: &str = "Network";
-const FILES: &str = "Files";
-const ENVIRONMENT: &str = "Environment";
-const FORGE: &str = "Forges";
-const PROCESS: &str = "Process";
+/// What was typed.
+#[derive(Debug, Default)]
+pub(crate) struct Settings(Flags);
 
 impl Settings {
     pub(crate) fn flags(&self) -> Flags {
-        let mut flags = Flags::default();
-        for (key, value) in [
-            (Key::Mode, &self.mode),
-            (Key::Internet, &self.internet),
-            (Key::LogDenials, &self.log_denials),
-            (Key::Root, &self.root),
-            (Key::Github, &self.github),
-            (Key::Gitlab, &self.gitlab),
-            (Key::Hardening, &self.hardening),
-            (Key::GitSettings, &self.git_settings),
-            (Key::Nested, &self.nested),
-        ] {
-            if let Some(value) = value {
-                flags.set(key, value);
+        self.0.clone()
+    }
+}
+
+const LIMIT: &str = "limit";
+const NO_FORGE: &str = "no-forge";
+
+/// Keys with an option of their own.
+fn keys() -> impl Iterator<Item = (Key, Spec)> {
+    let keys = Key::ALL.into_iter().map(|key| (key, key.spec()));
+    keys.filter(|(_, spec)| spec.option != LIMIT)
+}
+
+impl clap::Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        let defaults = Effective::default();
+        let mut command = command;
+        for (key, spec) in keys() {
+            let default = defaults.shown(key).first().map(|shown| shown.value.clone());
+            let is_on = default == Some(true.into());
+            command = command.arg(argument(&spec, default));
+            if spec.kind == Kind::Boolean {
+                let off = Arg::new(spec.off)
+                    .long(spec.off)
+                    .help(format!("The same as {}=false", spec.flag))
+                    .help_heading(heading(&spec))
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with(spec.option)
+                    // What is off by default rarely has to be turned off.
+                    .hide(!is_on);
+                command = command.arg(off);
             }
         }
-        for (key, values) in [
-            (Key::Allow, &self.allow),
-            (Key::HostPorts, &self.host_port),
-            (Key::Publish, &self.publish),
-            (Key::Read, &self.read),
-            (Key::Write, &self.write),
-            (Key::Hide, &self.hide),
-            (Key::PassEnv, &self.pass_env),
-            (Key::SetEnv, &self.set_env),
-            (Key::ForgeHosts, &self.forge_host),
-        ] {
-            for value in values {
-                flags.set(key, value);
+        let no_forge = Arg::new(NO_FORGE)
+            .long(NO_FORGE)
+            .help("Give no login of any forge, whatever the configuration says")
+            .help_heading(heading(&Key::Github.spec()))
+            .action(ArgAction::SetTrue)
+            .conflicts_with_all(["github", "gitlab", "forge-host"]);
+        let limit = Arg::new(LIMIT)
+            .long(LIMIT)
+            .value_name("KEY=VALUE")
+            .help("Limit what the command can use: processes, memory, open_files, tmpfs or cpu_time")
+            .long_help(
+                "Limit what the command can use: processes, memory, open_files, tmpfs or cpu_time\n\n\
+                 For example memory=8G, processes=4096, cpu_time=2h. Can be repeated.",
+            )
+            .help_heading(heading(&Key::Memory.spec()))
+            .action(ArgAction::Append);
+        command.arg(no_forge).arg(limit)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn heading(spec: &Spec) -> &'static str {
+    let section = SECTIONS.iter().find(|section| section.name == spec.section);
+    section.map_or("", |section| section.heading)
+}
+
+fn argument(spec: &Spec, default: Option<Value>) -> Arg {
+    let mut help = spec.about().to_owned();
+    if let Some(default) = default {
+        let default = default
+            .as_str()
+            .map_or_else(|| default.to_string(), str::to_owned);
+        help.push_str(&format!(" [default: {default}]"));
+    }
+    let more: Vec<&str> = spec.help.iter().skip(2).map(|line| line.trim()).collect();
+    let (value, action) = match spec.kind {
+        Kind::List(item) => (value_name(*item), ArgAction::Append),
+        Kind::Variables => ("NAME=VALUE", ArgAction::Append),
+        kind => (value_name(kind), ArgAction::Set),
+    };
+    let argument = Arg::new(spec.option)
+        .long(spec.option)
+        .value_name(value)
+        .action(action)
+        .help_heading(heading(spec));
+    let argument = match more.as_slice() {
+        [] => argument.help(help),
+        more => argument
+            .long_help(format!("{help}\n\n{}", more.join(" ")))
+            .help(help),
+    };
+    if spec.kind != Kind::Boolean {
+        return argument;
+    }
+    argument
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+}
+
+fn value_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Boolean => "BOOL",
+        Kind::Rule => "RULE",
+        Kind::Port | Kind::Published => "PORT",
+        Kind::Path => "PATH",
+        Kind::Variable => "NAME",
+        Kind::Host => "HOST",
+        _ => "VALUE",
+    }
+}
+
+impl FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut settings = Self::default();
+        settings.update_from_arg_matches(matches)?;
+        Ok(settings)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let values = |option: &str| matches.get_many::<String>(option).into_iter().flatten();
+        for (key, spec) in keys() {
+            for value in values(spec.option) {
+                self.0.set(key, value);
+            }
+            if spec.kind == Kind::Boolean && matches.get_flag(spec.off) {
+                self.0.off(key);
             }
         }
-        for value in &self.limit {
-            flags.limit(value);
+        for value in values(LIMIT) {
+            // All limits have this option; the value names the key.
+            self.0.set(Key::Memory, value);
         }
-        if self.no_forge {
-            flags.no_forge();
+        if matches.get_flag(NO_FORGE) {
+            self.0.no_forge();
         }
-        flags
+        Ok(())
     }
 }
 
@@ -161,7 +152,7 @@ mod tests {
     use std::{collections::BTreeSet, path::PathBuf};
 
     use clap::{CommandFactory as _, Parser as _};
-    use stockade_config::{Kind, Loader, Places};
+    use stockade_config::{Loader, Places};
 
     use super::*;
     use crate::args::{Arguments, Command};
@@ -187,8 +178,12 @@ mod tests {
     #[test]
     fn every_key_has_a_flag_and_every_flag_a_key() {
         let of_keys: BTreeSet<String> = Key::ALL
-            .iter()
-            .map(|key| key.spec().flag.trim_start_matches('-').to_owned())
+            .into_iter()
+            .map(Key::spec)
+            .flat_map(|spec| {
+                let off = (spec.kind == Kind::Boolean).then_some(spec.off);
+                [spec.option].into_iter().chain(off).map(str::to_owned)
+            })
             .collect();
         let exempt: BTreeSet<String> = NOT_SETTINGS
             .iter()
@@ -199,61 +194,78 @@ mod tests {
     }
 
     /// A value other than the default for each kind of key.
-    fn value_for(key: Key) -> &'static str {
-        match (key, key.spec().kind) {
-            (Key::Mode, _) => "none",
-            (Key::Root, _) => "all",
-            (Key::Hardening, _) => "strict",
-            (Key::GitSettings, _) => "tell",
-            (Key::Internet | Key::LogDenials, _) => "=false",
-            (Key::Github | Key::Gitlab | Key::Nested, _) => "",
-            (Key::Allow, _) => "10.0.0.1",
-            (Key::HostPorts | Key::Publish, _) => "3000",
-            (Key::PassEnv, _) => "EDITOR",
-            (Key::SetEnv, _) => "A=b",
-            (Key::ForgeHosts, _) => "git.example.org",
-            (_, Kind::Count(_)) => "70",
-            (_, Kind::Size) => "8G",
-            (_, Kind::Time) => "2h",
-            _ => "/data",
-        }
+    fn value_for(key: Key) -> String {
+        let default = Effective::default().shown(key).pop();
+        let default = default.map(|shown| shown.value);
+        let value = match key.spec().kind {
+            Kind::Boolean => return (default != Some(true.into())).to_string(),
+            Kind::Choice(words) => {
+                let is_other = |word: &&str| default != Some((*word).into());
+                words.iter().copied().find(is_other).expect("a choice")
+            }
+            Kind::List(Kind::Rule) => "10.0.0.1",
+            Kind::List(Kind::Port | Kind::Published) => "3000",
+            Kind::List(Kind::Variable) => "EDITOR",
+            Kind::List(Kind::Host) => "git.example.org",
+            Kind::List(_) => "/data",
+            Kind::Variables => "A=b",
+            Kind::Count(_) => "70",
+            Kind::Size => "8G",
+            Kind::Time => "2h",
+            other => panic!("{other:?} is for lists only"),
+        };
+        value.to_owned()
+    }
+
+    fn typed(option: &str) -> Effective {
+        let line = ["stockade", "run", option, "true"];
+        let arguments = Arguments::try_parse_from(line).expect("a command line");
+        let Command::Run(run) = arguments.command else {
+            panic!("run")
+        };
+        let nowhere = PathBuf::from("/nonexistent");
+        let mut places = Places::new(&nowhere, &nowhere.join("project"), |_| None);
+        places.system = nowhere.join("etc");
+        let mut loader = Loader::new(places);
+        loader.flags = run.settings.flags();
+        loader.load().expect("a configuration").effective
+    }
+
+    fn origin(effective: &Effective, key: Key) -> String {
+        let shown = effective.shown(key);
+        shown.first().expect("a value").origin.to_string()
     }
 
     #[test]
     fn every_flag_sets_its_key_and_no_other() {
         for key in Key::ALL {
             let (flag, value) = (key.spec().flag, value_for(key));
-            let words = match (key.section(), key.spec().kind) {
-                ("limits", _) => vec![flag.to_owned(), format!("{}={value}", key.name())],
-                (_, Kind::Boolean) => vec![format!("{flag}{value}")],
-                _ => vec![flag.to_owned(), value.to_owned()],
-            };
-            let start = ["stockade", "run"].map(str::to_owned).into_iter();
-            let line = start.chain(words).chain(["true".to_owned()]);
-            let arguments = Arguments::try_parse_from(line).expect("a command line");
-            let Command::Run(run) = arguments.command else {
-                panic!("run")
-            };
-            let nowhere = PathBuf::from("/nonexistent");
-            let mut places = Places::new(&nowhere, &nowhere.join("project"), |_| None);
-            places.system = nowhere.join("etc");
-            let mut loader = Loader::new(places);
-            loader.flags = run.settings.flags();
-            let effective = loader.load().expect("a configuration").effective;
+            let effective = typed(&match key.section() {
+                "limits" => format!("{flag}={}={value}", key.name()),
+                _ => format!("{flag}={value}"),
+            });
             let changed: Vec<Key> = Key::ALL
                 .into_iter()
                 .filter(|key| !effective.is_default(*key))
                 .collect();
             assert_eq!(changed, [key], "{flag}");
-            assert_eq!(
-                effective
-                    .shown(key)
-                    .first()
-                    .expect("a value")
-                    .origin
-                    .to_string(),
-                flag
-            );
+            assert_eq!(origin(&effective, key), flag);
+        }
+    }
+
+    #[test]
+    fn every_boolean_is_turned_on_by_its_name_and_off_by_no_and_its_name() {
+        let booleans = || keys().filter(|(_, spec)| spec.kind == Kind::Boolean);
+        assert!(booleans().count() > 3);
+        for (key, spec) in booleans() {
+            let off = format!("--{}", spec.off);
+            for (option, value) in [(spec.flag, true), (&off, false)] {
+                let effective = typed(option);
+                assert_eq!(effective.shown(key)[0].value, value, "{option}");
+                assert_eq!(origin(&effective, key), option);
+            }
+            let both = ["stockade", "run", spec.flag, &off, "true"];
+            assert!(Arguments::try_parse_from(both).is_err(), "{both:?}");
         }
     }
 }

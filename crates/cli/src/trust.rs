@@ -1,21 +1,17 @@
-//! `stockade trust`: lets the workspace's own `.stockade.toml` count, once a person has
-//! seen what it changes. Everything it says is hostile until then, and is shown escaped.
+//! `stockade trust`: applies the workspace's own `.stockade.toml`, once a person has seen what it
+//! changes. Everything it says is hostile until then, and is shown escaped.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, IsTerminal as _, Write as _},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
-use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown};
+use anyhow::Result;
+use stockade_config::{Difference, Effect, Key, Proposal, Trust, literal, shown, shown_path};
 
-use crate::{args, exit::Refused, here, screen};
+use crate::{args, context, exit::refused, terminal};
 
 pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
-    let loader = here::loader_here()?;
+    let loader = context::loader_here()?;
     let trust = Trust::new(&loader.places);
-    let path = shown(&loader.places.workspace_file().to_string_lossy());
+    let path = shown_path(&loader.places.workspace_file());
     if arguments.revoke {
         let was = trust.revoke().map_err(problems)?;
         let now = if was {
@@ -23,53 +19,33 @@ pub(crate) fn trust(arguments: &args::Trust) -> Result<ExitCode> {
         } else {
             "was not trusted"
         };
-        screen::print(format_args!("{path} {now}\n"))?;
+        terminal::print(format_args!("{path} {now}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(proposal) = loader.proposal()? else {
-        return Err(Refused {
-            what: format!("there is no {path}"),
-            fix: "`stockade init --workspace-file` makes one".to_owned(),
-        }
-        .into());
+        let fix = "create one with `stockade init --workspace-file`";
+        return Err(refused(format!("there is no {path}"), fix));
     };
-    screen::print(format_args!("{path}\n{}", describe(&proposal)))?;
+    terminal::print(format_args!("{path}\n{}", describe(&proposal)))?;
     if proposal.trusted {
-        screen::write(b"It is trusted.\n")?;
+        terminal::write(b"It is trusted.\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.show {
-        screen::write(b"It is not trusted.\n")?;
+        terminal::write(b"It is not trusted.\n")?;
         return Ok(ExitCode::FAILURE);
     }
-    if !arguments.yes && !agreed()? {
-        screen::write(b"Not trusted; nothing was changed.\n")?;
+    if !arguments.yes && !terminal::agreed("Trust it?", "stockade trust")? {
+        terminal::write(b"Not trusted; nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
     trust.record(&proposal.record).map_err(problems)?;
-    screen::write(b"Trusted, as long as it does not change.\n")?;
+    terminal::write(b"Trusted until it changes.\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn problems(problem: stockade_config::Diagnostic) -> anyhow::Error {
     stockade_config::Diagnostics::from(problem).into()
-}
-
-fn agreed() -> Result<bool> {
-    if !io::stdin().is_terminal() {
-        return Err(Refused {
-            what: "nobody is there to ask: the input is no terminal".to_owned(),
-            fix: "look at it with `stockade trust --show`, then add --yes".to_owned(),
-        }
-        .into());
-    }
-    eprint!("Trust it? [y/N] ");
-    io::stderr().flush().context("cannot ask")?;
-    let mut answer = String::new();
-    if io::stdin().read_line(&mut answer).context("no answer")? == 0 {
-        bail!("no answer");
-    }
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn describe(proposal: &Proposal) -> String {
@@ -89,7 +65,7 @@ fn describe(proposal: &Proposal) -> String {
         .collect();
     text.push_str(&match counts.as_slice() {
         [] => "It changes nothing.\n".to_owned(),
-        counts => format!("In all it changes {}.\n", counts.join(", ")),
+        counts => format!("In total, it changes {}.\n", counts.join(", ")),
     });
     text
 }
@@ -105,7 +81,7 @@ fn of_effect(effect: &Effect) -> String {
     }
     text.extend(effect.differences.iter().map(line));
     for idle in &effect.idle {
-        text.push_str(&format!("  without effect now: {idle}\n"));
+        text.push_str(&format!("  no effect now: {idle}\n"));
     }
     text
 }

@@ -129,7 +129,7 @@ fn the_projects_own_file_counts_only_when_it_is_trusted_and_says_so() {
         let _net = Standard::serve(world).expect("servers");
         write(CONFIG, "");
         write(WORKSPACE_FILE, "[network]\nallow = [\"192.168.10.21\"]\n");
-        let notice = "stockade: .stockade.toml does not count";
+        let notice = "stockade: ignoring .stockade.toml";
         let untrusted = run(world, &["--quiet"], DEVICE);
         assert_ne!(untrusted.code(), 0);
         assert_eq!(
@@ -160,7 +160,7 @@ fn the_projects_own_file_counts_only_when_it_is_trusted_and_says_so() {
         assert!(
             changed
                 .stderr()
-                .contains("has changed since it was trusted"),
+                .contains("has changed since you trusted it"),
             "{changed:?}"
         );
         trust();
@@ -173,7 +173,9 @@ fn the_projects_own_file_counts_only_when_it_is_trusted_and_says_so() {
         let refused = run(world, &[], WEB);
         assert_eq!(refused.code(), 125, "{refused:?}");
         assert!(
-            refused.stderr().contains("narrowed network.internet"),
+            refused
+                .stderr()
+                .contains("restrictions of network.internet"),
             "{refused:?}"
         );
         world
@@ -248,7 +250,7 @@ fn the_logs_are_not_to_be_seen_inside_wherever_they_are() {
         let sessions = format!("{given}/stockade/sessions");
         let refused = session(&["--write", &sessions], "true").expect_code(125);
         assert!(
-            refused.stderr().contains("is Stockade's own"),
+            refused.stderr().contains("belongs to Stockade"),
             "{refused:?}"
         );
     });

@@ -1,9 +1,8 @@
 //! `config check FILE`: one file, wherever it is.
 //!
-//! What a file may say depends on whose it is, which its place tells; and at some places no
-//! file counts. Whoever writes one elsewhere first, for another machine or in a repository,
-//! wants it checked all the same. So a file at no place that counts is read as what it seems
-//! to be, and what a launch would say about its place comes beside that.
+//! A file's place says whose it is, and so what it may set. A file elsewhere, for another machine
+//! or in a repository, is read by its contents instead. The result also says whether a launch
+//! would refuse the file at its place.
 
 use std::{path::Path, sync::Arc};
 
@@ -21,18 +20,18 @@ use crate::{
 pub struct Checked {
     /// As whose file it was read.
     pub role: LayerKind,
-    /// Whether files at its place count.
+    /// Whether Stockade reads files at its place.
     pub counts: bool,
     /// Why a launch would refuse it at its place, if it would.
     pub refused: Option<String>,
-    /// What is wrong in it.
+    /// Its mistakes.
     pub outcome: Result<(), Diagnostics>,
 }
 
 /// Checks one file.
 ///
 /// # Errors
-/// If it cannot be read, or is at a place that counts and would be refused there.
+/// If it cannot be read, or would be refused at its place.
 pub fn check_file(path: &Path, places: &Places) -> Result<Checked, Diagnostics> {
     let (role, source, refused) = match places.kind_of(path) {
         Some(role) => (role, at_its_place(role, path, places)?, None),

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    effective::{Effective, Shown},
-    key::{Key, Kind},
-    value::{GitSettings, Hardening, Mode, Root},
+    keys::{Effective, Key, Kind, Widens},
+    setting::Shown,
 };
 
 /// One difference between two configurations.
@@ -86,67 +85,9 @@ fn missing_in(there: &[Shown], here: &[Shown]) -> Vec<Value> {
 /// The keys by which `other` lets the command do more than `this`.
 #[must_use]
 pub fn wider(this: &Effective, other: &Effective) -> Vec<Key> {
-    Key::ALL
-        .into_iter()
-        .filter(|key| is_wider(*key, this, other))
-        .collect()
-}
-
-fn is_wider(key: Key, this: &Effective, other: &Effective) -> bool {
-    // A limit that nobody set may be any.
-    fn limit<T: Ord + Copy>(
-        this: &Option<crate::Sourced<T>>,
-        other: &Option<crate::Sourced<T>>,
-    ) -> bool {
-        match (this, other) {
-            (Some(this), Some(other)) => other.value > this.value,
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
-    }
-    let entry_missing =
-        |from: &Effective, to: &Effective| !missing_in(&to.shown(key), &from.shown(key)).is_empty();
-    match key {
-        Key::Mode => freedom(other.network.mode.value) > freedom(this.network.mode.value),
-        Key::Internet => other.network.internet.value && !this.network.internet.value,
-        Key::LogDenials => !other.network.log_denials.value && this.network.log_denials.value,
-        Key::Root => other.files.root.value == Root::All && this.files.root.value == Root::System,
-        Key::Github => other.forge.github.value && !this.forge.github.value,
-        Key::Gitlab => other.forge.gitlab.value && !this.forge.gitlab.value,
-        Key::Hardening => {
-            other.agent.hardening.value == Hardening::Default
-                && this.agent.hardening.value == Hardening::Strict
-        }
-        Key::Nested => other.agent.nested.value && !this.agent.nested.value,
-        Key::GitSettings => {
-            other.git.settings.value == GitSettings::Tell
-                && this.git.settings.value == GitSettings::Defuse
-        }
-        Key::Processes => other.limits.processes.value > this.limits.processes.value,
-        Key::Memory => limit(&this.limits.memory, &other.limits.memory),
-        Key::OpenFiles => limit(&this.limits.open_files, &other.limits.open_files),
-        Key::Tmpfs => limit(&this.limits.tmpfs, &other.limits.tmpfs),
-        Key::CpuTime => limit(&this.limits.cpu_time, &other.limits.cpu_time),
-        // What is no longer hidden is seen.
-        Key::Hide => entry_missing(this, other),
-        Key::Allow
-        | Key::HostPorts
-        | Key::Publish
-        | Key::Read
-        | Key::Write
-        | Key::PassEnv
-        | Key::ForgeHosts => entry_missing(other, this),
-        Key::SetEnv => other.shown(key).iter().any(|shown| {
-            let same = |other: &Shown| other.name == shown.name && other.value == shown.value;
-            !this.shown(key).iter().any(same)
-        }),
-    }
-}
-
-fn freedom(mode: Mode) -> u8 {
-    match mode {
-        Mode::None => 0,
-        Mode::Jail => 1,
-        Mode::Host => 2,
-    }
+    let is_wider = |key: &Key| match key.spec().widens {
+        Widens::More => this.is_exceeded_by(other, *key),
+        Widens::Less => other.is_exceeded_by(this, *key),
+    };
+    Key::ALL.into_iter().filter(is_wider).collect()
 }

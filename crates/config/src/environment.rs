@@ -4,10 +4,10 @@ use std::{ffi::OsString, sync::Arc};
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
-    key::Key,
+    keys::{Change, Key},
     layer::{Layer, LayerKind, Written},
     source::{Place, Source, SourceKind},
-    value::{self, Change, Given, Mode, Roots},
+    value::{Given, Mode, Roots},
 };
 
 const EGRESS_JAIL: &str = "CLAUDE_SANDBOX_EGRESS_JAIL";
@@ -54,7 +54,7 @@ pub fn layer(
     if let Some(source) = allow {
         for span in words(source.text()) {
             let word = source.text().get(span.clone()).unwrap_or_default();
-            match value::change(Key::Allow, Given::Bare(word), roots) {
+            match Change::read(Key::Allow, Given::Bare(word), roots) {
                 Ok(change) => {
                     let place = Place::new(&source, span);
                     layer.changes.push(Written { change, place });
@@ -70,12 +70,12 @@ pub fn layer(
     wrong.or(layer)
 }
 
-/// Everything of forges off, whatever was said before.
+/// All forges off, whatever earlier layers say.
 pub(crate) fn no_forge_changes(place: &Place) -> impl Iterator<Item = Written> {
     let all = [
         Change::Github(false),
         Change::Gitlab(false),
-        Change::NoForgeHosts,
+        Change::Clear(Key::ForgeHosts),
     ];
     let place = place.clone();
     all.into_iter().map(move |change| Written {

@@ -1,18 +1,18 @@
-//! Flags of the command line, as a layer: the same keys, types and checks as in files.
+//! Options of the command line, as a layer: the same keys, types and checks as in files.
 
 use std::sync::Arc;
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     environment::no_forge_changes,
-    key::{Key, Kind},
+    keys::{Change, Key},
     layer::{Layer, LayerKind, Written},
     source::{Place, Source, SourceKind},
     text::{meant, shown},
-    value::{self, Change, Fault, Given, Roots, VariableName},
+    value::{Fault, Given, Instead, Roots},
 };
 
-/// Flags as they were typed, in their order.
+/// Options as they were typed, in their order.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     given: Vec<(Flag, Arc<Source>)>,
@@ -22,27 +22,27 @@ pub struct Flags {
 enum Flag {
     /// The value is the key's, or an entry of its list.
     Key(Key),
+    /// The key is false.
+    Off(Key),
     /// The value is `KEY=VALUE`.
     Limit,
-    /// The value is `NAME=VALUE`.
-    SetEnv,
     NoForge,
 }
 
 impl Flags {
-    /// A key's flag with its value: for keys whose flag is theirs alone.
+    /// A key's option with its value.
     pub fn set(&mut self, key: Key, text: impl Into<String>) {
-        let flag = match key.spec().kind {
-            Kind::Variables => Flag::SetEnv,
-            _ if key.section() == "limits" => Flag::Limit,
+        let flag = match key.spec().flag {
+            "--limit" => Flag::Limit,
             _ => Flag::Key(key),
         };
         self.push(flag, key.spec().flag, text);
     }
 
-    /// `--limit KEY=VALUE`
-    pub fn limit(&mut self, text: impl Into<String>) {
-        self.push(Flag::Limit, Key::Memory.spec().flag, text);
+    /// `--no-internet`, for example
+    pub fn off(&mut self, key: Key) {
+        let name = format!("--{}", key.spec().off);
+        self.push(Flag::Off(key), &name, "");
     }
 
     /// `--no-forge`
@@ -58,16 +58,16 @@ impl Flags {
     /// What they say.
     ///
     /// # Errors
-    /// With all that is wrong with them.
+    /// With all mistakes in them.
     pub fn layer(&self, roots: &Roots) -> Result<Layer, Diagnostics> {
         let mut layer = Layer::new(LayerKind::Flags);
         let mut wrong = Diagnostics::default();
         for (flag, source) in &self.given {
             let place = Place::whole(source);
             let change = match flag {
-                Flag::Key(key) => value::change(*key, Given::Bare(source.text()), roots),
+                Flag::Key(key) => Change::read(*key, Given::Bare(source.text()), roots),
+                Flag::Off(key) => Change::read(*key, Given::Boolean(false), roots),
                 Flag::Limit => limit(source.text(), roots),
-                Flag::SetEnv => set_env(source.text()),
                 Flag::NoForge => {
                     layer.changes.extend(no_forge_changes(&place));
                     continue;
@@ -86,43 +86,22 @@ impl Flags {
 }
 
 fn limit(text: &str, roots: &Roots) -> Result<Change, Fault> {
-    let names = || Key::in_section("limits").map(Key::name);
     let Some((name, given)) = text.split_once('=') else {
-        return Err(Fault::new("a limit is KEY=VALUE, as in memory=8G"));
+        return Err(Fault::new("expected KEY=VALUE, such as memory=8G"));
     };
     let Some(key) = Key::find("limits", name) else {
-        let all: Vec<_> = names().collect();
-        let message = format!(
-            "`{}` is no limit: there are {}",
-            shown(name),
-            all.join(", ")
-        );
-        let fault = Fault::new(message).at(0..name.len());
-        return Err(match meant(name, names()) {
-            Some(near) => fault.instead(format!("{near}={given}")),
-            None => fault,
-        });
+        let names: Vec<_> = Key::in_section("limits").map(Key::name).collect();
+        let (shown, all) = (shown(name), names.join(", "));
+        let fault = Fault::new(format!("unknown limit `{shown}`: expected one of {all}"));
+        let near = meant(name, names).map(|near| format!("{near}={given}"));
+        return Err(fault.at(0..name.len()).instead_if(near));
     };
     let before = name.len() + 1;
-    value::change(key, Given::Bare(given), roots).map_err(|mut fault| {
+    Change::read(key, Given::Bare(given), roots).map_err(|mut fault| {
         let span = fault.span.take().unwrap_or(0..given.len());
-        if let Some(value::Instead::Text(text) | value::Instead::Bare(text)) = &mut fault.instead {
+        if let Some(Instead::Text(text) | Instead::Bare(text)) = &mut fault.instead {
             *text = format!("{name}={text}");
         }
         fault.at(before + span.start..before + span.end)
     })
-}
-
-fn set_env(text: &str) -> Result<Change, Fault> {
-    let Some((name, given)) = text.split_once('=') else {
-        return Err(Fault::new(
-            "a variable is set by NAME=VALUE; --pass-env passes one on",
-        ));
-    };
-    let name_length = name.len();
-    let name = VariableName::parse(name).map_err(|fault| {
-        let span = fault.span.clone().unwrap_or(0..name_length);
-        fault.at(span)
-    })?;
-    value::variable(name, Given::Bare(given))
 }

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::{key::Key, source::Place, value::Change};
+use crate::{
+    keys::{Change, Key},
+    source::Place,
+};
 
-/// Who speaks, in the order in which they are heard. A later one overrules an earlier.
+/// The origin of a layer. A later one overrules an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LayerKind {
     /// Profiles that come with the program.
@@ -24,13 +27,13 @@ pub enum LayerKind {
 }
 
 impl LayerKind {
-    /// It speaks about one workspace, in which relative paths then are.
+    /// It is about one workspace, where relative paths start.
     #[must_use]
     pub fn has_workspace(self) -> bool {
         matches!(self, Self::Workspace | Self::Project | Self::Flags)
     }
 
-    /// It can have profiles. What is typed applies to what is run.
+    /// It can have profiles.
     pub(crate) fn is_file(self) -> bool {
         !matches!(self, Self::Environment | Self::Flags)
     }
@@ -74,7 +77,7 @@ impl Layer {
         self.workspace.as_ref()
     }
 
-    /// All that it says, for any command.
+    /// All its changes, for any command.
     pub(crate) fn all_changes(&self) -> impl Iterator<Item = &Written> {
         let of_profiles = self.profiles.iter().flat_map(|profile| &profile.changes);
         self.changes.iter().chain(of_profiles)

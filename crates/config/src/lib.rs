@@ -1,4 +1,4 @@
-//! The configuration: what the files, the environment and the command line say, made one.
+//! The configuration: files, environment and command line → one value.
 //!
 //! # Theory of operation
 //! ```text
@@ -9,15 +9,18 @@
 //! load       all of this, for this user, workspace and moment
 //! ```
 //!
-//! [`Effective`] is what the rest of the program is made from: the gate's policy, the
+//! The rest of the program is made from [`Effective`]: the gate's policy, the
 //! wall's plan, the log. Everything between a text and it is pure; `files`, `load` and
 //! `trust` alone touch the disk.
 //!
-//! Nothing is ever open because something is missing: an empty file, section or list says
-//! nothing, and where nobody says anything [`Effective::default`] holds. What is not
-//! understood, or could have been written by somebody else, refuses the launch.
+//! Nothing is ever open because something is missing: an empty file, section or list changes
+//! nothing, and [`Effective::default`] applies. An invalid file, or one that somebody else could
+//! have written, refuses the launch.
 
 #![forbid(unsafe_code)]
+
+#[macro_use]
+mod define;
 
 mod check;
 mod compare;
@@ -26,7 +29,7 @@ mod effective;
 mod environment;
 mod files;
 mod flags;
-mod key;
+mod keys;
 mod layer;
 mod load;
 mod merge;
@@ -35,6 +38,7 @@ mod profiles;
 mod proposal;
 mod render;
 mod schema;
+mod setting;
 mod source;
 mod starter;
 mod text;
@@ -44,22 +48,23 @@ mod value;
 pub use check::{Checked, check_file};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use effective::{Agent, Effective, Env, Files, Forge, Limits, Network, Shown, literal};
 pub use environment::layer as environment_layer;
 pub use files::Places;
 pub use flags::Flags;
-pub use key::{Item, Key, Kind, SECTIONS, Spec};
+pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, Spec, Widens};
 pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, Slip, WorkspaceFile};
 pub use merge::{Choice, merge};
-pub use parse::parse;
+pub use parse::{keys_in, parse};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;
+pub use setting::{Shown, literal};
 pub use source::{Origin, Place, Source, SourceKind, Sourced};
 pub use starter::starter;
-pub use text::{meant, shown};
+pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
-    GitSettings, Hardening, Mode, Port, Published, Root, Roots, Seconds, Size, VariableName,
+    Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots, Seconds,
+    Size, VariableName,
 };

@@ -1,7 +1,6 @@
 //! Files, environment and flags of this moment → the configuration.
 //!
-//! A [`Loader`] holds all that is asked for and can be asked again, for a session that
-//! is told to reload. It changes nothing.
+//! A [`Loader`] can load again, for `stockade reload`. It changes nothing.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +12,16 @@ use std::{
 use crate::{
     compare::wider,
     diagnostic::{Diagnostic, Diagnostics},
-    effective::Effective,
     environment,
     files::{Guard, Places, WorkspaceText, own_file, resolved, workspace_file},
     flags::Flags,
+    keys::Effective,
     layer::{Layer, LayerKind, Profile},
     merge::{Choice, merge},
     parse::{parse, workspace_of},
     profiles::{BUILT_IN, agents},
     source::{Origin, Source, SourceKind},
-    text::{meant, shown},
+    text::{meant, shown, shown_path},
     trust::{Record, Trust, hash},
 };
 
@@ -42,7 +41,7 @@ pub struct Loader {
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub effective: Effective,
-    /// The files that count, in the order in which they are heard.
+    /// The files that were read, in their order.
     pub files: Vec<(LayerKind, PathBuf)>,
     pub workspace_file: WorkspaceFile,
     /// Profiles that are called almost like an agent.
@@ -82,7 +81,7 @@ impl fmt::Display for Slip {
         }
         write!(
             f,
-            " holds only if it is asked for, as by --profile {profile}: did you mean `{}`?",
+            " applies only with --profile {profile}; did you mean `{}`?",
             self.agent
         )
     }
@@ -93,15 +92,15 @@ impl fmt::Display for Slip {
 pub enum WorkspaceFile {
     /// There is none.
     Absent,
-    /// It counts.
+    /// It applies.
     Trusted,
-    /// It does not count: nobody ever agreed to it.
+    /// It is ignored: the user never agreed to it.
     Untrusted,
-    /// It does not count: it is not what somebody agreed to.
+    /// It is ignored: it is not what the user agreed to.
     Changed,
-    /// It does not count: somebody agreed to one, and there is none.
+    /// The user agreed to one, and there is none.
     Gone,
-    /// It does not count: it cannot even be read.
+    /// It is ignored: it cannot be read.
     Unusable(String),
 }
 
@@ -109,21 +108,20 @@ impl WorkspaceFile {
     /// What the user has to know of it, in a line.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        let look = "`stockade trust` shows what it would change";
-        match self {
-            Self::Absent | Self::Trusted => None,
-            Self::Untrusted => Some(format!(
-                ".stockade.toml does not count, it is not trusted: {look}"
-            )),
-            Self::Changed => Some(format!(
-                ".stockade.toml does not count, it has changed since it was trusted: {look}"
-            )),
-            Self::Gone => Some(
-                ".stockade.toml was trusted and is gone: `stockade trust --revoke` forgets it"
-                    .to_owned(),
+        let (why, fix) = match self {
+            Self::Absent | Self::Trusted => return None,
+            Self::Untrusted => ("not trusted yet", "review it with `stockade trust`"),
+            Self::Changed => (
+                "it has changed since you trusted it",
+                "review it with `stockade trust`",
             ),
-            Self::Unusable(why) => Some(format!(".stockade.toml does not count: {why}")),
-        }
+            Self::Gone => (
+                "you trusted it, and it is gone",
+                "forget it with `stockade trust --revoke`",
+            ),
+            Self::Unusable(why) => return Some(format!("ignoring .stockade.toml: {why}")),
+        };
+        Some(format!("ignoring .stockade.toml: {why}; {fix}"))
     }
 }
 
@@ -142,7 +140,7 @@ impl Loader {
     /// Reads everything, now.
     ///
     /// # Errors
-    /// With all that is wrong in any of the files, flags and variables.
+    /// With all mistakes in any of the files, options and variables.
     pub fn load(&self) -> Result<Loaded, Diagnostics> {
         let Read {
             mut layers,
@@ -228,7 +226,7 @@ impl Loader {
         let paths = match self.places.project_files() {
             Ok(paths) => paths,
             Err(error) => {
-                let name = shown(&self.places.projects().to_string_lossy());
+                let name = shown_path(&self.places.projects());
                 read.wrong
                     .push(Diagnostic::new(format!("cannot read {name}: {error}")));
                 return;
@@ -334,30 +332,28 @@ impl Loader {
         let how = match loss {
             Loss::Gone => "is gone".to_owned(),
             Loss::Unusable(why) => format!("cannot be used ({why})"),
-            Loss::Changed => "has changed".to_owned(),
+            Loss::Changed => "has changed since you trusted it".to_owned(),
             Loss::Moved(path) => {
-                let path = shown(&path.to_string_lossy());
-                format!("was moved away from {path}, which is a link now,")
+                let path = shown_path(path);
+                format!("was moved away from {path}, which is now a link")
             }
         };
         let title = format!(
-            ".stockade.toml {how} since it was trusted, and narrowed {}, which would be lost",
+            ".stockade.toml {how}, so its restrictions of {} would be lost",
             keys.join(", ")
         );
         let problem = Diagnostic::new(title);
-        // What is not there, or is no file, cannot be trusted anew.
+        // A missing file cannot be reviewed.
         let problem = match loss {
-            Loss::Gone => {
-                problem.help("put it back as it was, from the project's history for example")
+            Loss::Gone => problem.help("restore it, from the project's history for example"),
+            Loss::Unusable(_) => problem.help("repair it, then review it with `stockade trust`"),
+            Loss::Changed => problem.help("review and accept the change with `stockade trust`"),
+            Loss::Moved(_) => {
+                problem.help("if you moved the directory, review the file with `stockade trust`")
             }
-            Loss::Unusable(_) => problem.help("mend it, then look at `stockade trust`"),
-            Loss::Changed => problem.help("`stockade trust` shows and accepts what it says now"),
-            Loss::Moved(_) => problem.help(
-                "if you moved the directory: `stockade trust` shows and accepts what the file says",
-            ),
         };
         Err(problem
-            .help("`stockade trust --revoke` does without it")
+            .help("to do without the file: `stockade trust --revoke`")
             .into())
     }
 
@@ -384,14 +380,14 @@ impl Loader {
             };
             if let Some(own) = own.iter().find(meets) {
                 let title = format!(
-                    "the command could change its own sandbox: {} is Stockade's own",
-                    shown(&own.to_string_lossy())
+                    "the command could change its own sandbox: {} belongs to Stockade",
+                    shown_path(own)
                 );
                 let problem = match &entry.origin {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
                     Origin::BuiltIn => Diagnostic::new(title),
                 };
-                wrong.push(problem.help("name only the part that the command has to write"));
+                wrong.push(problem.help("allow only the part that the command has to write"));
             }
         }
         wrong.or(())
@@ -414,7 +410,7 @@ impl Read {
     }
 }
 
-/// How a file that was trusted came not to count.
+/// Why a file that was trusted does not apply any more.
 enum Loss {
     Changed,
     Gone,
@@ -441,8 +437,8 @@ enum Workspace {
 fn two_files(one: &Path, other: &Path) -> Diagnostic {
     let title = format!(
         "two files are about this workspace: {} and {}",
-        shown(&one.to_string_lossy()),
-        shown(&other.to_string_lossy())
+        shown_path(one),
+        shown_path(other)
     );
-    Diagnostic::new(title).help("put them together")
+    Diagnostic::new(title).help("merge them into one")
 }

@@ -1,8 +1,8 @@
-//! Layers → what is in force. Pure.
+//! Layers → one configuration. Pure.
 //!
 //! # Theory of operation
-//! The later layer overrules the earlier: a scalar has the value that was said last, a
-//! list has the entries of all. Within the files, what is said for every command comes
+//! The later layer overrules the earlier: a scalar has the last value, a list has the entries
+//! of all layers. Within the files, what is said for every command comes
 //! before what is said in the profile, so that the user's profile overrules the user's
 //! own base; the environment and the command line come last, and overrule profiles.
 //!
@@ -13,14 +13,14 @@
 //! environment, flags
 //! ```
 //!
-//! What the administrator locked can be said in the administrator's file alone. A list
-//! that is locked cannot be added to: an entry widens, and widening is what is locked.
+//! A key that the administrator locked can be set in the administrator's file alone. No other
+//! file can add to a locked list, because an entry widens the sandbox.
 
 use std::collections::BTreeSet;
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
-    effective::Effective,
+    keys::Effective,
     layer::{Layer, LayerKind, Lock, Written},
     profiles::GENERIC,
     source::{Origin, Place, Sourced},
@@ -31,7 +31,7 @@ use crate::{
 /// Which profile is wanted.
 #[derive(Debug, Clone, Default)]
 pub enum Choice {
-    /// None: what is said for every command.
+    /// None: the settings for every command.
     #[default]
     None,
     /// That of a command which has none of its own.
@@ -45,8 +45,7 @@ pub enum Choice {
 /// Makes one configuration of all layers. Their order is that of their kinds.
 ///
 /// # Errors
-/// If a layer says what is locked, the profile does not exist, or the layers together
-/// ask for what cannot be.
+/// If a layer sets a locked key, the profile does not exist, or layers contradict each other.
 pub fn merge(layers: &[Layer], choice: &Choice) -> Result<Effective, Diagnostics> {
     let mut wrong = Diagnostics::default();
     let mut layers: Vec<&Layer> = layers.iter().collect();
@@ -81,7 +80,7 @@ fn in_order<'l>(layers: &[&'l Layer], profile: Option<&str>) -> Vec<&'l Written>
         let chosen = profiles.filter(|candidate| Some(candidate.name.as_str()) == profile);
         chosen.flat_map(|profile| &profile.changes)
     };
-    // What somebody says for every command overrules what is built in for one.
+    // The user's settings for every command overrule a built-in profile.
     of_profile(true)
         .chain(bases)
         .chain(of_profile(false))
@@ -97,7 +96,7 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
         Choice::Other | Choice::Command(_) => Ok(names.contains(GENERIC).then_some(GENERIC)),
         Choice::Named(name, _) if names.contains(name.as_str()) => Ok(Some(name)),
         Choice::Named(name, place) => {
-            let title = format!("there is no profile `{}`", shown(name));
+            let title = format!("unknown profile `{}`", shown(name));
             let problem = Diagnostic::at(title, place.clone());
             let all: Vec<String> = names
                 .iter()
@@ -106,7 +105,7 @@ fn chosen<'c>(layers: &[&Layer], choice: &'c Choice) -> Result<Option<&'c str>, 
             Err(match meant(name, names.iter().copied()) {
                 Some(near) => problem.help(format!("did you mean `{}`?", shown(near))),
                 None if all.is_empty() => problem.help("no file has a [profiles] table"),
-                None => problem.help(format!("there are {}", all.join(", "))),
+                None => problem.help(format!("expected one of {}", all.join(", "))),
             })
         }
     }
@@ -123,9 +122,9 @@ fn check_locks(layers: &[&Layer], wrong: &mut Diagnostics) {
             let problem = problem.beside(&lock.place, "locked here");
             wrong.push(problem.help(match written.place.source().kind() {
                 crate::SourceKind::File(_) | crate::SourceKind::BuiltIn(_) => {
-                    "take it out of this file"
+                    "remove it from this file"
                 }
-                crate::SourceKind::Flag(_) => "leave the flag out",
+                crate::SourceKind::Flag(_) => "leave the option out",
                 crate::SourceKind::Environment(_) => "unset the variable",
             }));
         }
@@ -153,9 +152,9 @@ fn check_ports(effective: &Effective, wrong: &mut Diagnostics) {
             .iter()
             .find(|port| port.value == inside);
         if let Some(port) = both {
-            let title = format!("port {inside} cannot be published and be the host's at once");
+            let title = format!("port {inside} cannot be both published and a host port");
             wrong.push(
-                two_places(title, &published.origin, &port.origin).help("leave out one of them"),
+                two_places(title, &published.origin, &port.origin).help("remove one of them"),
             );
         }
     }

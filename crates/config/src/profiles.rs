@@ -15,7 +15,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     (GENERIC, include_str!("../profiles/generic.toml")),
 ];
 
-/// What is built in besides for Claude Code, if its own settings turn its sandbox on.
+/// In addition for Claude Code, if its own settings turn its sandbox on.
 pub const CLAUDE_SANDBOX: (&str, &str) = ("claude", "[profiles.claude.agent]\nnested = true\n");
 
 /// The agents that have a profile, by the names of their commands.

@@ -29,7 +29,7 @@ pub struct Proposal {
 pub struct Effect {
     /// `None`: for all commands.
     pub profile: Option<String>,
-    /// What it changes, compared with all that other files say.
+    /// What it changes, compared with the other files.
     pub differences: Vec<Difference>,
     /// What it says that changes nothing now, because other files say the same, or
     /// overrule it; as text with its line.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::key::{Item, Key, Kind, SECTIONS};
+use crate::keys::{Key, Kind, SECTIONS, Section};
 
 #[must_use]
 pub fn schema() -> Value {
@@ -23,7 +23,7 @@ pub fn schema() -> Value {
             "additionalProperties": profile,
         }),
     );
-    let sections = SECTIONS.iter().map(|(name, _)| (*name).to_owned());
+    let sections = SECTIONS.iter().map(|section| section.name.to_owned());
     let lockable: Vec<String> = sections
         .chain(Key::ALL.iter().map(ToString::to_string))
         .collect();
@@ -55,9 +55,17 @@ pub fn schema() -> Value {
 }
 
 fn sections() -> Map<String, Value> {
-    let section = |(name, about): &(&str, &str)| {
-        let keys = Key::in_section(name).map(|key| (key.name().to_owned(), of_key(key)));
-        ((*name).to_owned(), table(&keys.collect(), about))
+    let section = |section: &Section| {
+        let keys = Key::in_section(section.name);
+        let keys = keys.map(|key| {
+            let mut value = of_kind(key.spec().kind);
+            value["description"] = key.spec().about().into();
+            (key.name().to_owned(), value)
+        });
+        (
+            section.name.to_owned(),
+            table(&keys.collect(), section.about.trim()),
+        )
     };
     SECTIONS.iter().map(section).collect()
 }
@@ -72,38 +80,29 @@ fn table(properties: &Map<String, Value>, about: &str) -> Value {
     })
 }
 
-fn of_key(key: Key) -> Value {
-    let mut value = match key.spec().kind {
+fn of_kind(kind: Kind) -> Value {
+    match kind {
         Kind::Choice(words) => json!({ "type": "string", "enum": words }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Count(least) => json!({ "type": "integer", "minimum": least }),
         Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+[BKMGT]$" }),
         Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
-        Kind::List(item) => json!({ "type": "array", "items": of_item(item) }),
-        Kind::Variables => json!({
-            "type": "object",
-            "propertyNames": { "pattern": VARIABLE },
-            "additionalProperties": { "type": "string" },
-        }),
-    };
-    if let Value::Object(value) = &mut value {
-        value.insert("description".to_owned(), key.spec().about.into());
-    }
-    value
-}
-
-const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
-
-fn of_item(item: Item) -> Value {
-    match item {
-        Item::Rule | Item::Path | Item::Host => json!({ "type": "string", "minLength": 1 }),
-        Item::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
-        Item::Published => json!({
+        Kind::Rule | Kind::Path | Kind::Host => json!({ "type": "string", "minLength": 1 }),
+        Kind::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
+        Kind::Published => json!({
             "type": ["string", "integer"],
             "pattern": "^[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?$",
             "minimum": 1,
             "maximum": 65535,
         }),
-        Item::Variable => json!({ "type": "string", "pattern": VARIABLE }),
+        Kind::Variable => json!({ "type": "string", "pattern": VARIABLE }),
+        Kind::List(item) => json!({ "type": "array", "items": of_kind(*item) }),
+        Kind::Variables => json!({
+            "type": "object",
+            "propertyNames": { "pattern": VARIABLE },
+            "additionalProperties": { "type": "string" },
+        }),
     }
 }
+
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";

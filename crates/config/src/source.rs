@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::text::shown;
+use crate::text::shown_path;
 
 /// A text that settings are read from.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Source {
     #[must_use]
     pub fn name(&self) -> String {
         match &self.kind {
-            SourceKind::File(path) => shown(&path.to_string_lossy()),
+            SourceKind::File(path) => shown_path(path),
             SourceKind::BuiltIn(profile) => format!("profile {profile}"),
             SourceKind::Flag(flag) => flag.clone(),
             SourceKind::Environment(variable) => (*variable).to_owned(),
@@ -114,7 +114,7 @@ impl Place {
         )
     }
 
-    /// The same part is meant. (Sources are told apart by identity.)
+    /// Whether both are the same part of the same source, by identity.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.source, &other.source) && self.span == other.span
     }
@@ -189,8 +189,9 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
-impl<T> Sourced<T> {
-    pub(crate) fn built_in(value: T) -> Self {
+/// A value that nobody set.
+impl<T> From<T> for Sourced<T> {
+    fn from(value: T) -> Self {
         Self {
             value,
             origin: Origin::BuiltIn,

@@ -1,7 +1,7 @@
 //! A file to start from: every key with what it does, commented out.
 
 use crate::{
-    key::{Item, Key, Kind, SECTIONS},
+    keys::{Effective, Key, Kind, SECTIONS},
     text::quoted,
 };
 
@@ -18,11 +18,12 @@ pub fn starter(workspace: Option<&str>) -> String {
     if let Some(workspace) = workspace {
         text.push_str(&format!("\nworkspace = {}\n", quoted(workspace)));
     }
-    for (section, about) in SECTIONS {
-        text.push_str(&format!("\n# {about}\n[{section}]\n"));
-        for key in Key::in_section(section) {
+    for section in SECTIONS {
+        let (name, about) = (section.name, section.about.trim());
+        text.push_str(&format!("\n# {about}\n[{name}]\n"));
+        for key in Key::in_section(name) {
             let line = format!("# {} = {}", key.name(), example(key));
-            text.push_str(&format!("{line:COLUMN$}  # {}\n", key.spec().about));
+            text.push_str(&format!("{line:COLUMN$}  # {}\n", key.spec().about()));
         }
     }
     text.push_str("\n# The same sections for one command, or for `stockade run --profile NAME`:\n");
@@ -30,27 +31,28 @@ pub fn starter(workspace: Option<&str>) -> String {
     text
 }
 
+/// The default of a scalar, where it has one.
 fn example(key: Key) -> String {
-    match key.spec().kind {
-        Kind::Choice(words) => format!("{:?}", words.first().copied().unwrap_or_default()),
-        Kind::Boolean => match key {
-            Key::Github | Key::Gitlab | Key::Nested => "false",
-            _ => "true",
-        }
-        .to_owned(),
-        Kind::Count(_) => "4096".to_owned(),
-        Kind::Size => "\"8G\"".to_owned(),
-        Kind::Time => "\"2h\"".to_owned(),
-        Kind::List(Item::Rule) => "[\"192.168.10.21\", \"tcp://10.20.0.0/16:443\"]".to_owned(),
-        Kind::List(Item::Port) => "[5432]".to_owned(),
-        Kind::List(Item::Published) => "[\"3000\", \"8080:3000\"]".to_owned(),
-        Kind::List(Item::Path) => match key {
-            Key::Hide => "[\"~/.cache/secrets\"]",
-            _ => "[\"~/data\"]",
-        }
-        .to_owned(),
-        Kind::List(Item::Variable) => "[\"EDITOR\"]".to_owned(),
-        Kind::List(Item::Host) => "[\"git.example.org\"]".to_owned(),
-        Kind::Variables => "{ RUST_BACKTRACE = \"1\" }".to_owned(),
+    match (key.spec().kind, Effective::default().shown(key).first()) {
+        (Kind::List(item), _) => format!("[{}]", example_of(*item)),
+        (_, Some(default)) => default.literal(),
+        (kind, None) => example_of(kind).to_owned(),
+    }
+}
+
+fn example_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Count(_) => "4096",
+        Kind::Size => "\"8G\"",
+        Kind::Time => "\"2h\"",
+        Kind::Rule => "\"192.168.10.21\", \"tcp://10.20.0.0/16:443\"",
+        Kind::Port => "5432",
+        Kind::Published => "\"3000\", \"8080:3000\"",
+        Kind::Path => "\"~/data\"",
+        Kind::Variable => "\"EDITOR\"",
+        Kind::Host => "\"git.example.org\"",
+        Kind::Variables => "{ RUST_BACKTRACE = \"1\" }",
+        // They have a default.
+        Kind::Choice(_) | Kind::Boolean | Kind::List(_) => "",
     }
 }

@@ -1,5 +1,7 @@
 //! Text for the terminal: what others wrote, made harmless; and words that were meant.
 
+use std::path::Path;
+
 /// A text in which nothing can confuse a terminal or its reader: control characters and
 /// characters that are invisible or turn the direction of writing are escaped.
 #[must_use]
@@ -15,6 +17,12 @@ pub fn shown(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A path, as harmless as [`shown`].
+#[must_use]
+pub fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy())
 }
 
 /// A text in quotes, as TOML has it, as harmless as [`shown`].

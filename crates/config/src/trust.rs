@@ -32,7 +32,7 @@ use crate::{
     diagnostic::Diagnostic,
     effective::hex,
     files::{Guard, Places, own_file, resolved},
-    text::shown,
+    text::shown_path,
 };
 
 /// What the user agreed to.
@@ -125,8 +125,8 @@ impl Trust {
         match (text.map(Record::of), recorded) {
             (Some(record), Some(hash)) if record.hash == hash => Ok(Some(record)),
             _ => {
-                let title = format!("{} is damaged", shown(&path.to_string_lossy()));
-                Err(Diagnostic::new(title).help("`stockade trust --revoke` takes it away"))
+                let title = format!("{} is damaged", shown_path(path));
+                Err(Diagnostic::new(title).help("remove it with `stockade trust --revoke`"))
             }
         }
     }
@@ -204,8 +204,5 @@ fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::new(format!(
-        "cannot {what} {}: {error}",
-        shown(&path.to_string_lossy())
-    ))
+    Diagnostic::new(format!("cannot {what} {}: {error}", shown_path(path)))
 }

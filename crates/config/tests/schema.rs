@@ -61,7 +61,7 @@ fn the_schema_has_the_keys_that_are_read_and_no_others() {
     let schema = schema();
     let sections: BTreeSet<String> = SECTIONS
         .iter()
-        .map(|(name, _)| (*name).to_owned())
+        .map(|section| section.name.to_owned())
         .collect();
     let others = ["profiles", "lock", "workspace"].map(str::to_owned);
     assert_eq!(properties(&schema), &sections | &others.into());

@@ -125,19 +125,19 @@ fn a_trusted_file_that_narrowed_cannot_be_got_rid_of_from_inside() {
         user.write(user.workspace_file(), WIDE);
         let refusal = user.refused();
         assert!(
-            refusal.contains("has changed since it was trusted, and narrowed"),
+            refusal.contains("has changed since you trusted it, so its restrictions"),
             "{refusal}"
         );
         assert!(refusal.contains("`stockade trust --revoke`"), "{refusal}");
         fs::remove_file(user.workspace_file()).expect("remove");
         let refusal = user.refused();
         assert!(
-            refusal.contains("is gone since it was trusted"),
+            refusal.contains("is gone, so its restrictions"),
             "{refusal}"
         );
         // There is nothing to look at, so nobody is told to look at it.
-        assert!(refusal.contains("put it back"), "{refusal}");
-        assert!(!refusal.contains("shows and accepts"), "{refusal}");
+        assert!(refusal.contains("restore it"), "{refusal}");
+        assert!(!refusal.contains("review"), "{refusal}");
         symlink("/dev/null", user.workspace_file()).expect("a link");
         assert!(user.refused().contains("cannot be used"));
 
@@ -240,7 +240,7 @@ fn a_record_that_the_command_inside_could_write_is_neither_made_nor_believed() {
     fs::copy(made, &planted).expect("copy");
     mode(&planted, 0o600);
     let refusal = loader.load().expect_err("a refusal").to_string();
-    assert!(refusal.contains("lies in the workspace"), "{refusal}");
+    assert!(refusal.contains("is in the workspace"), "{refusal}");
 }
 
 #[test]
@@ -323,7 +323,10 @@ fn a_project_that_was_moved_away_and_linked_back_keeps_what_it_narrowed() {
     symlink(&moved, &project).expect("a link");
     let refusal = there().load().expect_err("a refusal").to_string();
     assert!(refusal.contains("was moved away from"), "{refusal}");
-    assert!(refusal.contains("narrowed network.internet"), "{refusal}");
+    assert!(
+        refusal.contains("restrictions of network.internet"),
+        "{refusal}"
+    );
     // Also if the file is gone, or another one was trusted there once.
     fs::rename(moved.join(".stockade.toml"), moved.join("kept")).expect("rename");
     there().load().expect_err("a refusal");

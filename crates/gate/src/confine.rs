@@ -13,7 +13,7 @@ use stockade_sys::{
     seccomp::{Allowed, Filter},
 };
 
-use crate::resolvers;
+use crate::dns::resolvers;
 
 pub(crate) fn confine() -> io::Result<()> {
     // The sockets that speak for a destination are bound to its port, which may be a low one.
@@ -29,7 +29,7 @@ pub(crate) fn confine() -> io::Result<()> {
             .flatten(),
     )?;
 
-    Filter::allow_only(CALLS)?.install()?;
+    Filter::allow_only(&[RELAYS_CALLS, GATES_CALLS].concat())?.install()?;
     Ok(())
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn confine() -> io::Result<()> {
 pub(crate) fn confine_carrier() -> io::Result<()> {
     keep_capabilities(CapabilitySet::empty())?;
     hide_files([])?;
-    Filter::allow_only(CARRIERS_CALLS)?.install()?;
+    Filter::allow_only(RELAYS_CALLS)?.install()?;
     Ok(())
 }
 
@@ -54,60 +54,28 @@ const fn any(call: libc::c_long) -> Allowed {
     }
 }
 
-const CALLS: &[Allowed] = &[
-    // New flows: IP sockets only. In particular no AF_UNIX, behind which the host's services
-    // are, no AF_NETLINK, no AF_PACKET.
-    Allowed {
-        call: libc::SYS_socket,
-        argument: (0, &[AF_INET, AF_INET6]),
-    },
-    any(libc::SYS_bind),
-    any(libc::SYS_connect),
-    any(libc::SYS_accept4),
+/// What a thread needs that moves bytes between sockets which it was given.
+const RELAYS_CALLS: &[Allowed] = &[
     any(libc::SYS_setsockopt),
     any(libc::SYS_getsockopt),
-    any(libc::SYS_getsockname),
-    any(libc::SYS_getpeername),
     any(libc::SYS_shutdown),
     any(libc::SYS_close),
-    // Moving bytes.
     any(libc::SYS_read),
     any(libc::SYS_write),
-    any(libc::SYS_readv),
-    any(libc::SYS_writev),
     any(libc::SYS_recvfrom),
-    any(libc::SYS_recvmsg),
-    any(libc::SYS_recvmmsg),
     any(libc::SYS_sendto),
-    any(libc::SYS_sendmsg),
-    any(libc::SYS_sendmmsg),
     any(libc::SYS_splice),
     any(libc::SYS_pipe2),
     any(libc::SYS_fcntl),
-    // Nothing of a terminal, into which one could type.
-    Allowed {
-        call: libc::SYS_ioctl,
-        argument: (1, &[FIONBIO, SIOCGIFINDEX]),
-    },
     // The event loop.
     any(libc::SYS_epoll_ctl),
     any(libc::SYS_epoll_pwait),
     any(libc::SYS_epoll_pwait2),
     #[cfg(target_arch = "x86_64")]
     any(libc::SYS_epoll_wait),
-    any(libc::SYS_ppoll),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_poll),
     any(libc::SYS_futex),
     any(libc::SYS_clock_gettime),
-    any(libc::SYS_clock_nanosleep),
     any(libc::SYS_sched_yield),
-    // Reading resolv.conf, as far as files are left to be read.
-    any(libc::SYS_openat),
-    any(libc::SYS_statx),
-    any(libc::SYS_newfstatat),
-    any(libc::SYS_fstat),
-    any(libc::SYS_lseek),
     // Memory and chance.
     any(libc::SYS_mmap),
     any(libc::SYS_munmap),
@@ -129,41 +97,38 @@ const CALLS: &[Allowed] = &[
     any(libc::SYS_set_robust_list),
 ];
 
-const CARRIERS_CALLS: &[Allowed] = &[
-    any(libc::SYS_setsockopt),
-    any(libc::SYS_getsockopt),
-    any(libc::SYS_shutdown),
-    any(libc::SYS_close),
-    any(libc::SYS_read),
-    any(libc::SYS_write),
-    any(libc::SYS_recvfrom),
-    any(libc::SYS_sendto),
-    any(libc::SYS_splice),
-    any(libc::SYS_pipe2),
-    any(libc::SYS_fcntl),
-    any(libc::SYS_epoll_ctl),
-    any(libc::SYS_epoll_pwait),
-    any(libc::SYS_epoll_pwait2),
+/// What the gate's own thread needs besides.
+const GATES_CALLS: &[Allowed] = &[
+    // New flows: IP sockets only. In particular no AF_UNIX, behind which the host's services
+    // are, no AF_NETLINK, no AF_PACKET.
+    Allowed {
+        call: libc::SYS_socket,
+        argument: (0, &[AF_INET, AF_INET6]),
+    },
+    any(libc::SYS_bind),
+    any(libc::SYS_connect),
+    any(libc::SYS_accept4),
+    any(libc::SYS_getsockname),
+    any(libc::SYS_getpeername),
+    any(libc::SYS_readv),
+    any(libc::SYS_writev),
+    any(libc::SYS_recvmsg),
+    any(libc::SYS_recvmmsg),
+    any(libc::SYS_sendmsg),
+    any(libc::SYS_sendmmsg),
+    // Nothing of a terminal, into which one could type.
+    Allowed {
+        call: libc::SYS_ioctl,
+        argument: (1, &[FIONBIO, SIOCGIFINDEX]),
+    },
+    any(libc::SYS_ppoll),
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_epoll_wait),
-    any(libc::SYS_futex),
-    any(libc::SYS_clock_gettime),
-    any(libc::SYS_sched_yield),
-    any(libc::SYS_mmap),
-    any(libc::SYS_munmap),
-    any(libc::SYS_mremap),
-    any(libc::SYS_mprotect),
-    any(libc::SYS_madvise),
-    any(libc::SYS_brk),
-    any(libc::SYS_getrandom),
-    any(libc::SYS_rt_sigprocmask),
-    any(libc::SYS_rt_sigaction),
-    any(libc::SYS_rt_sigreturn),
-    any(libc::SYS_sigaltstack),
-    any(libc::SYS_getpid),
-    any(libc::SYS_gettid),
-    any(libc::SYS_exit),
-    any(libc::SYS_exit_group),
-    any(libc::SYS_rseq),
-    any(libc::SYS_set_robust_list),
+    any(libc::SYS_poll),
+    any(libc::SYS_clock_nanosleep),
+    // Reading resolv.conf, as far as files are left to be read.
+    any(libc::SYS_openat),
+    any(libc::SYS_statx),
+    any(libc::SYS_newfstatat),
+    any(libc::SYS_fstat),
+    any(libc::SYS_lseek),
 ];

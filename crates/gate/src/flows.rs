@@ -1,70 +1,157 @@
-//! The connections that stand, so that a change of the policy can end them.
+//! The flow table: what was admitted and has not ended, of TCP, UDP and echo alike.
+//!
+//! A change of the policy reviews it, whatever thread relays a flow by then.
 
 use std::{
     cell::RefCell,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use stockade_policy::{Flow, Hostname};
 use tokio::sync::Notify;
 
-/// All that stand, and some that have ended.
-#[derive(Debug, Default)]
-pub(crate) struct Flows {
-    known: RefCell<Vec<Weak<Standing>>>,
+use crate::{
+    audit::events::{Event, EventSender, Grounds},
+    names::pins::Use,
+};
+
+/// The two ends of a flow as the agent sees them.
+///
+/// `client` is an address in the jail, `destination` one that the agent wants to reach
+/// outside; only the latter may ever be dialled. An echo flow has its identifier as the
+/// client's port, and no port at its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FlowKey {
+    pub(crate) client: SocketAddr,
+    pub(crate) destination: SocketAddr,
 }
 
-/// One connection. It lives where the connection does, on whatever thread.
+/// Why a flow was admitted, and what follows from that.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Admission {
+    /// The names of its destination are the only reason: those that it shows are judged.
+    pub(crate) by_name: bool,
+    /// Its destination is not on the internet, and a rule names it.
+    pub(crate) near: bool,
+    /// Keeps the names that it was admitted for.
+    pub(crate) _pins: Option<Use>,
+}
+
+/// A flow from its admission to its end. It is dropped where the flow ends, on whatever
+/// thread, which also writes its end into the log.
+#[derive(Debug)]
+pub(crate) struct ActiveFlow {
     pub(crate) flow: Flow,
-    /// It was admitted for the names of its destination, and what it shows is judged.
-    by_name: bool,
+    pub(crate) admission: Admission,
     /// The name that it showed, and was admitted with.
     claimed: Mutex<Option<Hostname>>,
-    cut: Notify,
+    /// Its number in the log.
+    id: u64,
+    events: EventSender,
+    sent: AtomicU64,
+    received: AtomicU64,
+    ended: AtomicBool,
+    end: Notify,
 }
 
-impl Standing {
-    fn new(flow: Flow, by_name: bool) -> Self {
-        Self {
+impl ActiveFlow {
+    /// Writes its beginning into the log. It is reviewed only if it enters the table.
+    pub(crate) fn open(
+        events: &EventSender,
+        (flow, client): (Flow, SocketAddr),
+        (names, grounds): (Vec<Hostname>, Grounds),
+        admission: Admission,
+    ) -> Arc<Self> {
+        let id = events.next_flow();
+        events.send(Event::Opened {
+            id,
             flow,
-            by_name,
+            client,
+            names,
+            grounds,
+        });
+        Arc::new(Self {
+            flow,
+            admission,
             claimed: Mutex::default(),
-            cut: Notify::new(),
-        }
+            id,
+            events: events.clone(),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            end: Notify::new(),
+        })
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn claims(&self, name: Hostname) {
         *self.claimed.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
     }
 
-    /// Returns when the connection has to end.
-    pub(crate) async fn is_cut(&self) {
-        self.cut.notified().await;
+    pub(crate) fn claimed(&self) -> Option<Hostname> {
+        let claimed = self.claimed.lock();
+        claimed.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has it end: nothing more of it is moved.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.end.notify_one();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Returns when it has to end. One task at a time may wait for that.
+    pub(crate) async fn until_ended(&self) {
+        self.end.notified().await;
     }
 }
 
-impl Flows {
-    pub(crate) fn enter(&self, flow: Flow, by_name: bool) -> Arc<Standing> {
-        let standing = Arc::new(Standing::new(flow, by_name));
-        let mut known = self.known.borrow_mut();
+impl Drop for ActiveFlow {
+    fn drop(&mut self) {
+        self.events.send(Event::Closed {
+            id: self.id,
+            sent: self.sent.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+        });
+    }
+}
+
+/// All that are active, and some that have ended.
+#[derive(Debug, Default)]
+pub(crate) struct FlowTable {
+    flows: RefCell<Vec<Weak<ActiveFlow>>>,
+}
+
+impl FlowTable {
+    pub(crate) fn enter(&self, flow: &Arc<ActiveFlow>) {
+        let mut flows = self.flows.borrow_mut();
         // Now and then: those that have ended make way.
-        if known.len() == known.capacity() {
-            known.retain(|flow| flow.strong_count() > 0);
+        if flows.len() == flows.capacity() {
+            flows.retain(|flow| flow.strong_count() > 0);
         }
-        known.push(Arc::downgrade(&standing));
-        standing
+        flows.push(Arc::downgrade(flow));
     }
 
-    /// Ends those for which `may_stay` is false.
-    pub(crate) fn review(&self, may_stay: impl Fn(&Flow, bool, Option<&Hostname>) -> bool) {
-        for standing in self.known.borrow().iter().filter_map(Weak::upgrade) {
-            let claimed = standing.claimed.lock();
-            let claimed = claimed.unwrap_or_else(PoisonError::into_inner);
-            if !may_stay(&standing.flow, standing.by_name, claimed.as_ref()) {
-                standing.cut.notify_one();
-            }
+    /// Ends those that may not stay.
+    pub(crate) fn review(&self, may_stay: impl Fn(&ActiveFlow) -> bool) {
+        let flows = self.flows.borrow();
+        let active = flows.iter().filter_map(Weak::upgrade);
+        for flow in active.filter(|flow| !may_stay(flow)) {
+            flow.end();
         }
     }
 }

@@ -5,22 +5,25 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use ipnet::IpNet;
 use stockade_policy::{
-    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Route, Verdict, decide,
-    decide_claim, decide_name, decide_quic, is_on_internet,
+    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Verdict, decide, decide_claim,
+    decide_name, decide_quic, is_on_internet,
 };
-use stockade_sys::rtnl::{RouteKind, Routing};
 use stockade_wire::packet::Unreachable;
-use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    denials::{Denials, Ruling, Subject},
-    events::{Entry, Event, Events, Grounds},
-    pins::Pins,
+    audit::{
+        attribution::{Attributor, HeldClient},
+        denials::{Denials, Novelty, Ruling, Subject},
+        events::{Event, EventSender, Grounds},
+    },
+    flows::{ActiveFlow, Admission, FlowTable},
+    names::pins::Pins,
+    routes::Routes,
 };
 
 const LOCALHOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -31,57 +34,43 @@ pub(crate) struct Judge {
     policy: RefCell<Rc<Policy>>,
     /// Ports of loopback that stand for the host's.
     host_ports: Vec<u16>,
-    routing: RefCell<Routing>,
+    routes: RefCell<Routes>,
     denials: RefCell<Denials>,
-    events: Events,
+    attributor: Attributor,
+    events: EventSender,
+    flows: FlowTable,
     pub(crate) pins: Pins,
-}
-
-/// The right of a flow to pass.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    /// It may pass for the names of its destination only: those that it shows are to be
-    /// judged.
-    pub(crate) by_name: bool,
-    /// Its destination is near, and a rule names it.
-    pub(crate) near: bool,
-    /// Its place in the book.
-    pub(crate) entry: Entry,
 }
 
 /// What the agent is told instead.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct FlowRefusal {
     pub(crate) why: Unreachable,
-    pub(crate) noted: Option<Noted>,
+    /// Before that, somebody finds out who was denied.
+    pub(crate) held: Option<HeldClient>,
 }
 
-impl From<Unreachable> for Refusal {
+impl From<Unreachable> for FlowRefusal {
     fn from(why: Unreachable) -> Self {
-        Self { why, noted: None }
-    }
-}
-
-/// Somebody wants to see who is denied before that one is told, and goes on.
-#[derive(Debug)]
-pub(crate) struct Noted(oneshot::Receiver<()>);
-
-impl Noted {
-    /// Returns when that has been done, or takes too long.
-    pub(crate) async fn wait(self) {
-        const PATIENCE: Duration = Duration::from_millis(30);
-        let _ = timeout(PATIENCE, self.0).await;
+        Self { why, held: None }
     }
 }
 
 impl Judge {
-    pub(crate) fn new(policy: Policy, host_ports: Vec<u16>, events: Events) -> io::Result<Self> {
+    pub(crate) fn new(
+        policy: Policy,
+        host_ports: Vec<u16>,
+        events: EventSender,
+        attributor: Attributor,
+    ) -> io::Result<Self> {
         Ok(Self {
             policy: RefCell::new(Rc::new(policy)),
             host_ports,
-            routing: RefCell::new(Routing::open()?),
+            routes: RefCell::new(Routes::open()?),
             denials: RefCell::default(),
+            attributor,
             events,
+            flows: FlowTable::default(),
             pins: Pins::default(),
         })
     }
@@ -90,40 +79,46 @@ impl Judge {
         Rc::clone(&self.policy.borrow())
     }
 
+    /// Judges by another policy from now on, and ends the flows that it does not allow.
     pub(crate) fn change_policy(&self, policy: Policy) {
-        self.events.tell(Event::Reloaded {
+        // Each denial stands on its side of the change.
+        self.tell_folded(Duration::ZERO);
+        self.events.send(Event::Reloaded {
             internet: policy.internet,
             rules: policy.rules.len(),
         });
         self.policy.replace(Rc::new(policy));
+        self.flows.review(|flow| self.may_stay(flow));
     }
 
     /// Whether the client's flow may pass, and else what the agent is told.
-    pub(crate) fn judge(&self, client: SocketAddr, flow: Flow) -> Result<Admission, Refusal> {
+    pub(crate) fn judge(
+        &self,
+        client: SocketAddr,
+        flow: Flow,
+    ) -> Result<Arc<ActiveFlow>, FlowRefusal> {
         if self.is_host_port(&flow) {
-            return Ok(Admission {
+            let admission = Admission {
                 by_name: false,
                 near: true,
-                entry: self
-                    .events
-                    .opened(flow, client, Vec::new(), Grounds::HostPort),
-            });
+                _pins: None,
+            };
+            return Ok(self.admit((flow, client), (Vec::new(), Grounds::HostPort), admission));
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let evidence = Evidence {
-            names: &names,
-            ..self.evidence(&flow)
-        };
+        let names = self.names(&flow);
+        let evidence = self.evidence(&flow, &names);
         let verdict = decide(&self.policy(), &flow, &evidence);
         let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
-            return Ok(Admission {
-                by_name: verdict.rests_on_names(),
+            let by_name = verdict.rests_on_names();
+            let pins = by_name.then(|| self.pins.hold(flow.destination(), Instant::now()));
+            let admission = Admission {
+                by_name,
                 near,
-                entry: self
-                    .events
-                    .opened(flow, client, names, Grounds::Policy(Box::new(verdict))),
-            });
+                _pins: pins.flatten(),
+            };
+            let grounds = Grounds::Policy(Box::new(verdict));
+            return Ok(self.admit((flow, client), (names, grounds), admission));
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
@@ -131,16 +126,27 @@ impl Judge {
             return Err(Unreachable::Network.into());
         }
         let ruling = Ruling::Flow(Box::new(verdict));
-        Err(Refusal {
+        Err(FlowRefusal {
             why: Unreachable::AdminProhibited,
-            noted: self.denied(Subject::Flow(flow), ruling, Some(client)),
+            held: self.denied(Subject::Flow(flow), ruling, Some(client)),
         })
+    }
+
+    fn admit(
+        &self,
+        who: (Flow, SocketAddr),
+        why: (Vec<Hostname>, Grounds),
+        admission: Admission,
+    ) -> Arc<ActiveFlow> {
+        let flow = ActiveFlow::open(&self.events, who, why, admission);
+        // From this moment on, so that a change of the policy finds it whatever it waits for.
+        self.flows.enter(&flow);
+        flow
     }
 
     /// Whether a flow that was admitted for its names may show this one, and else why not.
     pub(crate) fn judge_claim(&self, flow: &Flow, claimed: &Hostname) -> Result<(), Ruling> {
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(flow, &names, Some(claimed));
+        let verdict = self.verdict(flow, Some(claimed));
         if verdict.is_allowed() {
             return Ok(());
         }
@@ -156,12 +162,8 @@ impl Judge {
         if policy.internet {
             return false;
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let evidence = Evidence {
-            names: &names,
-            ..self.evidence(&flow)
-        };
-        let verdict = decide_quic(&policy, &flow, &evidence);
+        let names = self.names(&flow);
+        let verdict = decide_quic(&policy, &flow, &self.evidence(&flow, &names));
         let denies = matches!(verdict.reason(), Reason::Quic { .. });
         if denies {
             let ruling = Ruling::Flow(Box::new(verdict));
@@ -180,18 +182,28 @@ impl Judge {
         subject: Subject,
         ruling: Ruling,
         client: Option<SocketAddr>,
-    ) -> Option<Noted> {
-        let (sender, noted) = oneshot::channel();
+    ) -> Option<HeldClient> {
         let mut denials = self.denials.borrow_mut();
-        let first = denials.record(subject.clone(), ruling.clone());
-        let waits = first && client.is_some();
-        self.events.tell(Event::Denied {
+        let novelty = denials.record(&subject, &ruling, &self.events);
+        if novelty == Novelty::Folded {
+            return None;
+        }
+        let asked = match (&subject, client) {
+            (Subject::Flow(flow), Some(client)) => self.attributor.ask(*flow, client),
+            _ => None,
+        };
+        let (program, held) = asked.unzip();
+        self.events.send(Event::Denied {
             subject,
             ruling,
-            client,
-            noted: waits.then_some(sender),
+            program,
         });
-        waits.then_some(Noted(noted))
+        held.filter(|_| novelty == Novelty::First)
+    }
+
+    /// Tells the log of denials that were folded for so long.
+    pub(crate) fn tell_folded(&self, age: Duration) {
+        self.denials.borrow_mut().tell_folded(age, &self.events);
     }
 
     /// Something was not even judged, for want of room.
@@ -201,7 +213,7 @@ impl Judge {
 
     /// A question for a name was sent on, and answered, or is given up.
     pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
-        self.events.tell(Event::Asked {
+        self.events.send(Event::Asked {
             name,
             kind,
             addresses,
@@ -209,23 +221,40 @@ impl Judge {
     }
 
     /// A program of the host connects to one inside.
-    pub(crate) fn published(&self, flow: Flow, client: SocketAddr, outside: u16) -> Entry {
+    pub(crate) fn published(
+        &self,
+        flow: Flow,
+        client: SocketAddr,
+        outside: u16,
+    ) -> Arc<ActiveFlow> {
+        let admission = Admission {
+            by_name: false,
+            near: true,
+            _pins: None,
+        };
         let grounds = Grounds::Published { outside };
-        self.events.opened(flow, client, Vec::new(), grounds)
+        // Not in the table: it is the user's own side that connects.
+        ActiveFlow::open(
+            &self.events,
+            (flow, client),
+            (Vec::new(), grounds),
+            admission,
+        )
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it
     /// is. Tells nobody.
-    pub(crate) fn may_stay(&self, flow: &Flow, by_name: bool, claimed: Option<&Hostname>) -> bool {
+    fn may_stay(&self, active: &ActiveFlow) -> bool {
+        let flow = &active.flow;
         if self.is_host_port(flow) {
             return true;
         }
-        let names = self.pins.names(flow.destination(), Instant::now());
-        let verdict = self.verdict(flow, &names, claimed);
-        verdict.is_allowed() && (by_name || !verdict.rests_on_names())
+        let verdict = self.verdict(flow, active.claimed().as_ref());
+        verdict.is_allowed() && (active.admission.by_name || !verdict.rests_on_names())
     }
 
     pub(crate) fn take_denials(&self) -> Denials {
+        self.tell_folded(Duration::ZERO);
         self.denials.take()
     }
 
@@ -243,98 +272,23 @@ impl Judge {
                 .is_some_and(|port| self.has_host_port(port.get()))
     }
 
-    fn verdict(&self, flow: &Flow, names: &[Hostname], claimed: Option<&Hostname>) -> Verdict {
-        let policy = self.policy();
-        let evidence = Evidence {
-            names,
-            ..self.evidence(flow)
-        };
+    fn verdict(&self, flow: &Flow, claimed: Option<&Hostname>) -> Verdict {
+        let (policy, names) = (self.policy(), self.names(flow));
+        let evidence = self.evidence(flow, &names);
         match claimed {
             None => decide(&policy, flow, &evidence),
             Some(claimed) => decide_claim(&policy, flow, &evidence, claimed),
         }
     }
 
-    /// What the host's kernel knows of the destination, and of the addresses that it
-    /// carries inside.
-    fn evidence(&self, flow: &Flow) -> Evidence<'static> {
-        evidence(&mut self.routing.borrow_mut(), flow)
+    fn names(&self, flow: &Flow) -> Vec<Hostname> {
+        self.pins.names(flow.destination(), Instant::now())
     }
-}
 
-fn evidence(routing: &mut Routing, flow: &Flow) -> Evidence<'static> {
-    let direct = look_up(routing, flow.destination());
-    flow.embedded()
-        .map(|embedded| look_up(routing, embedded))
-        .fold(direct, Evidence::also)
-}
-
-/// What the host's kernel knows of an address, as the gate would ask it. Without names.
-///
-/// # Errors
-/// If the kernel cannot be asked.
-pub fn host_evidence(address: IpAddr) -> io::Result<Evidence<'static>> {
-    Ok(evidence(&mut Routing::open()?, &Flow::echo(address)))
-}
-
-/// Whether the host has a default route for IPv6, so that offering it inside is no lie.
-/// Any global address will do for the question.
-#[must_use]
-pub fn host_has_ipv6() -> bool {
-    const GLOBAL: Ipv6Addr = Ipv6Addr::new(0x2600, 0, 0, 0, 0, 0, 0, 1);
-    Routing::open()
-        .is_ok_and(|mut routing| look_up(&mut routing, GLOBAL.into()).route == Route::Default)
-}
-
-/// If the kernel cannot be asked, there is no evidence for a way to the internet, and only
-/// rules admit.
-fn look_up(routing: &mut Routing, destination: IpAddr) -> Evidence<'static> {
-    let Ok(Some(found)) = routing.lookup(destination) else {
-        return Evidence {
-            route: Route::None,
-            own: false,
-            names: &[],
-        };
-    };
-    let prefix = IpNet::new(found.prefix, found.prefix_length);
-    let (route, own) = match (found.kind, prefix) {
-        (RouteKind::Local, _) => (Route::Local, true),
-        (RouteKind::Unicast, Ok(prefix)) => match Route::through(prefix) {
-            // A table that a rule of the host reserves for some destinations may have a
-            // default route of its own. The rule's prefix is not told, only the table.
-            Route::Default if found.table != usual_table(routing, destination) => {
-                (Route::Specific(destination.into()), false)
-            }
-            route => (route, false),
-        },
-        (RouteKind::Many, _) => (Route::Broadcast, false),
-        // Rather too much of the host's own than too little.
-        (RouteKind::Other | RouteKind::Unicast, _) => (Route::Local, false),
-    };
-    Evidence {
-        route,
-        own,
-        names: &[],
+    fn evidence<'a>(&self, flow: &Flow, names: &'a [Hostname]) -> Evidence<'a> {
+        Evidence {
+            names,
+            ..self.routes.borrow_mut().evidence(flow)
+        }
     }
-}
-
-/// The table in which the host finds its way to addresses that no rule and no route can
-/// mean, because nobody has them: those of documentation.
-fn usual_table(routing: &mut Routing, family_of: IpAddr) -> u32 {
-    let nobody: [IpAddr; 2] = match family_of {
-        IpAddr::V4(_) => [
-            Ipv4Addr::new(198, 51, 100, 1).into(),
-            Ipv4Addr::new(203, 0, 113, 1).into(),
-        ],
-        IpAddr::V6(_) => [
-            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
-            Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1).into(),
-        ],
-    };
-    const NONE: u32 = 0;
-    nobody
-        .into_iter()
-        .filter_map(|address| routing.lookup(address).ok().flatten())
-        .find(|found| found.kind == RouteKind::Unicast)
-        .map_or(NONE, |found| found.table)
 }

@@ -5,60 +5,39 @@
 //! left the host's network, so the sockets it makes face outward; the sockets it got from
 //! the jail face the agent.
 //!
-//! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides. If
-//! it may pass, the gate dials ([`dial`]); when the connection outside stands, the SYN is
-//! sent again, marked, so that the jail's filter hands it to the listener, and the two
-//! connections are joined ([`relay`]). If not, or if the dial failed, the agent gets the
-//! packet that makes its `connect()` fail with the right error. So nothing looks open
-//! that is closed, and nobody inside talks to a peer that the policy did not see.
+//! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides ([`judge`]);
+//! what it admits is in one table ([`flows`]), whatever its protocol. If the attempt may pass, the
+//! gate connects outside; when that connection is open, the SYN is sent again, marked, so that
+//! the jail's filter hands it to the listener, and the two connections are joined ([`tcp`]). If
+//! not, or if the gate could not connect, the agent gets the packet that makes its `connect()`
+//! fail with the right error. So nothing looks open that is closed, and nobody inside talks to a
+//! peer that the policy did not see.
 //!
-//! UDP flows ([`udp`]) and echo requests ([`echo`]) are judged at their first packet. DNS
-//! ([`dns`]) is answered by the gate for every server address.
+//! UDP flows ([`udp`]) and echo requests ([`icmp::echo`]) are judged at their first packet. DNS
+//! ([`dns`], [`names`]) is answered by the gate for every server address.
 //!
 //! What the agent does at its own loopback is its own business; the gate only hears of
-//! connections there that were refused ([`refusals`]), for a hint to the user.
+//! connections there that were refused ([`audit::refusals`]), for a hint to the user.
 
-mod awake;
-mod cache;
-mod carriers;
+mod audit;
 mod confine;
-mod denials;
-mod dial;
 mod dns;
-mod echo;
-mod ends;
-mod events;
+mod event_loop;
 mod flows;
-mod foreign;
-mod groups;
-mod hints;
 mod hold;
-mod hosts;
-mod inspect;
+mod icmp;
 mod judge;
-mod local;
-mod pins;
-mod pipes;
-mod ports;
-mod rebinding;
-mod refusals;
-mod relay;
-mod resolvers;
-mod told;
-mod turns;
+mod names;
+mod routes;
+mod tcp;
 mod udp;
-mod unseen;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
-use stockade_sys::{
-    packet::{ForeignTap, GroupTap, RefusalTap},
-    transparent::Family,
-    watch::watch,
-};
+use stockade_sys::{transparent::Family, watch::watch};
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -70,14 +49,26 @@ use tokio::{
     time::timeout,
 };
 
-use carriers::Carriers;
+use audit::{attribution::Attributor, foreign, groups, hints::Hints, refusals, unseen};
+use event_loop::busy_poll;
+use icmp::echo;
 use judge::Judge;
+use names::Names;
+use tcp::{
+    Tcp,
+    accept::{self, Acceptor},
+    carriers::Carriers,
+    published, relay,
+};
 
-pub use denials::{Denial, Denials, Fix, Ruling, Subject};
-pub use events::{Event, Events, Grounds, Happenings};
-pub use judge::{host_evidence, host_has_ipv6};
-pub use local::{Local, Publish};
-pub use resolvers::resolv_conf;
+pub use audit::{
+    attribution::{Attribution, PendingProgram, Program},
+    denials::{Denial, Denials, Fix, Ruling, Subject},
+    events::{Event, EventReceiver, EventSender, Grounds},
+};
+pub use dns::resolvers::resolv_conf;
+pub use routes::{host_evidence, host_has_ipv6};
+pub use tcp::published::{Local, Publish};
 
 /// A running gate.
 #[derive(Debug)]
@@ -115,7 +106,8 @@ impl Gate {
         policy: Policy,
         local: Local,
         sockets: Sockets,
-        events: Events,
+        events: EventSender,
+        attribution: Option<Attribution>,
     ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let (policies, changes) = unbounded_channel();
@@ -125,7 +117,7 @@ impl Gate {
             .name("gate".to_owned())
             .spawn(move || {
                 let denials = serve(
-                    (policy, local, sockets, events),
+                    (policy, local, sockets, events, attribution),
                     stopped,
                     changes,
                     |result| {
@@ -189,8 +181,11 @@ pub fn claim_descriptors() {
     );
 }
 
+/// What the gate is started with.
+type Given = (Policy, Local, Sockets, EventSender, Option<Attribution>);
+
 fn serve(
-    given: (Policy, Local, Sockets, Events),
+    given: Given,
     mut stopped: oneshot::Receiver<()>,
     mut changes: UnboundedReceiver<Policy>,
     started: impl FnOnce(io::Result<()>),
@@ -199,37 +194,24 @@ fn serve(
         confine::confine()?;
         Ok(parts)
     });
-    let Serving {
-        runtime,
-        tasks,
-        judge,
-        hold,
-        datagrams,
-        echoes,
-        refusals,
-        groups,
-        foreign,
-        unseen,
-    } = match ready {
-        Ok(parts) => {
+    let serving = match ready {
+        Ok(serving) => {
             started(Ok(()));
-            parts
+            serving
         }
         Err(error) => {
             started(Err(error));
             return Denials::default();
         }
     };
-    tasks.block_on(&runtime, async {
+    let (judge, unseen) = (&serving.judge, &serving.unseen);
+    serving.tasks.block_on(&serving.runtime, async {
         loop {
             tokio::select! {
                 // An error means that the handle is gone, which ends the gate as well.
                 _ = &mut stopped => break,
                 Some(policy) = changes.recv() => {
                     judge.change_policy(policy);
-                    hold.review();
-                    datagrams.review();
-                    echoes.review();
                 }
             }
         }
@@ -245,13 +227,13 @@ fn serve(
                 }
             }
             relay::delivered().await;
-            udp::delivered(&datagrams).await;
+            udp::delivered(&serving.datagrams).await;
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
-    refusals.catch_up();
-    groups.catch_up();
-    foreign.catch_up();
+    for hints in &serving.hints {
+        hints.catch_up();
+    }
     unseen.tell();
     judge.take_denials()
 }
@@ -261,18 +243,12 @@ struct Serving {
     runtime: Runtime,
     tasks: LocalSet,
     judge: Rc<Judge>,
-    hold: Rc<hold::Hold>,
     datagrams: Rc<udp::Datagrams>,
-    echoes: Rc<echo::Echoes>,
-    refusals: hints::Hints<RefusalTap>,
-    groups: hints::Hints<GroupTap>,
-    foreign: hints::Hints<ForeignTap>,
+    hints: [Hints; 3],
     unseen: Rc<unseen::Unseen>,
 }
 
-fn set_up(
-    (policy, local, sockets, events): (Policy, Local, Sockets, Events),
-) -> io::Result<Serving> {
+fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -287,29 +263,34 @@ fn set_up(
         groups,
         foreign,
         injector,
-        speakers,
+        socket_factory,
     } = sockets;
     let Local {
         host_ports,
         publish,
     } = local;
     let unseen = Rc::new(unseen::Unseen::new(events.clone()));
-    let judge = Rc::new(Judge::new(policy, host_ports, events)?);
-    let speakers = Rc::new(RefCell::new(speakers));
+    let attributor = Attributor::start(attribution)?;
+    let judge = Rc::new(Judge::new(policy, host_ports, events, attributor)?);
+    let socket_factory = Rc::new(RefCell::new(socket_factory));
     let injector = Rc::new(injector);
-    let carriers = Rc::new(Carriers::start()?);
-    let names = dns::Names::new(Rc::clone(&judge), v6.is_some());
+    let names = Names::new(Rc::clone(&judge), v6.is_some());
     let resolution = Rc::new(dns::Resolution::new(names));
+    let tcp = Rc::new(Tcp {
+        judge: Rc::clone(&judge),
+        acceptor: Acceptor::default(),
+        carriers: Carriers::start()?,
+    });
     let hold = Rc::new(hold::Hold::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
         Rc::clone(&resolution),
-        Rc::clone(&carriers),
+        Rc::clone(&tcp),
     ));
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
-        Rc::clone(&speakers),
+        Rc::clone(&socket_factory),
     ));
     let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), Rc::clone(&injector)));
     for Face {
@@ -328,21 +309,23 @@ fn set_up(
         unseen.add(Rc::clone(&requests));
         unseen.add(Rc::clone(&dns));
         unseen.add(Rc::clone(&first));
-        tasks.spawn_local(hold::watch(Rc::clone(&hold), syns));
-        tasks.spawn_local(hold::accept(Rc::clone(&hold), listener, family));
-        tasks.spawn_local(dns::Service::new(dns, Rc::clone(&resolution)).serve());
+        tasks.spawn_local(Rc::clone(&hold).watch(syns));
+        tasks.spawn_local(accept::serve(Rc::clone(&tcp), listener, family));
+        tasks.spawn_local(dns::serve(dns, Rc::clone(&resolution)));
         tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
-    tasks.spawn_local(unseen::watch(Rc::clone(&unseen)));
-    let published = publish.iter().map(Publish::outside).collect();
-    let refusals = refusals::hints(Rc::clone(&judge), refusals, published)?;
-    refusals.watch(&tasks);
-    let groups = groups::hints(Rc::clone(&judge), groups)?;
-    groups.watch(&tasks);
-    let foreign = foreign::hints(Rc::clone(&judge), injector, foreign)?;
-    foreign.watch(&tasks);
-    tasks.spawn_local(awake::watch());
+    tasks.spawn_local(audit::tell(Rc::clone(&unseen), Rc::clone(&judge)));
+    let outside = publish.iter().map(Publish::outside).collect();
+    let hints = [
+        refusals::hints(Rc::clone(&judge), refusals, outside)?,
+        groups::hints(Rc::clone(&judge), groups)?,
+        foreign::hints(Rc::clone(&judge), injector, foreign)?,
+    ];
+    for hints in &hints {
+        hints.watch(&tasks);
+    }
+    tasks.spawn_local(busy_poll::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     // Read before the thread is confined.
     let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
@@ -350,13 +333,12 @@ fn set_up(
         let outside = publish.outside();
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
-            tasks.spawn_local(local::serve(local::Published {
+            tasks.spawn_local(published::serve(published::Published {
                 listener,
                 outside,
                 inside: publish.inside,
-                speakers: Rc::clone(&speakers),
-                carriers: Rc::clone(&carriers),
-                judge: Rc::clone(&judge),
+                socket_factory: Rc::clone(&socket_factory),
+                tcp: Rc::clone(&tcp),
                 machine: Rc::clone(&machine),
             }));
         }
@@ -366,12 +348,8 @@ fn set_up(
         runtime,
         tasks,
         judge,
-        hold,
         datagrams,
-        echoes,
-        refusals,
-        groups,
-        foreign,
+        hints,
         unseen,
     })
 }

@@ -15,7 +15,7 @@
 mod advice;
 mod filter;
 mod plumbing;
-mod speakers;
+mod socket_factory;
 
 use std::{
     io,
@@ -26,11 +26,11 @@ use std::{
 
 pub use advice::apparmor_restricts;
 use rustix::thread::CapabilitySet;
-pub use speakers::Speakers;
+pub use socket_factory::SocketFactory;
 use stockade_sys::{
     confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
-    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{Injector, Tap},
     transparent::AnyAddressUdp,
 };
 
@@ -51,7 +51,7 @@ pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
 /// What a jail is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct JailSettings {
     /// Whether IPv6 leads anywhere. Without it, programs inside see at once that it does
     /// not, and use IPv4.
     pub ipv6: bool,
@@ -63,7 +63,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Face {
     /// Copies of the agent's connection attempts.
-    pub syns: SynTap,
+    pub syns: Tap,
     /// Where attempts that were let through arrive as connections.
     pub listener: TcpListener,
     /// Every DNS query by UDP, to whatever server.
@@ -71,7 +71,7 @@ pub struct Face {
     /// The first datagram of every other UDP flow.
     pub datagrams: AnyAddressUdp,
     /// Copies of the agent's echo requests.
-    pub echoes: EchoTap,
+    pub echoes: Tap,
 }
 
 /// All sockets that face the agent.
@@ -81,15 +81,15 @@ pub struct Sockets {
     /// None if IPv6 leads nowhere.
     pub v6: Option<Face>,
     /// Copies of refusals at the jail's own loopback, which has both families always.
-    pub refusals: [RefusalTap; 2],
+    pub refusals: [Tap; 2],
     /// Copies of datagrams to many, which go nowhere.
-    pub groups: Vec<GroupTap>,
+    pub groups: Vec<Tap>,
     /// Copies of packets of which no flow can be made.
-    pub foreign: Vec<ForeignTap>,
+    pub foreign: Vec<Tap>,
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.
-    pub speakers: Speakers,
+    pub socket_factory: SocketFactory,
 }
 
 /// Why there is no jail. [`Error::fix`] says what to do about it.
@@ -153,19 +153,19 @@ impl Owner {
     /// If any step fails. Nothing of the jail is left then.
     pub fn build(
         self,
-        settings: Settings,
+        settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
     ) -> Result<(Jail, Sockets), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
-        let speakers = Speakers::new(orders.clone());
+        let socket_factory = SocketFactory::new(orders.clone());
         let thread = thread::Builder::new()
             .name("jail".to_owned())
             .spawn(move || {
                 let sockets = namespace::enter_network_namespace()
                     .map_err(Error::NetworkNamespace)
                     .inspect(|()| inside())
-                    .and_then(|()| plumbing::build(&settings, speakers));
+                    .and_then(|()| plumbing::build(&settings, socket_factory));
                 let failed = sockets.is_err();
                 if built.send(sockets).is_err() || failed {
                     return;

@@ -4,15 +4,15 @@ use std::{fs, io, net::IpAddr};
 
 use stockade_sys::{
     namespace::Identity,
-    packet::{EchoTap, ForeignTap, GroupTap, Injector, RefusalTap, SynTap},
+    packet::{Injector, Tap},
     rtnl::{Device, LOOPBACK, Routing},
     transparent::{self, AnyAddressUdp, Family},
 };
 
 use crate::{
-    ADDRESS_V4, ADDRESS_V6, Error, Face, Settings, Sockets,
+    ADDRESS_V4, ADDRESS_V6, Error, Face, JailSettings, Sockets,
     filter::{self, DNS_PORT, LISTENER_PORT},
-    speakers::Speakers,
+    socket_factory::SocketFactory,
 };
 
 /// Numbers of our own in a namespace of our own.
@@ -24,7 +24,10 @@ const RULE_PRIORITY: u32 = 10;
 const DEVICE_INDEX: u32 = 100;
 const DEVICE_NAME: &str = "stockade0";
 
-pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, Error> {
+pub(crate) fn build(
+    settings: &JailSettings,
+    socket_factory: SocketFactory,
+) -> Result<Sockets, Error> {
     let addresses = [
         Some(IpAddr::V4(ADDRESS_V4)),
         settings.ipv6.then_some(ADDRESS_V6.into()),
@@ -48,13 +51,13 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         .ipv6
         .then(|| face(ADDRESS_V6.into(), settings))
         .transpose()?;
-    let refusals = |family| at("tap refusals", RefusalTap::open(family));
+    let refusals = |family| at("tap refusals", Tap::refusals(family));
     let refusals = [refusals(Family::V4)?, refusals(Family::V6)?];
-    let mut groups = vec![at("tap groups", GroupTap::on_loopback())?];
+    let mut groups = vec![at("tap groups", Tap::groups_on_loopback())?];
     if device != LOOPBACK {
-        groups.push(at("tap groups", GroupTap::at_device(device))?);
+        groups.push(at("tap groups", Tap::groups_at_device(device))?);
     }
-    let foreign = addresses().map(|own| at("tap other protocols", ForeignTap::open(own)));
+    let foreign = addresses().map(|own| at("tap other protocols", Tap::foreign(own)));
     let foreign = foreign.collect::<Result<_, _>>()?;
     let injector = at("open raw sockets", Injector::open())?;
 
@@ -75,11 +78,11 @@ pub(crate) fn build(settings: &Settings, speakers: Speakers) -> Result<Sockets, 
         groups,
         foreign,
         injector,
-        speakers,
+        socket_factory,
     })
 }
 
-fn face(own: IpAddr, settings: &Settings) -> Result<Face, Error> {
+fn face(own: IpAddr, settings: &JailSettings) -> Result<Face, Error> {
     let family = Family::of(own);
     let udp = |port| AnyAddressUdp::bind(family, port);
     Ok(Face {
@@ -91,9 +94,9 @@ fn face(own: IpAddr, settings: &Settings) -> Result<Face, Error> {
         datagrams: at("listen for datagrams", udp(LISTENER_PORT))?,
         syns: at(
             "tap connection attempts",
-            SynTap::open(own, &settings.host_ports),
+            Tap::syns(own, &settings.host_ports),
         )?,
-        echoes: at("tap echo requests", EchoTap::open(own))?,
+        echoes: at("tap echo requests", Tap::echoes(own))?,
     })
 }
 

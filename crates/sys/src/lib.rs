@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod batch;
 pub mod closing;
 pub mod confine;
+pub mod deadline;
 pub mod diag;
 pub mod interfaces;
 pub mod mount;

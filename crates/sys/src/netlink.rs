@@ -60,7 +60,7 @@ impl Message {
     }
 
     /// nftables numbers are big-endian, routing ones are not.
-    pub(crate) fn attribute_be32(self, kind: u16, value: u32) -> Self {
+    pub(crate) fn attribute_be32(self, kind: u16, value: std::ffi::c_int) -> Self {
         self.attribute(kind, &value.to_be_bytes())
     }
 
@@ -126,13 +126,7 @@ pub(crate) struct Socket {
 impl Socket {
     /// Without a protocol it is a route socket (`NETLINK_ROUTE` is 0).
     pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
-        let fd = socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            protocol,
-        )?;
-        rustix::net::bind(&fd, &SocketAddrNetlink::new(0, 0))?;
+        let fd = open(protocol, 0)?;
         // The kernel then says in words what it disliked. Only a nicety: an old kernel
         // without it still reports the error number.
         let _ = crate::socket::set_int(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1);
@@ -231,6 +225,18 @@ impl Socket {
         }
         Ok(())
     }
+}
+
+/// A socket that hears what the kernel tells the given groups, one bit for each.
+pub(crate) fn open(protocol: Option<Protocol>, groups: u32) -> io::Result<OwnedFd> {
+    let fd = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        protocol,
+    )?;
+    rustix::net::bind(&fd, &SocketAddrNetlink::new(0, groups))?;
+    Ok(fd)
 }
 
 impl AsRawFd for Socket {

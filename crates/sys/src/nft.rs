@@ -5,51 +5,85 @@
 //! compare it, and give a verdict at the end. The register is always the first one,
 //! because no rule here needs two values at a time.
 
-use std::{io, net::Ipv4Addr};
+use std::{
+    ffi::c_int,
+    io,
+    net::{Ipv4Addr, Ipv6Addr},
+};
 
 use rustix::net::netlink;
 
 use crate::netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Socket};
 
-const SUBSYSTEM: u16 = 10 << 8;
-const NEW_TABLE: u16 = SUBSYSTEM;
-const NEW_CHAIN: u16 = SUBSYSTEM | 3;
-const NEW_RULE: u16 = SUBSYSTEM | 6;
-const GET_RULE: u16 = SUBSYSTEM | 7;
-const BATCH_BEGIN: u16 = 0x10;
-const BATCH_END: u16 = 0x11;
+/// libc has all numbers as `c_int`; some are shorter on the wire.
+const fn byte(number: c_int) -> u8 {
+    let [.., low] = number.to_be_bytes();
+    low
+}
 
-const FAMILY_INET: u8 = 1;
+const fn two_bytes(number: c_int) -> u16 {
+    let [_, _, high, low] = number.to_be_bytes();
+    u16::from_be_bytes([high, low])
+}
+
+/// The type of a message of nftables.
+const fn message(kind: c_int) -> u16 {
+    two_bytes(libc::NFNL_SUBSYS_NFTABLES << 8 | kind)
+}
+
+const NEW_RULE: u16 = message(libc::NFT_MSG_NEWRULE);
+const NEW: u16 = REQUEST | ACK | CREATE;
+
 /// `struct nfgenmsg`: family, version 0, resource id 0.
-const GENERIC: [u8; 4] = [FAMILY_INET, 0, 0, 0];
+const GENERIC: [u8; 4] = [byte(libc::NFPROTO_INET), byte(libc::NFNETLINK_V0), 0, 0];
 
-const REGISTER: u32 = 1;
-const REGISTER_VERDICT: u32 = 0;
-const DROP: u32 = 0;
-const ACCEPT: u32 = 1;
+// Names of linux/netfilter/nf_tables.h that libc does not have.
+const NFTA_TABLE_NAME: u16 = 1;
+const NFTA_CHAIN_TABLE: u16 = 1;
+const NFTA_CHAIN_NAME: u16 = 3;
+const NFTA_CHAIN_HOOK: u16 = 4;
+const NFTA_CHAIN_POLICY: u16 = 5;
+const NFTA_CHAIN_TYPE: u16 = 7;
+const NFTA_HOOK_HOOKNUM: u16 = 1;
+const NFTA_HOOK_PRIORITY: u16 = 2;
+const NFTA_RULE_TABLE: u16 = 1;
+const NFTA_RULE_CHAIN: u16 = 2;
+const NFTA_RULE_EXPRESSIONS: u16 = 4;
+const NFTA_LIST_ELEM: u16 = 1;
+const NFTA_EXPR_NAME: u16 = 1;
+const NFTA_EXPR_DATA: u16 = 2;
+const NFTA_DATA_VALUE: u16 = 1;
+const NFTA_DATA_VERDICT: u16 = 2;
+const NFTA_VERDICT_CODE: u16 = 1;
+const NFTA_META_DREG: u16 = 1;
+const NFTA_META_KEY: u16 = 2;
+const NFTA_PAYLOAD_DREG: u16 = 1;
+const NFTA_PAYLOAD_BASE: u16 = 2;
+const NFTA_PAYLOAD_OFFSET: u16 = 3;
+const NFTA_PAYLOAD_LEN: u16 = 4;
+const NFTA_BITWISE_SREG: u16 = 1;
+const NFTA_BITWISE_DREG: u16 = 2;
+const NFTA_BITWISE_LEN: u16 = 3;
+const NFTA_BITWISE_MASK: u16 = 4;
+const NFTA_BITWISE_XOR: u16 = 5;
+const NFTA_CMP_SREG: u16 = 1;
+const NFTA_CMP_OP: u16 = 2;
+const NFTA_CMP_DATA: u16 = 3;
+const NFTA_IMMEDIATE_DREG: u16 = 1;
+const NFTA_IMMEDIATE_DATA: u16 = 2;
+const NFTA_SOCKET_KEY: u16 = 1;
+const NFTA_SOCKET_DREG: u16 = 2;
+const NFT_SOCKET_TRANSPARENT: c_int = 0;
+const NFTA_TPROXY_FAMILY: u16 = 1;
+const NFTA_TPROXY_REG_PORT: u16 = 3;
+const NFTA_REJECT_TYPE: u16 = 1;
+const NFTA_REJECT_ICMP_CODE: u16 = 2;
 
-// Attribute numbers of linux/netfilter/nf_tables.h.
-const TABLE_NAME: u16 = 1;
-const CHAIN_TABLE: u16 = 1;
-const CHAIN_NAME: u16 = 3;
-const CHAIN_HOOK: u16 = 4;
-const CHAIN_POLICY: u16 = 5;
-const CHAIN_TYPE: u16 = 7;
-const HOOK_NUMBER: u16 = 1;
-const HOOK_PRIORITY: u16 = 2;
-const RULE_TABLE: u16 = 1;
-const RULE_CHAIN: u16 = 2;
-const RULE_EXPRESSIONS: u16 = 4;
-const LIST_ELEMENT: u16 = 1;
-const EXPRESSION_NAME: u16 = 1;
-const EXPRESSION_DATA: u16 = 2;
-const DATA_VALUE: u16 = 1;
-const DATA_VERDICT: u16 = 2;
-const VERDICT_CODE: u16 = 1;
-
-const HOOK_PREROUTING: u32 = 0;
-/// The place of packet mangling, where tproxy belongs.
-const PRIORITY_MANGLE: i32 = -150;
+/// The flags of a TCP header, as linux/tcp.h has them: libc has no names for them on Linux.
+const TCP_FIN: u8 = 0x01;
+const TCP_SYN: u8 = 0x02;
+const TCP_RST: u8 = 0x04;
+const TCP_ACK: u8 = 0x10;
 
 /// A table of family inet whose only chain sees every packet that comes in, and drops
 /// what no rule accepts.
@@ -92,46 +126,50 @@ impl Ruleset {
     }
 
     fn batch(&self) -> Vec<Message> {
-        let new = REQUEST | ACK | CREATE;
         // The batch names its subsystem where a generic message has its resource id.
-        let [high, low] = (SUBSYSTEM >> 8).to_be_bytes();
+        let [high, low] = two_bytes(libc::NFNL_SUBSYS_NFTABLES).to_be_bytes();
         let frame = [0, 0, high, low];
         let mut batch = vec![
-            Message::new(BATCH_BEGIN, REQUEST, &frame),
-            Message::new(NEW_TABLE, new | EXCLUSIVE, &GENERIC)
-                .attribute_str(TABLE_NAME, self.table),
-            Message::new(NEW_CHAIN, new | EXCLUSIVE, &GENERIC)
-                .attribute_str(CHAIN_TABLE, self.table)
-                .attribute_str(CHAIN_NAME, self.chain)
-                .nested(CHAIN_HOOK, |hook| {
-                    hook.attribute_be32(HOOK_NUMBER, HOOK_PREROUTING)
-                        .attribute(HOOK_PRIORITY, &PRIORITY_MANGLE.to_be_bytes())
+            Message::new(two_bytes(libc::NFNL_MSG_BATCH_BEGIN), REQUEST, &frame),
+            Message::new(message(libc::NFT_MSG_NEWTABLE), NEW | EXCLUSIVE, &GENERIC)
+                .attribute_str(NFTA_TABLE_NAME, self.table),
+            Message::new(message(libc::NFT_MSG_NEWCHAIN), NEW | EXCLUSIVE, &GENERIC)
+                .attribute_str(NFTA_CHAIN_TABLE, self.table)
+                .attribute_str(NFTA_CHAIN_NAME, self.chain)
+                .nested(NFTA_CHAIN_HOOK, |hook| {
+                    // The place of packet mangling, where tproxy belongs.
+                    hook.attribute_be32(NFTA_HOOK_HOOKNUM, libc::NF_INET_PRE_ROUTING)
+                        .attribute_be32(NFTA_HOOK_PRIORITY, libc::NF_IP_PRI_MANGLE)
                 })
-                .attribute_be32(CHAIN_POLICY, DROP)
-                .attribute_str(CHAIN_TYPE, "filter"),
+                .attribute_be32(NFTA_CHAIN_POLICY, libc::NF_DROP)
+                .attribute_str(NFTA_CHAIN_TYPE, "filter"),
         ];
         batch.extend(self.rules.iter().map(|rule| {
-            Message::new(NEW_RULE, new | APPEND, &GENERIC)
-                .attribute_str(RULE_TABLE, self.table)
-                .attribute_str(RULE_CHAIN, self.chain)
-                .nested(RULE_EXPRESSIONS, |list| {
+            Message::new(NEW_RULE, NEW | APPEND, &GENERIC)
+                .attribute_str(NFTA_RULE_TABLE, self.table)
+                .attribute_str(NFTA_RULE_CHAIN, self.chain)
+                .nested(NFTA_RULE_EXPRESSIONS, |list| {
                     rule.expressions.iter().fold(list, |list, expression| {
-                        list.nested(LIST_ELEMENT, |element| {
+                        list.nested(NFTA_LIST_ELEM, |element| {
                             element
-                                .attribute_str(EXPRESSION_NAME, expression.name)
-                                .nested(EXPRESSION_DATA, |data| data.append(&expression.data))
+                                .attribute_str(NFTA_EXPR_NAME, expression.name)
+                                .nested(NFTA_EXPR_DATA, |data| data.append(&expression.data))
                         })
                     })
                 })
         }));
-        batch.push(Message::new(BATCH_END, REQUEST, &frame));
+        batch.push(Message::new(
+            two_bytes(libc::NFNL_MSG_BATCH_END),
+            REQUEST,
+            &frame,
+        ));
         batch
     }
 
     fn read_back(&self, socket: &mut Socket) -> io::Result<()> {
-        let request = Message::new(GET_RULE, REQUEST | DUMP, &GENERIC)
-            .attribute_str(RULE_TABLE, self.table)
-            .attribute_str(RULE_CHAIN, self.chain);
+        let request = Message::new(message(libc::NFT_MSG_GETRULE), REQUEST | DUMP, &GENERIC)
+            .attribute_str(NFTA_RULE_TABLE, self.table)
+            .attribute_str(NFTA_RULE_CHAIN, self.chain);
         let shown = socket.request(request)?;
         let matches = shown.len() == self.rules.len()
             && self.rules.iter().zip(&shown).all(|(rule, reply)| {
@@ -156,35 +194,35 @@ impl Rule {
 
     #[must_use]
     pub fn ipv4(self) -> Self {
-        self.meta_is(15, &[2])
+        self.meta_is(libc::NFT_META_NFPROTO, &[byte(libc::NFPROTO_IPV4)])
     }
 
     #[must_use]
     pub fn ipv6(self) -> Self {
-        self.meta_is(15, &[10])
+        self.meta_is(libc::NFT_META_NFPROTO, &[byte(libc::NFPROTO_IPV6)])
     }
 
     #[must_use]
     pub fn not_from_interface(self, index: u32) -> Self {
-        self.meta(4).compare(false, &index.to_ne_bytes())
+        self.meta(libc::NFT_META_IIF).differs(&index.to_ne_bytes())
     }
 
     #[must_use]
     pub fn tcp(self) -> Self {
-        self.meta_is(16, &[6])
+        self.protocol(libc::IPPROTO_TCP)
     }
 
     #[must_use]
     pub fn udp(self) -> Self {
-        self.meta_is(16, &[17])
+        self.protocol(libc::IPPROTO_UDP)
     }
 
     /// ICMP of IPv4, of one type.
     #[must_use]
     pub fn icmp(self, kind: u8) -> Self {
         self.ipv4()
-            .meta_is(16, &[1])
-            .load(Base::Transport, 0, 1)
+            .protocol(libc::IPPROTO_ICMP)
+            .load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1)
             .equals(&[kind])
     }
 
@@ -192,21 +230,21 @@ impl Rule {
     #[must_use]
     pub fn icmpv6(self, kind: u8) -> Self {
         self.ipv6()
-            .meta_is(16, &[58])
-            .load(Base::Transport, 0, 1)
+            .protocol(libc::IPPROTO_ICMPV6)
+            .load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1)
             .equals(&[kind])
     }
 
     #[must_use]
     pub fn marked(self, mark: u32) -> Self {
-        self.meta_is(3, &mark.to_ne_bytes())
+        self.meta_is(libc::NFT_META_MARK, &mark.to_ne_bytes())
     }
 
     /// IPv4 destination within a prefix; presupposes [`Rule::ipv4`].
     #[must_use]
     pub fn to_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
-        self.load(Base::Network, 16, 4)
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 16, 4)
             .mask(&mask.to_be_bytes())
             .equals(&address.octets())
     }
@@ -215,64 +253,70 @@ impl Rule {
     #[must_use]
     pub fn not_from_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
-        self.load(Base::Network, 12, 4)
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 12, 4)
             .mask(&mask.to_be_bytes())
-            .compare(false, &address.octets())
+            .differs(&address.octets())
     }
 
     /// IPv6 source other than this; presupposes [`Rule::ipv6`].
     #[must_use]
-    pub fn not_from_ipv6(self, address: std::net::Ipv6Addr) -> Self {
-        self.load(Base::Network, 8, 16)
-            .compare(false, &address.octets())
+    pub fn not_from_ipv6(self, address: Ipv6Addr) -> Self {
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 8, 16)
+            .differs(&address.octets())
     }
 
     /// IPv6 destination; presupposes [`Rule::ipv6`].
     #[must_use]
-    pub fn to_ipv6(self, address: std::net::Ipv6Addr) -> Self {
-        self.load(Base::Network, 24, 16).equals(&address.octets())
+    pub fn to_ipv6(self, address: Ipv6Addr) -> Self {
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 24, 16)
+            .equals(&address.octets())
     }
 
     /// Presupposes [`Rule::tcp`] or [`Rule::udp`].
     #[must_use]
     pub fn to_port(self, port: u16) -> Self {
-        self.load(Base::Transport, 2, 2).equals(&port.to_be_bytes())
+        self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2)
+            .equals(&port.to_be_bytes())
     }
 
     /// SYN set and ACK, RST, FIN clear; presupposes [`Rule::tcp`].
     #[must_use]
     pub fn syn(self) -> Self {
-        self.load(Base::Transport, 13, 1)
-            .mask(&[0b1_0111])
-            .equals(&[0b0_0010])
+        self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1)
+            .mask(&[TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK])
+            .equals(&[TCP_SYN])
     }
 
     /// The packet belongs to a socket that has IP_TRANSPARENT set.
     #[must_use]
     pub fn for_transparent_socket(self) -> Self {
         self.with("socket", |m| {
-            m.attribute_be32(1, 0).attribute_be32(2, REGISTER)
+            m.attribute_be32(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT)
+                .attribute_be32(NFTA_SOCKET_DREG, libc::NFT_REG_1)
         })
         .equals(&[1])
     }
 
     #[must_use]
     pub fn accept(self) -> Self {
-        self.verdict(ACCEPT)
+        self.verdict(libc::NF_ACCEPT)
     }
 
     #[must_use]
     pub fn drop(self) -> Self {
-        self.verdict(DROP)
+        self.verdict(libc::NF_DROP)
     }
 
     #[must_use]
     pub fn refuse(self, refusal: Refusal) -> Self {
-        const TYPE: u16 = 1;
-        const CODE: u16 = 2;
         self.with("reject", |m| match refusal {
-            Refusal::TcpReset => m.attribute_be32(TYPE, 1),
-            Refusal::AdminProhibited => m.attribute_be32(TYPE, 2).attribute(CODE, &[3]),
+            Refusal::TcpReset => m.attribute_be32(NFTA_REJECT_TYPE, libc::NFT_REJECT_TCP_RST),
+            Refusal::AdminProhibited => m
+                .attribute_be32(NFTA_REJECT_TYPE, libc::NFT_REJECT_ICMPX_UNREACH)
+                .attribute(
+                    NFTA_REJECT_ICMP_CODE,
+                    &[byte(libc::NFT_REJECT_ICMPX_ADMIN_PROHIBITED)],
+                ),
         })
     }
 
@@ -280,67 +324,82 @@ impl Rule {
     /// presupposes [`Rule::tcp`] or [`Rule::udp`].
     #[must_use]
     pub fn to_listener(self, port: u16) -> Self {
-        const EITHER_FAMILY: u32 = 0;
         self.with("immediate", |m| {
-            m.attribute_be32(1, REGISTER)
-                .nested(2, |data| data.attribute(DATA_VALUE, &port.to_be_bytes()))
+            m.attribute_be32(NFTA_IMMEDIATE_DREG, libc::NFT_REG_1)
+                .nested(NFTA_IMMEDIATE_DATA, |data| {
+                    data.attribute(NFTA_DATA_VALUE, &port.to_be_bytes())
+                })
         })
         .with("tproxy", |m| {
-            m.attribute_be32(1, EITHER_FAMILY)
-                .attribute_be32(3, REGISTER)
+            m.attribute_be32(NFTA_TPROXY_FAMILY, libc::NFPROTO_UNSPEC)
+                .attribute_be32(NFTA_TPROXY_REG_PORT, libc::NFT_REG_1)
         })
         .accept()
     }
 
-    fn meta(self, key: u32) -> Self {
+    fn meta(self, key: c_int) -> Self {
         self.with("meta", |m| {
-            m.attribute_be32(2, key).attribute_be32(1, REGISTER)
+            m.attribute_be32(NFTA_META_KEY, key)
+                .attribute_be32(NFTA_META_DREG, libc::NFT_REG_1)
         })
     }
 
-    fn meta_is(self, key: u32, value: &[u8]) -> Self {
+    fn meta_is(self, key: c_int, value: &[u8]) -> Self {
         self.meta(key).equals(value)
     }
 
-    fn load(self, base: Base, offset: u32, length: u32) -> Self {
+    fn protocol(self, number: c_int) -> Self {
+        self.meta_is(libc::NFT_META_L4PROTO, &[byte(number)])
+    }
+
+    fn load(self, base: c_int, offset: c_int, length: c_int) -> Self {
         self.with("payload", |m| {
-            m.attribute_be32(1, REGISTER)
-                .attribute_be32(2, base as u32)
-                .attribute_be32(3, offset)
-                .attribute_be32(4, length)
+            m.attribute_be32(NFTA_PAYLOAD_DREG, libc::NFT_REG_1)
+                .attribute_be32(NFTA_PAYLOAD_BASE, base)
+                .attribute_be32(NFTA_PAYLOAD_OFFSET, offset)
+                .attribute_be32(NFTA_PAYLOAD_LEN, length)
         })
     }
 
     fn mask(self, mask: &[u8]) -> Self {
-        let length = u32::try_from(mask.len()).expect("at most 16");
+        let length = c_int::try_from(mask.len()).expect("at most 16");
         self.with("bitwise", |m| {
-            m.attribute_be32(1, REGISTER)
-                .attribute_be32(2, REGISTER)
-                .attribute_be32(3, length)
-                .nested(4, |data| data.attribute(DATA_VALUE, mask))
-                .nested(5, |data| data.attribute(DATA_VALUE, &vec![0; mask.len()]))
+            m.attribute_be32(NFTA_BITWISE_SREG, libc::NFT_REG_1)
+                .attribute_be32(NFTA_BITWISE_DREG, libc::NFT_REG_1)
+                .attribute_be32(NFTA_BITWISE_LEN, length)
+                .nested(NFTA_BITWISE_MASK, |data| {
+                    data.attribute(NFTA_DATA_VALUE, mask)
+                })
+                .nested(NFTA_BITWISE_XOR, |data| {
+                    data.attribute(NFTA_DATA_VALUE, &vec![0; mask.len()])
+                })
         })
     }
 
     fn equals(self, value: &[u8]) -> Self {
-        self.compare(true, value)
+        self.compare(libc::NFT_CMP_EQ, value)
     }
 
-    fn compare(self, equal: bool, value: &[u8]) -> Self {
+    fn differs(self, value: &[u8]) -> Self {
+        self.compare(libc::NFT_CMP_NEQ, value)
+    }
+
+    fn compare(self, operator: c_int, value: &[u8]) -> Self {
         self.with("cmp", |m| {
-            m.attribute_be32(1, REGISTER)
-                .attribute_be32(2, u32::from(!equal))
-                .nested(3, |data| data.attribute(DATA_VALUE, value))
+            m.attribute_be32(NFTA_CMP_SREG, libc::NFT_REG_1)
+                .attribute_be32(NFTA_CMP_OP, operator)
+                .nested(NFTA_CMP_DATA, |data| data.attribute(NFTA_DATA_VALUE, value))
         })
     }
 
-    fn verdict(self, code: u32) -> Self {
+    fn verdict(self, code: c_int) -> Self {
         self.with("immediate", |m| {
-            m.attribute_be32(1, REGISTER_VERDICT).nested(2, |data| {
-                data.nested(DATA_VERDICT, |verdict| {
-                    verdict.attribute_be32(VERDICT_CODE, code)
+            m.attribute_be32(NFTA_IMMEDIATE_DREG, libc::NFT_REG_VERDICT)
+                .nested(NFTA_IMMEDIATE_DATA, |data| {
+                    data.nested(NFTA_DATA_VERDICT, |verdict| {
+                        verdict.attribute_be32(NFTA_VERDICT_CODE, code)
+                    })
                 })
-            })
         })
     }
 
@@ -355,29 +414,19 @@ impl Rule {
     /// Whether a rule as the kernel shows it has these expressions in this order, each
     /// with at least the attributes that were sent (the kernel adds defaults).
     fn is_shown_by(&self, rule: Attributes<'_>) -> bool {
-        let shown = Attributes(rule.find(RULE_EXPRESSIONS).unwrap_or_default());
+        let shown = Attributes(rule.find(NFTA_RULE_EXPRESSIONS).unwrap_or_default());
         let mut elements = shown.into_iter();
         let all = self.expressions.iter().all(|expression| {
-            let Some((LIST_ELEMENT, _, element)) = elements.next() else {
+            let Some((NFTA_LIST_ELEM, _, element)) = elements.next() else {
                 return false;
             };
-            let name = Attributes(element)
-                .find(EXPRESSION_NAME)
-                .unwrap_or_default();
-            let data = Attributes(element)
-                .find(EXPRESSION_DATA)
-                .unwrap_or_default();
+            let name = Attributes(element).find(NFTA_EXPR_NAME).unwrap_or_default();
+            let data = Attributes(element).find(NFTA_EXPR_DATA).unwrap_or_default();
             name.strip_suffix(b"\0") == Some(expression.name.as_bytes())
                 && contains(Attributes(data), expression.data.attributes(0))
         });
         all && elements.next().is_none()
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Base {
-    Network = 1,
-    Transport = 2,
 }
 
 fn contains(shown: Attributes<'_>, sent: Attributes<'_>) -> bool {

@@ -6,7 +6,6 @@
 use std::{
     io::{self, Read},
     net::{IpAddr, SocketAddr},
-    ops::Deref,
     os::fd::{AsFd, AsRawFd, RawFd},
 };
 
@@ -19,177 +18,6 @@ use crate::{closing::SlowToClose, rtnl::LOOPBACK, transparent::Family};
 /// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
 pub const PASS_MARK: u32 = 0x5354_4b44;
-
-/// Copies of the unmarked TCP SYNs on `lo` whose destination is not the jail's own.
-#[derive(Debug)]
-pub struct SynTap(Tap);
-
-/// Copies of the ICMP echo requests on `lo` whose destination is not the jail's own.
-#[derive(Debug)]
-pub struct EchoTap(Tap);
-
-/// Copies of the kernel's refusals of connections to 127.0.0.1 and ::1 of the jail.
-///
-/// They are no more than hints, and a program inside can cause any number of them: what finds
-/// the short queue full is lost.
-#[derive(Debug)]
-pub struct RefusalTap(Tap);
-
-impl RefusalTap {
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn open(family: Family) -> io::Result<Self> {
-        let filter = match family {
-            Family::V4 => filter::refusal_v4(),
-            Family::V6 => filter::refusal_v6(),
-        };
-        Tap::open(family, &filter, FEW).map(Self)
-    }
-}
-
-/// Copies of datagrams of UDP that are for many, and go nowhere. Hints, too.
-#[derive(Debug)]
-pub struct GroupTap(Tap);
-
-impl GroupTap {
-    /// Those to groups of IPv4 that no device was named for: they come back in on `lo`.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn on_loopback() -> io::Result<Self> {
-        let arriving = Direction::In(Family::V4);
-        Tap::at(LOOPBACK, arriving, &filter::to_group_v4(), FEW).map(Self)
-    }
-
-    /// Those that leave through this device, of both families.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn at_device(index: u32) -> io::Result<Self> {
-        Tap::at(index, Direction::Out, &filter::to_many(), FEW).map(Self)
-    }
-}
-
-/// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension
-/// headers, whose destination is not the jail's own. Hints, too.
-#[derive(Debug)]
-pub struct ForeignTap(Tap);
-
-impl ForeignTap {
-    /// `own` is as for [`SynTap::open`].
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn open(own: IpAddr) -> io::Result<Self> {
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_protocol_v4(own),
-            IpAddr::V6(own) => filter::foreign_protocol_v6(own),
-        };
-        Tap::open(Family::of(own), &filter, FEW).map(Self)
-    }
-}
-
-impl Deref for ForeignTap {
-    type Target = Tap;
-
-    fn deref(&self) -> &Tap {
-        &self.0
-    }
-}
-
-impl AsRawFd for ForeignTap {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl Deref for GroupTap {
-    type Target = Tap;
-
-    fn deref(&self) -> &Tap {
-        &self.0
-    }
-}
-
-impl AsRawFd for GroupTap {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl SynTap {
-    /// `own` is the jail's address besides the loopback ones; its family is the one that
-    /// is tapped. Attempts at `ports` of loopback are copied, too.
-    ///
-    /// # Errors
-    /// If there are more than 64 ports, or the kernel refuses.
-    pub fn open(own: IpAddr, ports: &[u16]) -> io::Result<Self> {
-        if ports.len() > filter::MOST_PORTS {
-            return Err(io::Error::other("more than 64 ports of the host"));
-        }
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_syn_v4(own, ports, PASS_MARK),
-            IpAddr::V6(own) => filter::foreign_syn_v6(own, ports, PASS_MARK),
-        };
-        Tap::open(Family::of(own), &filter, BURST).map(Self)
-    }
-}
-
-impl EchoTap {
-    /// `own` is as for [`SynTap::open`].
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn open(own: IpAddr) -> io::Result<Self> {
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_echo_v4(own),
-            IpAddr::V6(own) => filter::foreign_echo_v6(own),
-        };
-        Tap::open(Family::of(own), &filter, BURST).map(Self)
-    }
-}
-
-impl Deref for SynTap {
-    type Target = Tap;
-
-    fn deref(&self) -> &Tap {
-        &self.0
-    }
-}
-
-impl Deref for EchoTap {
-    type Target = Tap;
-
-    fn deref(&self) -> &Tap {
-        &self.0
-    }
-}
-
-impl Deref for RefusalTap {
-    type Target = Tap;
-
-    fn deref(&self) -> &Tap {
-        &self.0
-    }
-}
-
-impl AsRawFd for RefusalTap {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl AsRawFd for SynTap {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl AsRawFd for EchoTap {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
 
 /// For bursts; the kernel cuts it to net.core.rmem_max.
 const BURST: usize = 4 << 20;
@@ -205,6 +33,9 @@ enum Direction {
 }
 
 /// A packet socket that hears what passes a device, mostly `lo`, and a filter.
+///
+/// Those with a short queue give no more than hints, and a program inside can cause any number of
+/// them: what finds the queue full is lost.
 #[derive(Debug)]
 pub struct Tap(SlowToClose<Socket>);
 
@@ -215,6 +46,78 @@ impl AsRawFd for Tap {
 }
 
 impl Tap {
+    /// Copies of the unmarked TCP SYNs on `lo` whose destination is not the jail's own. `own` is
+    /// the jail's address besides the loopback ones; its family is the one that is tapped.
+    /// Attempts at `ports` of loopback are copied, too.
+    ///
+    /// # Errors
+    /// If there are more than 64 ports, or the kernel refuses.
+    pub fn syns(own: IpAddr, ports: &[u16]) -> io::Result<Self> {
+        if ports.len() > filter::MOST_PORTS {
+            return Err(io::Error::other("more than 64 ports of the host"));
+        }
+        let filter = match own {
+            IpAddr::V4(own) => filter::foreign_syn_v4(own, ports, PASS_MARK),
+            IpAddr::V6(own) => filter::foreign_syn_v6(own, ports, PASS_MARK),
+        };
+        Self::open(Family::of(own), &filter, BURST)
+    }
+
+    /// Copies of the ICMP echo requests on `lo` whose destination is not the jail's own.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn echoes(own: IpAddr) -> io::Result<Self> {
+        let filter = match own {
+            IpAddr::V4(own) => filter::foreign_echo_v4(own),
+            IpAddr::V6(own) => filter::foreign_echo_v6(own),
+        };
+        Self::open(Family::of(own), &filter, BURST)
+    }
+
+    /// Copies of the kernel's refusals of connections to 127.0.0.1 or ::1 of the jail.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn refusals(family: Family) -> io::Result<Self> {
+        let filter = match family {
+            Family::V4 => filter::refusal_v4(),
+            Family::V6 => filter::refusal_v6(),
+        };
+        Self::open(family, &filter, FEW)
+    }
+
+    /// Copies of datagrams of UDP to groups of IPv4 that no device was named for: they come back
+    /// in on `lo`, and go nowhere.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn groups_on_loopback() -> io::Result<Self> {
+        Self::open(Family::V4, &filter::to_group_v4(), FEW)
+    }
+
+    /// Copies of datagrams of UDP that are for many and leave through this device, of both
+    /// families.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn groups_at_device(index: u32) -> io::Result<Self> {
+        Self::at(index, Direction::Out, &filter::to_many(), FEW)
+    }
+
+    /// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension
+    /// headers, whose destination is not the jail's own.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn foreign(own: IpAddr) -> io::Result<Self> {
+        let filter = match own {
+            IpAddr::V4(own) => filter::foreign_protocol_v4(own),
+            IpAddr::V6(own) => filter::foreign_protocol_v6(own),
+        };
+        Self::open(Family::of(own), &filter, FEW)
+    }
+
     fn open(family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
         Self::at(LOOPBACK, Direction::In(family), filter, queue)
     }

@@ -14,6 +14,7 @@ use std::{
     process::Command,
     ptr,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use rustix::{io::FdFlags, process::Pid};
@@ -205,6 +206,27 @@ pub fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
         libc::execvpe(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
     }
     io::Error::last_os_error()
+}
+
+/// How long the threads of a process have run, those that have ended among them. A process for which
+/// this stays the same has not run. `None` if there is no such process.
+#[must_use]
+pub fn cpu_time(pid: Pid) -> Option<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the pointer is to a live clock number, which is all that the call writes.
+    if unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &raw mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a live `timespec`, which is all that the call writes.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } == -1 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
 }
 
 /// Ends the process at once, without running destructors or exit handlers.

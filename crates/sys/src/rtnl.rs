@@ -4,9 +4,15 @@
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    os::fd::OwnedFd,
 };
 
-use crate::netlink::{ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST, Socket};
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, recv},
+};
+
+use crate::netlink::{self, ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST, Socket};
 
 /// `lo` has this index in every network namespace.
 pub const LOOPBACK: u32 = 1;
@@ -51,6 +57,51 @@ const RTM_F_FIB_MATCH: u32 = 0x2000;
 /// A route socket in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Routing(Socket);
+
+/// Hears of all changes by which the kernel may find another way to an address, in the network
+/// namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct RouteChanges(OwnedFd);
+
+impl RouteChanges {
+    const GROUPS: [libc::c_uint; 10] = [
+        libc::RTNLGRP_LINK,
+        libc::RTNLGRP_IPV4_IFADDR,
+        libc::RTNLGRP_IPV4_ROUTE,
+        libc::RTNLGRP_IPV4_RULE,
+        libc::RTNLGRP_IPV4_NETCONF,
+        libc::RTNLGRP_IPV6_IFADDR,
+        libc::RTNLGRP_IPV6_ROUTE,
+        libc::RTNLGRP_IPV6_RULE,
+        libc::RTNLGRP_IPV6_NETCONF,
+        libc::RTNLGRP_NEXTHOP,
+    ];
+    /// Messages that are taken at a time.
+    const MOST: u32 = 1024;
+
+    /// # Errors
+    /// If the kernel gives no route socket.
+    pub fn open() -> io::Result<Self> {
+        let bits = Self::GROUPS
+            .iter()
+            .fold(0, |bits, group| bits | 1 << (group - 1));
+        netlink::open(None, bits).map(Self)
+    }
+
+    /// Whether something has changed since this was last asked. What the kernel cannot tell, as
+    /// when it had no room for a message, counts as a change.
+    pub fn any(&self) -> bool {
+        let mut changed = false;
+        for _ in 0..Self::MOST {
+            // One byte takes the whole message.
+            match recv(&self.0, &mut [0_u8; 1], RecvFlags::DONTWAIT) {
+                Err(Errno::AGAIN) => return changed,
+                _ => changed = true,
+            }
+        }
+        changed
+    }
+}
 
 /// The kinds of device that may carry the jail's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

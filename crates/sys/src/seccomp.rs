@@ -78,6 +78,8 @@ const NEWEST_CALL: u32 = 470;
 /// One system call that is refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
+    /// For people, such as `setns(CLONE_NEWNS)`.
+    pub name: &'static str,
     pub call: i64,
     /// Only if all of these hold; always, if there are none.
     pub when: Vec<Argument>,
@@ -315,6 +317,7 @@ mod tests {
 
     fn filter() -> Filter {
         Filter::new(&[Refusal {
+            name: "",
             call: IOCTL,
             when: vec![Argument::is(1, REQUEST)],
             answer: Answer::NotPermitted,

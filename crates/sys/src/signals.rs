@@ -221,6 +221,9 @@ pub enum Recipient {
     Group(Pid),
     /// Every process of the caller's own group, the caller included.
     OwnGroup,
+    /// Every process of the caller's namespace and of those below it, without the caller and the
+    /// namespace's first process.
+    Others,
 }
 
 /// Sends a signal, as kill(2).
@@ -234,6 +237,7 @@ pub fn send(signal: Signal, recipient: Recipient) -> io::Result<()> {
         Recipient::Group(Pid::INIT) => return Err(rustix::io::Errno::INVAL.into()),
         Recipient::Group(pid) => -pid.as_raw_nonzero().get(),
         Recipient::OwnGroup => 0,
+        Recipient::Others => -1,
     };
     // SAFETY: kill(2) takes two integers and touches no memory of ours.
     let result = unsafe { libc::kill(target, signal.raw()) };
@@ -242,6 +246,38 @@ pub fn send(signal: Signal, recipient: Recipient) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Has the kernel send this process a signal whenever something can be read from a socket, or no
+/// longer; with `None`, has it stop that. A process that is stopped is woken by SIGCONT only.
+///
+/// # Errors
+/// If the descriptor is none of a socket, pipe or terminal.
+pub fn send_when_readable(fd: impl AsFd, signal: Option<Signal>) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+
+    let control = |command, argument: libc::c_int| {
+        // SAFETY: each of these commands of fcntl(2) takes an integer and touches no memory of ours.
+        match unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, argument) } {
+            -1 => Err(io::Error::last_os_error()),
+            result => Ok(result),
+        }
+    };
+    let flags = control(libc::F_GETFL, 0)?;
+    let Some(signal) = signal else {
+        control(libc::F_SETFL, flags & !libc::O_ASYNC)?;
+        return Ok(());
+    };
+    control(
+        libc::F_SETOWN,
+        rustix::process::getpid().as_raw_nonzero().get(),
+    )?;
+    control(F_SETSIG, signal.raw())?;
+    control(libc::F_SETFL, flags | libc::O_ASYNC)?;
+    Ok(())
+}
+
+/// Which signal is sent, instead of SIGIO.
+const F_SETSIG: libc::c_int = 10;
 
 /// A signal that was read from a [`SignalReader`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,7 @@ use std::{io, os::fd::AsRawFd};
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::{
-    packet::{EchoTap, ForeignTap, GroupTap, RefusalTap, SynTap},
-    transparent::AnyAddressUdp,
-};
+use crate::{packet::Tap, transparent::AnyAddressUdp};
 
 /// A type that owns one descriptor, the same from its making to its end.
 ///
@@ -15,20 +12,12 @@ use crate::{
 /// descriptor is private and never replaced.
 pub trait Steady: AsRawFd + sealed::Sealed {}
 
-impl Steady for SynTap {}
-impl Steady for EchoTap {}
-impl Steady for GroupTap {}
-impl Steady for ForeignTap {}
-impl Steady for RefusalTap {}
+impl Steady for Tap {}
 impl Steady for AnyAddressUdp {}
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::SynTap {}
-    impl Sealed for super::EchoTap {}
-    impl Sealed for super::GroupTap {}
-    impl Sealed for super::ForeignTap {}
-    impl Sealed for super::RefusalTap {}
+    impl Sealed for super::Tap {}
     impl Sealed for super::AnyAddressUdp {}
 }
 

@@ -1,5 +1,7 @@
-//! What the caller decides about the wall. Everything here has been parsed and checked for
-//! its form by others; whether it is possible on this machine is for the plan to say.
+//! What the caller decides about the wall.
+//!
+//! Others have parsed these values and checked their form. The plan says whether this machine can
+//! do what they ask for.
 
 use std::{
     ffi::OsString,
@@ -71,21 +73,9 @@ pub enum Network {
     Jail {
         /// The text of `/etc/resolv.conf` inside.
         resolv_conf: String,
-        names: Names,
     },
     /// None but a loopback of its own.
     None,
-}
-
-/// Who knows the names in the host's `/etc/hosts`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Names {
-    /// The same file inside.
-    #[default]
-    InHosts,
-    /// The jail's name server. Where names are rules, each has to be asked for there, so
-    /// the file inside has only those of the loopback.
-    AtServer,
 }
 
 /// What of the disk everything else stands on.
@@ -109,8 +99,8 @@ pub struct PathRequest {
 }
 
 impl PathRequest {
-    #[must_use]
-    pub fn by_user(path: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn by_user(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
             path,
@@ -119,8 +109,8 @@ impl PathRequest {
         }
     }
 
-    #[must_use]
-    pub fn by_profile(path: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn by_profile(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
             path,

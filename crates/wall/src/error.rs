@@ -1,11 +1,11 @@
-//! Why a launch was refused or a session was lost. Every message says what, why, and the
-//! smallest fix.
+//! Why a launch was refused or a session was lost. Every message says what happened, why, and
+//! the smallest fix.
 
 use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
 use stockade_sys::shortage;
 
-use crate::{launch::bubblewrap::OLDEST, plan::workspace::Refusal};
+use crate::{launch::bubblewrap::OLDEST, plan::workspace::PathRefusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,14 +44,14 @@ pub enum Error {
         "{path:?} cannot be the workspace, because it {refusal}: \
          change to the directory of one project"
     )]
-    WorkspaceRefused { path: PathBuf, refusal: Refusal },
+    WorkspaceRefused { path: PathBuf, refusal: PathRefusal },
     #[error("these paths do not exist: {}: create them, or leave them out", list(.0))]
     MissingPaths(Vec<PathBuf>),
     #[error(
         "{path:?} of the configuration cannot be given, because it {refusal}: \
          name just what is needed"
     )]
-    PathRefused { path: PathBuf, refusal: Refusal },
+    PathRefused { path: PathBuf, refusal: PathRefusal },
     #[error(
         "{path:?} is to be hidden ({hidden_by}) and to be shown ({given_by}): drop one of them"
     )]
@@ -188,6 +188,11 @@ pub enum Error {
         "the command {0} again and again, though Stockade undid it each time: the session was ended"
     )]
     Fight(String),
+    #[error(
+        "a program inside ran, or was killed, while the session was suspended: the session was ended, \
+         since git's settings cannot be watched meanwhile. Start it again"
+    )]
+    Awake,
     #[error("the sandbox sent a message that makes no sense, and was killed")]
     Nonsense,
     #[error("watching over the command: {0}")]

@@ -29,9 +29,14 @@
 //!         ◄──── control socket ────────►              │
 //! ```
 //!
+//! Rooms, in the order of a launch: `config` and `facts` go into the `plan` (with the `tables` of known
+//! paths), `launch` carries it out, `inner` runs inside and talks to `supervise` over `control`,
+//! `terminal` is shared with the caller, and `leftovers` compares what is left, with `git` for git's
+//! own files.
+//!
 //! The three process groups are the reason why `kill(0, …)` inside reaches nobody
 //! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
-//! not its keeper. See [`supervise`](Running::supervise) for who has the terminal when.
+//! not what keeps it. See [`supervise`](Running::supervise) for who has the terminal when.
 
 mod config;
 mod control;
@@ -43,14 +48,14 @@ mod launch;
 mod leftovers;
 mod nofollow;
 mod plan;
+#[cfg_attr(sabotage, path = "../../../sabotage/wall/hooks.rs")]
 mod sabotage;
 mod supervise;
 mod tables;
 mod terminal;
 
 pub use config::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Names, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Nested, Network, PathRequest, Root,
 };
 pub use error::Error;
 pub use facts::{
@@ -61,8 +66,8 @@ pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
 pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use plan::{
-    Fallback, Guard, INNER_STAGE, Isolation, Layer, Operation, Plan, Protection, Reason, Refusal,
-    State, Step, Variable,
+    Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
+    Protection, Reason, Step, Variable,
 };
 pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
 pub use tables::known_places;

@@ -1,8 +1,7 @@
-//! Opening files without following links.
+//! Opens files without following links.
 //!
-//! Some directories that Stockade looks into outside were writable inside, in an earlier
-//! session or in one that runs now. A link that was planted there must not lead it astray,
-//! nor a pipe make it wait.
+//! Stockade reads directories outside that were writable inside, in an earlier session or in one
+//! that runs now. A link that was planted there must not lead it astray, nor a pipe make it wait.
 
 use std::{
     collections::HashSet,

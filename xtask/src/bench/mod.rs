@@ -1,46 +1,33 @@
-//! `cargo xtask bench net`: how fast the network inside is.
+//! `cargo xtask bench`: the numbers of docs/performance.md.
 //!
 //! ```text
-//!  outer process    installs the peers, builds for release, renders the results
-//!    │ settings as an argument, results as JSON on standard output
-//!  driver           in a closed world: servers, rounds, columns      (rounds)
-//!    │ tasks and replies, one JSON object per line                   (task)
-//!  client           on the laptop, directly or inside a sandbox      (client)
+//!  outer process   installs the peers, builds for release, prints and publishes
+//!    │ its own arguments; Markdown on standard output
+//!  driver          measures: in a closed world (`net`), on a stage without a network (`start`)
+//!    │ command lines; a line of JSON for each
+//!  client          for `net`: on the laptop, directly or inside a sandbox
 //! ```
-//!
 //! All three are this program, built for release.
 
-mod background;
-pub(crate) mod client;
-mod column;
-mod measure;
-mod processor;
-mod relay;
-mod report;
-mod results;
-pub(crate) mod rounds;
-mod rows;
-mod server;
-mod settings;
-mod setup;
-pub(crate) mod start;
-mod task;
+mod chart;
+mod client;
+mod machine;
+mod net;
+mod samples;
+mod start;
 
 use std::env;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-pub(crate) use column::CLIENT;
-use column::Column;
-use measure::Measurement;
-use results::Results;
-use settings::Settings;
-pub(crate) use setup::repository;
+use crate::sections::replaced;
+
+const DOCUMENT: &str = "docs/performance.md";
 
 #[derive(Args)]
 #[command(about = "Measure the product")]
@@ -51,67 +38,39 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    Net(Net),
+    Net(net::Net),
     Start(start::Start),
+    #[command(hide = true)]
+    NetDriver(net::Net),
+    #[command(hide = true)]
+    StartDriver(start::Start),
+    #[command(hide = true)]
+    Client(client::Arguments),
 }
 
 #[derive(Args)]
-#[command(
-    about = "The network inside, against none, pasta and slirp4netns",
-    long_about = "Measures throughput, connection rate, latency, names, CPU and memory in a closed \
-        world: directly, in the product, and behind pasta and slirp4netns, which are installed if \
-        they are missing. Prints two Markdown tables (values, ratios to direct) and the targets. \
-        No packet leaves the machine.",
-    after_help = EXAMPLES
-)]
-struct Net {
+struct Common {
     /// How often to measure everything
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 
-    /// Less of everything, in under a minute: for trying, not for publishing
-    #[arg(long)]
-    quick: bool,
-
-    /// Only these columns (direct is needed for ratios)
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "NAMES")]
-    columns: Vec<Column>,
-
-    /// Only these measurements
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "NAMES")]
-    only: Vec<Measurement>,
-
     /// Use this binary of the product instead of building one
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", overrides_with = "product")]
     product: Option<PathBuf>,
 
-    /// Print the results as JSON instead of tables
+    /// Also put the results into docs/performance.md
     #[arg(long)]
-    json: bool,
-
-    /// Also draw the ratios as a bar chart
-    #[arg(long, value_name = "FILE.svg")]
-    chart: Option<PathBuf>,
-
-    /// Also put tables and chart into docs/performance.md
-    #[arg(long, conflicts_with = "quick")]
     write: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  cargo xtask bench net --write
-      the numbers of docs/performance.md, measured again (about five minutes)
-  cargo xtask bench net --quick --columns direct,stockade
-      a first impression
-  cargo xtask bench net --quick --rounds 5 --only connect,tcp-echo --product /tmp/stockade
-      two measurements of one build";
-
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let outcome = in_release().and_then(|()| match &arguments.what {
-        What::Net(net) => measure_net(net),
-        What::Start(start) => start::run(start),
-    });
+    let outcome = match &arguments.what {
+        What::Net(net) => in_release().and_then(|()| net::run(net)),
+        What::Start(start) => in_release().and_then(|()| start::run(start)),
+        What::NetDriver(net) => return net::drive(net),
+        What::StartDriver(start) => start::drive(start),
+        What::Client(arguments) => client::run(arguments),
+    };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -127,75 +86,92 @@ fn in_release() -> Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
     }
-    let release = setup::build_release(&["xtask"])?;
-    let error = Command::new(release.join("xtask"))
+    let error = Command::new(build_release("xtask")?)
         .args(env::args_os().skip(1))
         .exec();
     Err(error).context("cannot start the release build")
 }
 
-fn measure_net(net: &Net) -> Result<()> {
-    setup::install(&setup::PEERS)?;
-    let product = match &net.product {
-        Some(path) => fs::canonicalize(path).context("cannot find the product")?,
-        None => setup::build_release(&["stockade"])?.join("stockade"),
-    };
-    setup::raise_descriptor_limit();
-    let results = measure(&net.settings(product))?;
-    publish(net, &results)
+/// Builds a program with optimisation and returns where it is.
+fn build_release(package: &str) -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", package])
+        .current_dir(repository())
+        .status()
+        .context("cannot start cargo")?;
+    ensure!(status.success(), "{package} does not build");
+    Ok(target_directory()?.join("release").join(package))
 }
 
-/// Runs the driver in a world and collects what it found.
-fn measure(settings: &Settings) -> Result<Results> {
-    let driver = Command::new(env::current_exe()?)
-        .arg(DRIVER)
-        .arg(serde_json::to_string(settings)?)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start the driver")?
-        .wait_with_output()?;
-    ensure!(driver.status.success(), "the measurement failed");
-    serde_json::from_slice(&driver.stdout).context("cannot understand the driver")
+fn target_directory() -> Result<PathBuf> {
+    let itself = env::current_exe().context("cannot find myself")?;
+    let target = itself.ancestors().nth(2).context("no target directory")?;
+    Ok(target.to_owned())
 }
 
-/// The driver's name as a task of this program; hidden from its help.
-pub(crate) const DRIVER: &str = "bench-driver";
+/// The root of the repository.
+pub(crate) fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
 
-fn publish(net: &Net, results: &Results) -> Result<()> {
-    if net.json {
-        println!("{}", serde_json::to_string_pretty(results)?);
-    } else {
-        println!("{}", report::markdown(results));
+/// Installs the Debian package of a program if the program is missing.
+fn install(program: &str, package: &str) -> Result<()> {
+    let directories = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin", "/sbin"];
+    if directories
+        .iter()
+        .any(|directory| Path::new(directory).join(program).is_file())
+    {
+        return Ok(());
     }
-    if let Some(path) = &net.chart {
-        fs::write(path, report::chart(results))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    if net.write {
-        report::write(&repository(), results)?;
-    }
+    let status = Command::new("sh")
+        .args([
+            "-c",
+            ". scripts/packages.sh; install_packages \"$0\" >&2",
+            package,
+        ])
+        .current_dir(repository())
+        .status()?;
+    ensure!(status.success(), "cannot install {package}");
     Ok(())
 }
 
-impl Net {
-    fn settings(&self, product: PathBuf) -> Settings {
-        fn or_all<T: ValueEnum + Clone>(chosen: &[T]) -> Vec<T> {
-            if chosen.is_empty() {
-                T::value_variants().to_vec()
-            } else {
-                chosen.to_vec()
-            }
+impl Common {
+    fn product(&self) -> Result<PathBuf> {
+        match &self.product {
+            Some(path) => fs::canonicalize(path).context("cannot find the product"),
+            None => build_release("stockade"),
         }
-        Settings {
-            product,
-            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }).max(1),
-            columns: or_all(&self.columns),
-            measurements: or_all(&self.only),
-            stream_seconds: if self.quick { 1 } else { 2 },
-            streams_seconds: 1,
-            exchange_seconds: if self.quick { 0.4 } else { 0.5 },
-            connections: if self.quick { 1_000 } else { 10_000 },
+    }
+
+    /// Runs the driver, which `command` starts, with the arguments that this process has, and
+    /// returns what it found.
+    fn drive(&self, mut command: Command, driver: &str, product: &Path) -> Result<String> {
+        let driver = command
+            .args(["bench", driver])
+            .args(env::args_os().skip(3))
+            .arg("--product")
+            .arg(product)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot start the driver")?;
+        ensure!(driver.status.success(), "the measurement failed");
+        Ok(String::from_utf8(driver.stdout)?)
+    }
+
+    fn publish(&self, bench: &str, tables: &str) -> Result<()> {
+        print!("{tables}");
+        if !self.write {
+            return Ok(());
         }
+        let path = repository().join(DOCUMENT);
+        let text = fs::read_to_string(&path)?;
+        let markers = ["begin", "end"]
+            .map(|word| format!("<!-- cargo xtask bench {bench} --write: {word} -->"));
+        let text = replaced(&text, &markers, &format!("\n{tables}"))
+            .with_context(|| format!("{DOCUMENT} has lost its markers {markers:?}"))?;
+        fs::write(path, text).with_context(|| format!("cannot write {DOCUMENT}"))
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{exit::Refused, screen};
+use crate::{exit::Refused, terminal};
 
 const FILE: &str = "/etc/apparmor.d/stockade";
 
@@ -54,7 +54,7 @@ pub(super) fn write() -> Result<ExitCode> {
         .into());
     };
     install(Path::new(FILE), &text, Path::new(parser), &path)?;
-    screen::print(format_args!("wrote and loaded {FILE}\n"))?;
+    terminal::print(format_args!("wrote and loaded {FILE}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use stockade_wall::{Bubblewrap, Version};
 
-use super::{Check, State};
+use super::{Check, CheckState};
 
 const NAME: &str = "bubblewrap";
 
@@ -75,7 +75,7 @@ fn judge(path: &Path, version: Version, setuid: bool) -> Check {
     let mut check = match newest {
         None => Check::ok(NAME, shown),
         Some(newest) => Check {
-            state: State::Warning,
+            state: CheckState::Warning,
             ..Check::ok(
                 NAME,
                 format!(
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn faults_are_those_of_the_version_and_the_mode() {
-        assert_eq!(of(Version(0, 12, 0), false).state, State::Ok);
+        assert_eq!(of(Version(0, 12, 0), false).state, CheckState::Ok);
         let old = of(Version(0, 8, 0), false);
-        assert_eq!(old.state, State::Warning);
+        assert_eq!(old.state, CheckState::Warning);
         assert!(old.found.contains("CVE-2026-87766") && !old.found.contains("41163"));
         assert!(old.fix.expect("a fix").contains("0.12.0"));
         assert!(!of(Version(0, 11, 1), false).found.contains("41163"));
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_program_that_runs_as_root_is_warned_of_whatever_its_version() {
         let check = of(Version(0, 12, 0), true);
-        assert_eq!(check.state, State::Warning);
+        assert_eq!(check.state, CheckState::Warning);
         assert_eq!(check.fix.as_deref(), Some("sudo chmod u-s /usr/bin/bwrap"));
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn engine(machine: &Machine, trial: Trial) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{State, machine::tests::machine},
+        super::{CheckState, machine::tests::machine},
         *,
     };
 
@@ -117,7 +117,7 @@ mod tests {
             ("/proc/self/attr/current", "docker-default (enforce)\n"),
         ]);
         let check = engine(&machine, Trial::Failed).expect("a check");
-        assert_eq!(check.state, State::Failure);
+        assert_eq!(check.state, CheckState::Failure);
         assert!(check.fix.expect("a fix").contains("apparmor=unconfined"));
     }
 
@@ -131,11 +131,11 @@ mod tests {
             let (_root, machine) = machine(&[(mark, ""), ("/proc/self/status", "Seccomp:\t2\n")]);
             let of = |trial| engine(&machine, trial).expect("a check");
             let check = of(Trial::Forbidden);
-            assert_eq!(check.state, State::Failure);
+            assert_eq!(check.state, CheckState::Failure);
             assert!(check.fix.expect("a fix").contains(fix), "{mark}");
             // A filter is everywhere: it is to blame only if namespaces were refused.
-            assert_eq!(of(Trial::Failed).state, State::Ok);
-            assert_eq!(of(Trial::Started).state, State::Ok);
+            assert_eq!(of(Trial::Failed).state, CheckState::Ok);
+            assert_eq!(of(Trial::Started).state, CheckState::Ok);
         }
     }
 }

@@ -72,11 +72,11 @@ pub(super) fn ping(machine: &Machine) -> Check {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{State, machine::tests::machine},
+        super::{CheckState, machine::tests::machine},
         *,
     };
 
-    fn state_of(release: &str) -> State {
+    fn state_of(release: &str) -> CheckState {
         let (_root, machine) = machine(&[("/proc/sys/kernel/osrelease", release)]);
         version(&machine).state
     }
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn a_kernel_is_known_by_its_release() {
         for (release, wanted) in [
-            ("6.18.44-fc\n", State::Ok),
-            ("5.11.0", State::Ok),
-            ("5.15.153.1-microsoft-standard-WSL2", State::Ok),
-            ("4.19.128-microsoft-standard", State::Failure),
-            ("4.4.0-19041-Microsoft", State::Failure),
-            ("5.10.0-31-amd64", State::Failure),
-            ("odd", State::Warning),
+            ("6.18.44-fc\n", CheckState::Ok),
+            ("5.11.0", CheckState::Ok),
+            ("5.15.153.1-microsoft-standard-WSL2", CheckState::Ok),
+            ("4.19.128-microsoft-standard", CheckState::Failure),
+            ("4.4.0-19041-Microsoft", CheckState::Failure),
+            ("5.10.0-31-amd64", CheckState::Failure),
+            ("odd", CheckState::Warning),
         ] {
             assert_eq!(state_of(release), wanted, "{release}");
         }
@@ -107,9 +107,9 @@ mod tests {
             seccomp(&machine).state
         };
         let mode_only = ("/proc/self/status", "Seccomp:\t0\n");
-        assert_eq!(with(&[mode_only]), State::Failure);
+        assert_eq!(with(&[mode_only]), CheckState::Failure);
         let filters = ("/proc/self/status", "Seccomp:\t0\nSeccomp_filters:\t0\n");
-        assert_eq!(with(&[filters]), State::Ok);
+        assert_eq!(with(&[filters]), CheckState::Ok);
     }
 
     #[test]
@@ -118,10 +118,10 @@ mod tests {
             let (_root, machine) = machine(&[("/proc/sys/net/ipv4/ping_group_range", range)]);
             ping(&machine).state
         };
-        assert_eq!(with("0\t2147483647\n"), State::Ok);
-        assert_eq!(with("1000\t1000"), State::Ok);
-        assert_eq!(with("1\t0"), State::Warning);
-        assert_eq!(with("0\t999"), State::Warning);
-        assert_eq!(with(""), State::Warning);
+        assert_eq!(with("0\t2147483647\n"), CheckState::Ok);
+        assert_eq!(with("1000\t1000"), CheckState::Ok);
+        assert_eq!(with("1\t0"), CheckState::Warning);
+        assert_eq!(with("0\t999"), CheckState::Warning);
+        assert_eq!(with(""), CheckState::Warning);
     }
 }

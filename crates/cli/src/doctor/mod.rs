@@ -10,12 +10,12 @@
 mod apparmor;
 mod bubblewrap;
 mod container;
-mod here;
 mod kernel;
 mod machine;
 mod namespaces;
 mod nft;
 mod session;
+mod workspace;
 
 use std::{fmt::Write as _, process::ExitCode};
 
@@ -23,7 +23,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{args, screen};
+use crate::{args, terminal};
 use machine::Machine;
 
 pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
@@ -34,8 +34,8 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     let bubblewrap = bubblewrap::check();
     let (trial, session) = match bubblewrap.state {
         // What that takes, and why, is said once.
-        State::Failure => (Trial::Failed, vec![session::not_tried(bubblewrap.name)]),
-        State::Ok | State::Warning => session::checks(&machine),
+        CheckState::Failure => (Trial::Failed, vec![session::not_tried(bubblewrap.name)]),
+        CheckState::Ok | CheckState::Warning => session::checks(&machine),
     };
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
     checks.extend(container::engine(&machine, trial));
@@ -46,23 +46,23 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(bubblewrap);
     checks.extend(session);
     checks.push(kernel::ping(&machine));
-    checks.extend(here::checks());
+    checks.extend(workspace::checks());
 
     if arguments.json {
-        screen::print(format_args!("{:#}\n", as_json(&checks)))?;
+        terminal::print(format_args!("{:#}\n", as_json(&checks)))?;
     } else {
-        screen::write(as_text(&checks).as_bytes())?;
+        terminal::write(as_text(&checks).as_bytes())?;
     }
     Ok(match worst(&checks) {
-        State::Failure => ExitCode::FAILURE,
-        State::Ok | State::Warning => ExitCode::SUCCESS,
+        CheckState::Failure => ExitCode::FAILURE,
+        CheckState::Ok | CheckState::Warning => ExitCode::SUCCESS,
     })
 }
 
 /// How bad something is, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum CheckState {
     Ok,
     /// Sessions start, but something is weaker or does not work in them.
     Warning,
@@ -70,7 +70,7 @@ enum State {
     Failure,
 }
 
-impl State {
+impl CheckState {
     fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -101,7 +101,7 @@ enum Trial {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
     name: &'static str,
-    state: State,
+    state: CheckState,
     found: String,
     /// What does not work, or is not protected, because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ impl Check {
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
         Self {
             name,
-            state: State::Ok,
+            state: CheckState::Ok,
             found: found.into(),
             cost: None,
             fix: None,
@@ -123,14 +123,14 @@ impl Check {
 
     fn warning(name: &'static str, found: impl Into<String>) -> Self {
         Self {
-            state: State::Warning,
+            state: CheckState::Warning,
             ..Self::ok(name, found)
         }
     }
 
     fn failure(name: &'static str, found: impl Into<String>) -> Self {
         Self {
-            state: State::Failure,
+            state: CheckState::Failure,
             cost: Some("no session can be started".to_owned()),
             ..Self::ok(name, found)
         }
@@ -151,9 +151,9 @@ impl Check {
     }
 }
 
-fn worst(checks: &[Check]) -> State {
+fn worst(checks: &[Check]) -> CheckState {
     let states = checks.iter().map(|check| check.state);
-    states.max().unwrap_or(State::Ok)
+    states.max().unwrap_or(CheckState::Ok)
 }
 
 fn as_json(checks: &[Check]) -> serde_json::Value {
@@ -166,7 +166,7 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let colours = screen::colours();
+    let colours = terminal::colours();
     let mut text = String::new();
     for check in checks {
         let word = check.state.word();
@@ -189,9 +189,9 @@ fn as_text(checks: &[Check]) -> String {
         }
     }
     text.push_str(match worst(checks) {
-        State::Ok => "All is well.\n",
-        State::Warning => "Sessions can be started; the warnings say what they lack.\n",
-        State::Failure => "No session can be started until the failures are mended.\n",
+        CheckState::Ok => "All is well.\n",
+        CheckState::Warning => "Sessions can be started; the warnings say what they lack.\n",
+        CheckState::Failure => "No session can be started until the failures are mended.\n",
     });
     text
 }
@@ -212,9 +212,9 @@ mod tests {
             Check::warning("b", "2"),
             Check::failure("c", "3"),
         ];
-        assert_eq!(worst(&[]), State::Ok);
-        assert_eq!(worst(&[warning.clone(), ok.clone()]), State::Warning);
-        assert_eq!(worst(&[ok, failure, warning]), State::Failure);
+        assert_eq!(worst(&[]), CheckState::Ok);
+        assert_eq!(worst(&[warning.clone(), ok.clone()]), CheckState::Warning);
+        assert_eq!(worst(&[ok, failure, warning]), CheckState::Failure);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(super) fn capabilities(machine: &Machine) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{State, machine::tests::machine},
+        super::{CheckState, machine::tests::machine},
         *,
     };
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn each_setting_that_forbids_is_named_with_its_fix() {
         let (_root, fine) = machine(&[USER, ("/proc/sys/user/max_user_namespaces", "63000\n")]);
-        assert_eq!(limits(&fine)[0].state, State::Ok);
+        assert_eq!(limits(&fine)[0].state, CheckState::Ok);
         let (_root, forbidden) = machine(&[
             USER,
             ("/proc/sys/user/max_user_namespaces", "0\n"),
@@ -124,7 +124,7 @@ mod tests {
             ]
         );
         let (_root, without) = machine(&[]);
-        assert_eq!(limits(&without)[0].state, State::Failure);
+        assert_eq!(limits(&without)[0].state, CheckState::Failure);
     }
 
     #[test]
@@ -135,9 +135,9 @@ mod tests {
             let (_root, machine) = machine(&[RESTRICTED, ("/proc/self/attr/current", label)]);
             apparmor(&machine).expect("a check")
         };
-        assert_eq!(with("stockade (unconfined)\n").state, State::Ok);
+        assert_eq!(with("stockade (unconfined)\n").state, CheckState::Ok);
         let without = with("unconfined\n");
-        assert_eq!(without.state, State::Failure);
+        assert_eq!(without.state, CheckState::Failure);
         let fix = without.fix.expect("a fix");
         assert!(
             fix.contains("userns") && fix.contains("--write-apparmor"),
@@ -146,7 +146,10 @@ mod tests {
         assert!(!fix.contains("sysctl"), "never weaken the machine: {fix}");
         let (_root, mut root) = machine(&[RESTRICTED]);
         root.capabilities = CapabilitySet::all();
-        assert_eq!(apparmor(&root).map(|check| check.state), Some(State::Ok));
+        assert_eq!(
+            apparmor(&root).map(|check| check.state),
+            Some(CheckState::Ok)
+        );
     }
 
     #[test]
@@ -154,8 +157,11 @@ mod tests {
         let (_root, mut user) = machine(&[]);
         assert_eq!(capabilities(&user), None);
         user.uid = 0;
-        assert_eq!(capabilities(&user).map(|it| it.state), Some(State::Failure));
+        assert_eq!(
+            capabilities(&user).map(|it| it.state),
+            Some(CheckState::Failure)
+        );
         user.capabilities = CapabilitySet::SETFCAP;
-        assert_eq!(capabilities(&user).map(|it| it.state), Some(State::Ok));
+        assert_eq!(capabilities(&user).map(|it| it.state), Some(CheckState::Ok));
     }
 }

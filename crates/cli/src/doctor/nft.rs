@@ -12,13 +12,13 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
     if started {
         return Check::ok(NAME, "the kernel has what the jail's packet filter needs");
     }
-    let of = |wanted: State| -> Vec<&str> {
+    let of = |wanted: CheckState| -> Vec<&str> {
         let modules = MODULES.iter().copied();
         modules
             .filter(|module| state(machine, module) == wanted)
             .collect()
     };
-    let absent = of(State::Absent).join(", ");
+    let absent = of(CheckState::Absent).join(", ");
     if !absent.is_empty() {
         return Check::failure(NAME, format!("the kernel has no modules {absent}")).fix(
             "install all modules of this kernel (Ubuntu: linux-modules-extra-$(uname -r)), or use \
@@ -26,14 +26,14 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
              CONFIG_NFT_REJECT_INET",
         );
     }
-    let asleep = of(State::Loadable).join(" ");
+    let asleep = of(CheckState::Loadable).join(" ");
     if !asleep.is_empty() && machine.setting("kernel/modules_disabled").as_deref() == Some("1") {
         let found = format!("{asleep}: not loaded, and no module can be loaded until a restart");
         return Check::failure(NAME, found).fix(format!(
             "echo {asleep} | tr ' ' '\\n' | sudo tee /etc/modules-load.d/stockade.conf, and restart"
         ));
     }
-    let unknown = of(State::Unknown).join(" ");
+    let unknown = of(CheckState::Unknown).join(" ");
     if unknown.is_empty() {
         return Check::ok(
             NAME,
@@ -49,7 +49,7 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckState {
     /// Loaded, or a part of the kernel.
     Present,
     Loadable,
@@ -57,11 +57,11 @@ enum State {
     Unknown,
 }
 
-fn state(machine: &Machine, module: &str) -> State {
+fn state(machine: &Machine, module: &str) -> CheckState {
     let loaded = machine.read("/proc/modules").unwrap_or_default();
     let mut loaded = loaded.lines().filter_map(|line| line.split(' ').next());
     if loaded.any(|name| name == module) {
-        return State::Present;
+        return CheckState::Present;
     }
     let release = machine.setting("kernel/osrelease").unwrap_or_default();
     let list = |name: &str| {
@@ -78,17 +78,17 @@ fn state(machine: &Machine, module: &str) -> State {
         })
     };
     match (list("modules.builtin"), list("modules.dep")) {
-        (Some(builtin), _) if names(&builtin) => State::Present,
-        (_, Some(dep)) if names(&dep) => State::Loadable,
-        (Some(_), Some(_)) => State::Absent,
-        _ => State::Unknown,
+        (Some(builtin), _) if names(&builtin) => CheckState::Present,
+        (_, Some(dep)) if names(&dep) => CheckState::Loadable,
+        (Some(_), Some(_)) => CheckState::Absent,
+        _ => CheckState::Unknown,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{State as Judged, machine::tests::machine},
+        super::{CheckState as Judged, machine::tests::machine},
         *,
     };
 

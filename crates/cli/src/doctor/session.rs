@@ -5,7 +5,7 @@
 //! which says its version there.
 
 use std::{
-    env,
+    convert, env,
     fs::{self, DirBuilder, File},
     io::{self, Read as _, Write as _},
     os::{
@@ -17,9 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
     pipe::{PipeFlags, pipe_with},
     process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid},
@@ -27,15 +26,13 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 use stockade_config::Effective;
-use stockade_gate::{Events, Gate, Local};
-use stockade_jail::{NAME_SERVER, Owner, Settings};
-use stockade_wall::{
-    Bubblewrap, CommandLine, Config, Facts, INNER_STAGE, Layer, Names, Network, Plan, Protection,
-    Signals, State as LayerState,
-};
+use stockade_jail::NAME_SERVER;
+use stockade_sys::deadline::wait_readable;
+use stockade_wall::{CommandLine, Config, INNER_STAGE, Layer, LayerState, Network, Protection};
+use stockade_warden::{Planned, SessionError, SessionRequest};
 
 use super::{Check, Trial, container::Engine, machine::Machine};
-use crate::screen;
+use crate::terminal;
 
 const NAME: &str = "session";
 
@@ -189,20 +186,15 @@ fn attempt() -> Result<Attempt> {
 
 /// What the process says before it ends, or an error if it does not come to it.
 fn hear(mut news: File) -> Result<Attempt> {
-    let late = Instant::now() + PATIENCE;
-    loop {
-        let left = late.saturating_duration_since(Instant::now());
-        let mut fds = [PollFd::new(&news, PollFlags::IN)];
-        match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
-            Ok(0) => bail!(
+    wait_readable(&news, Instant::now() + PATIENCE).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => {
+            anyhow!(
                 "it did not come to an end in {} seconds",
                 PATIENCE.as_secs()
-            ),
-            Ok(_) => break,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            )
         }
-    }
+        _ => error.into(),
+    })?;
     let mut said = String::new();
     news.read_to_string(&mut said)?;
     serde_json::from_str(&said).context("the process that tried it died")
@@ -217,7 +209,7 @@ fn text_of(file: &File) -> String {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).unwrap_or_default();
     bytes.truncate(length);
-    screen::shown_lines(String::from_utf8_lossy(&bytes).trim())
+    terminal::shown_lines(String::from_utf8_lossy(&bytes).trim())
 }
 
 /// In the new process: away from the terminal, tries it and tells.
@@ -229,64 +221,53 @@ fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<
     dup2_stdout(messages)?;
     dup2_stderr(messages)?;
     let attempt = start(workspace).unwrap_or_else(|error| {
-        let jail = error.downcast_ref::<stockade_jail::Error>();
+        use stockade_jail::Error::{NetworkNamespace, UserNamespace};
+        let (fix, forbidden) = match &error {
+            SessionError::Jail(jail) => (
+                error.fix(),
+                matches!(jail, UserNamespace { .. } | NetworkNamespace(_)),
+            ),
+            _ => (None, false),
+        };
         Attempt::Failed {
-            what: format!("{error:#}"),
-            fix: jail.map(stockade_jail::Error::fix),
-            forbidden: jail.is_some_and(|error| {
-                use stockade_jail::Error::{NetworkNamespace, UserNamespace};
-                matches!(error, UserNamespace { .. } | NetworkNamespace(_))
-            }),
+            what: format!("{:#}", anyhow::Error::from(error)),
+            fix,
+            forbidden,
         }
     });
     teller.write_all(serde_json::to_string(&attempt)?.as_bytes())
 }
 
-fn start(workspace: &Path) -> Result<Attempt> {
+fn start(workspace: &Path) -> Result<Attempt, SessionError> {
     let config = Config {
         network: Network::Jail {
             resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
-            names: Names::AtServer,
         },
         ..Config::default()
     };
-    let signals = Signals::block()?;
-    let bubblewrap = Bubblewrap::find()?;
-    let facts = Facts::gather(&config, Some(workspace))?;
-    let plan = Plan::build(&config, &facts)?;
-    let command = CommandLine {
-        program: INNER_STAGE.into(),
-        arguments: vec!["--version".into()],
-    };
-    let launch = plan.prepare(command, bubblewrap, signals)?;
-    let owner = Owner::enter()?;
-    let (jail, sockets) = owner.build(
-        Settings {
-            ipv6: stockade_gate::host_has_ipv6(),
-            host_ports: Vec::new(),
+    let effective = Effective::default();
+    let request = SessionRequest {
+        command: CommandLine {
+            program: INNER_STAGE.into(),
+            arguments: vec!["--version".into()],
         },
-        || {},
-    )?;
-    let (events, _happenings) = Events::new();
-    let gate = Gate::start(
-        Effective::default().policy(),
-        Local::default(),
-        sockets,
-        events,
-    )?;
-    let running = jail.run(move || launch.spawn())??;
-    let layers = running.layers().iter().filter_map(achieved).collect();
-    let outcome = running.supervise()?;
-    drop(jail);
-    gate.finish()?;
-    if outcome.exit_code() != 0 {
-        let complaint = outcome.complaint().unwrap_or_default();
-        bail!(
-            "this program does not run inside (exit code {}) {complaint}",
-            outcome.exit_code()
-        );
+        policy: effective.policy(),
+        effective,
+        listing: None,
+    };
+    let ready = Planned::new(&config, Some(workspace))?.launch(request, convert::identity)?;
+    let layers = ready.layers().iter().filter_map(achieved).collect();
+    let outcome = ready.run().outcome?;
+    if outcome.exit_code() == 0 {
+        return Ok(Attempt::Started { layers });
     }
-    Ok(Attempt::Started { layers })
+    let complaint = outcome.complaint().unwrap_or_default();
+    let code = outcome.exit_code();
+    Ok(Attempt::Failed {
+        what: format!("this program does not run inside (exit code {code}) {complaint}"),
+        fix: None,
+        forbidden: false,
+    })
 }
 
 fn achieved(layer: &Layer) -> Option<Achieved> {

@@ -5,19 +5,19 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
+use stockade_warden::{self as warden, LogDirectory};
 
 use super::reader::{Item, Reader};
 use crate::{
-    args, here,
-    journal::Directory,
-    screen::{self, cut, said, table},
-    session, verify,
+    args, context,
+    terminal::{self, cut, said, table},
+    verify,
 };
 
 /// How a session stands, as its log tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum SessionState {
     Running,
     Ended,
     /// The log has no last line.
@@ -28,7 +28,7 @@ enum State {
 #[derive(Debug, Serialize)]
 struct Summary {
     session: String,
-    state: State,
+    state: SessionState,
     /// When it began, and when it ended.
     #[serde(skip_serializing_if = "Value::is_null")]
     time: Value,
@@ -47,11 +47,15 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(directory: &Directory, id: &str) -> Self {
+    fn of(directory: &LogDirectory, id: &str) -> Self {
         let running = directory.is_running(id);
         let mut summary = Self {
             session: id.to_owned(),
-            state: if running { State::Running } else { State::Lost },
+            state: if running {
+                SessionState::Running
+            } else {
+                SessionState::Lost
+            },
             time: Value::Null,
             ended: Value::Null,
             code: Value::Null,
@@ -82,7 +86,7 @@ impl Summary {
             }
             Some("deny") => self.denied += line["count"].as_u64().unwrap_or(0),
             Some("end") => {
-                self.state = State::Ended;
+                self.state = SessionState::Ended;
                 self.ended = line["time"].take();
                 self.code = line["code"].take();
                 self.denied = line["denied"].as_u64().unwrap_or(self.denied);
@@ -110,15 +114,15 @@ impl Summary {
 
     fn end(&self) -> String {
         match self.state {
-            State::Running => "running".to_owned(),
-            State::Ended => format!("exit code {}", said(&self.code)),
-            State::Lost => "no last line".to_owned(),
+            SessionState::Running => "running".to_owned(),
+            SessionState::Ended => format!("exit code {}", said(&self.code)),
+            SessionState::Lost => "no last line".to_owned(),
         }
     }
 }
 
 /// All sessions that have a log, the latest last.
-pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
+pub(super) fn list(directory: &LogDirectory, json: bool) -> Result<ExitCode> {
     let sessions = directory.sessions();
     let all: Vec<_> = sessions
         .iter()
@@ -129,7 +133,7 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
     }
     if all.is_empty() {
         let path = directory.path().display();
-        screen::print(format_args!("there are no logs in {path}\n"))?;
+        terminal::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -151,23 +155,23 @@ pub(super) fn list(directory: &Directory, json: bool) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Those that run: by their logs, and by their sockets where they could not be logged.
 pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
-    let directory = Directory::of(&here::home()?);
+    let directory = LogDirectory::of(&context::home()?);
     let mut ids = directory.sessions();
     ids.retain(|id| directory.is_running(id));
-    for id in session::all().context("cannot look for sessions")? {
-        if !ids.contains(&id) && session::connect(&id)?.is_some() {
+    for id in warden::all().context("cannot look for sessions")? {
+        if !ids.contains(&id) && warden::connect(&id)?.is_some() {
             ids.push(id);
         }
     }
-    session::sort(&mut ids);
+    warden::sort(&mut ids);
     let summary = |id: &String| Summary {
-        state: State::Running,
+        state: SessionState::Running,
         ..Summary::of(&directory, id)
     };
     let running: Vec<_> = ids.iter().map(summary).collect();
@@ -175,7 +179,7 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         return as_json(&running);
     }
     if running.is_empty() {
-        screen::write(b"no session is running\n")?;
+        terminal::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |one: &Summary| {
@@ -197,11 +201,11 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         "WORKSPACE",
         "COMMAND",
     ];
-    screen::write(table(heading, &rows).as_bytes())?;
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn as_json(all: &[Summary]) -> Result<ExitCode> {
-    screen::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
+    terminal::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,14 +18,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use stockade_config::shown;
+use stockade_warden::{LOG_VERSION, LogDirectory};
 
-use crate::{
-    args,
-    exit::Refused,
-    here,
-    journal::{Directory, VERSION},
-    screen, session, verify,
-};
+use crate::{args, context, exit::Refused, session_id, terminal, verify};
 pub(crate) use list::ps;
 use reader::{Item, Reader};
 
@@ -33,7 +28,7 @@ use reader::{Item, Reader};
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
-    let directory = Directory::of(&here::home()?);
+    let directory = LogDirectory::of(&context::home()?);
     if arguments.list {
         return list::list(&directory, arguments.json);
     }
@@ -41,7 +36,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
     let shower = Shower {
         denied: arguments.denied,
         json: arguments.json,
-        colours: screen::colours(),
+        colours: terminal::colours(),
     };
     match shower.show(&directory, &id, arguments.follow) {
         // `stockade log | head` is no failure.
@@ -52,7 +47,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
 }
 
 /// The session that is meant: by its name or the beginning of it, or the latest.
-fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused> {
+fn choose(directory: &LogDirectory, wanted: Option<&str>) -> Result<String, Refused> {
     let sessions = directory.sessions();
     let Some(wanted) = wanted else {
         // The sessions of `stockade verify` are not what anybody asks about, unless there
@@ -65,14 +60,14 @@ fn choose(directory: &Directory, wanted: Option<&str>) -> Result<String, Refused
         });
     };
     let fix = "`stockade log --list` shows all; without a session, the latest is shown";
-    session::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
+    session_id::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
         what: format!("there is no log of a session {}", shown(wanted)),
         fix: fix.to_owned(),
     })
 }
 
 /// Whether it is a session of `stockade verify`, which probes itself.
-fn is_verified(directory: &Directory, id: &str) -> bool {
+fn is_verified(directory: &LogDirectory, id: &str) -> bool {
     let first = Reader::open(directory.clone(), id).and_then(|mut reader| reader.next());
     matches!(first, Ok(Some(Item::Line(line, _))) if verify::is_session(&line["command"]))
 }
@@ -85,7 +80,7 @@ struct Shower {
 
 impl Shower {
     /// Shows the log, and what comes until the session has ended if it is followed.
-    fn show(&self, directory: &Directory, id: &str, follow: bool) -> io::Result<()> {
+    fn show(&self, directory: &LogDirectory, id: &str, follow: bool) -> io::Result<()> {
         let mut reader = Reader::open(directory.clone(), id)?;
         loop {
             // First: what a session wrote before it ended is there after it has ended.
@@ -127,7 +122,7 @@ impl Shower {
                 Ok(event == "end")
             }
             Item::Unreadable(bytes) => {
-                let line = json!({ "v": VERSION, "event": "unreadable", "bytes": bytes });
+                let line = json!({ "v": LOG_VERSION, "event": "unreadable", "bytes": bytes });
                 if self.json {
                     writeln!(out, "{line}")?;
                 } else {
@@ -159,7 +154,7 @@ mod tests {
     #[test]
     fn a_session_is_known_by_the_beginning_of_its_name_if_no_other_has_it() {
         let path = tempfile::tempdir().expect("a directory");
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         let none = choose(&directory, None).expect_err("nothing");
         assert!(none.fix.contains("stockade run"));
         for id in ["100-7", "100-77", "200-1"] {

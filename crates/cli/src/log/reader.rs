@@ -6,8 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-
-use crate::journal::Directory;
+use stockade_warden::LogDirectory;
 
 /// The longest line that is taken for one. What the writer makes is far shorter.
 const LONGEST: usize = 1 << 20;
@@ -31,7 +30,7 @@ impl Item {
 }
 
 pub(super) struct Reader {
-    directory: Directory,
+    directory: LogDirectory,
     id: String,
     part: u32,
     lines: BufReader<File>,
@@ -40,7 +39,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn open(directory: Directory, id: &str) -> io::Result<Self> {
+    pub(super) fn open(directory: LogDirectory, id: &str) -> io::Result<Self> {
         Ok(Self {
             lines: BufReader::new(File::open(directory.file(id, 1))?),
             directory,
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_no_line_is_said_to_be_none_and_the_rest_is_read() {
         let path = tempfile::tempdir().expect("a directory");
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         let text = b"{\"n\":1}\n\xff\xfe\0\n{\"n\":\n7\n{\"n\":2}\n{\"n\":3";
         fs::write(directory.file("1", 1), text).expect("a log");
         let mut reader = Reader::open(directory.clone(), "1").expect("a log");
@@ -137,7 +136,7 @@ mod tests {
     #[test]
     fn further_parts_follow_in_their_order_also_when_they_come_later() {
         let path = tempfile::tempdir().expect("a directory");
-        let directory = Directory::at(path.path());
+        let directory = LogDirectory::at(path.path());
         let write = |part, text: &str| fs::write(directory.file("1", part), text).expect("a part");
         write(1, "{\"n\":1}\n");
         let mut reader = Reader::open(directory.clone(), "1").expect("a log");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::screen::{self, cut, said};
+use crate::terminal::{self, cut, said};
 
 const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
@@ -186,7 +186,7 @@ fn again(line: &Value) -> String {
 
 fn counted(line: &Value, field: &str, one: &str) -> String {
     match line[field].as_u64() {
-        Some(number) => screen::counted(number, one),
+        Some(number) => terminal::counted(number, one),
         None => format!("{} {one}s", said(&line[field])),
     }
 }

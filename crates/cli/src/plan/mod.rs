@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use stockade_config::Effective;
 use stockade_wall::{Facts, Plan};
 
-use crate::{args, here, screen, walling};
+use crate::{args, context, terminal, wall_config};
 
 pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let program = arguments.command.first().cloned().unwrap_or_default();
     let profile = arguments.profile.as_deref();
-    let loader = here::loader_for(&arguments.settings, profile, Some(&program))?;
-    let loaded = here::load(&loader)?;
-    let config = walling::config(&loaded.effective, &loader.places, &program);
+    let loader = context::loader_for(&arguments.settings, profile, Some(&program))?;
+    let loaded = context::load(&loader)?;
+    let config = wall_config::config(&loaded.effective, &loader.places, &program);
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
     if arguments.json {
-        screen::print(format_args!("{:#}\n", as_json(&plan, &loaded.effective)))?;
+        terminal::print(format_args!("{:#}\n", as_json(&plan, &loaded.effective)))?;
     } else {
         let network = network::as_text(&loaded.effective);
-        screen::print(format_args!("{network}{plan}"))?;
+        terminal::print(format_args!("{network}{plan}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

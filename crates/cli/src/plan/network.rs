@@ -28,7 +28,7 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
     let what = match mode.value {
         Mode::Jail => "mode jail: a network of its own, behind a gate",
         Mode::None => "mode none: no network but a loopback of its own",
-        Mode::Host => "mode host: NO JAIL, all that this machine can reach",
+        Mode::Host => "mode host: NO JAIL, everything that this machine can reach",
     };
     let mut lines = vec![(what.to_owned(), mode.origin.to_string())];
     if mode.value != Mode::Jail {
@@ -37,7 +37,7 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
             && network.publish.is_empty())
         {
             let reason = format!("only in mode \"jail\", not in \"{}\"", mode.value);
-            lines.push(("rules and ports do not count".to_owned(), reason));
+            lines.push(("rules and ports have no effect".to_owned(), reason));
         }
         return lines;
     }
@@ -71,7 +71,7 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
     }
     if !network.log_denials.value {
         let origin = network.log_denials.origin.to_string();
-        lines.push(("denials are neither logged nor told of".to_owned(), origin));
+        lines.push(("denials are neither logged nor reported".to_owned(), origin));
     }
     lines
 }

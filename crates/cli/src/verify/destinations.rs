@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use stockade_config::Effective;
 use stockade_policy::{Flow, decide, registry};
 
-use super::words::{Target, Transport};
+use super::messages::{Target, Transport};
 
 /// One address of each private or special range, where it is not likely that anybody is, and
 /// the services that hand out credentials.

@@ -18,11 +18,11 @@
 mod destinations;
 mod identity;
 mod judge;
+mod messages;
 mod outside;
 mod probe;
 mod report;
 mod session;
-mod words;
 
 use std::{
     collections::BTreeSet,
@@ -40,17 +40,18 @@ use stockade_config::{Effective, Key, Loader, Mode};
 use stockade_jail::NAME_SERVER;
 use stockade_sys::signals::{self, Signal, SignalSet};
 use stockade_wall::{Facts, INNER_STAGE, Plan};
+use stockade_warden::LogDirectory;
 
 pub(crate) use probe::probe;
 
-use crate::{args, here, journal::Directory, screen, walling};
+use crate::{args, context, terminal, wall_config};
 use judge::{Case, Controls, Log};
-use outside::Outside;
-use report::Outcome;
-use session::Session;
-use words::{
+use messages::{
     Assignment, Observations, SecondAssignment, SecondObservations, Target, Transport, Tried,
 };
+use outside::Outside;
+use report::Outcome;
+use session::ProbedSession;
 
 /// Whether a session's command, as its log has it, is the prober.
 pub(crate) fn is_session(command: &Value) -> bool {
@@ -60,7 +61,7 @@ pub(crate) fn is_session(command: &Value) -> bool {
 
 pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     let profile = arguments.profile.as_deref();
-    let loader = here::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
+    let loader = context::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
     // Files are put up that have to be removed again.
     let held = [Signal::INT, Signal::TERM, Signal::HUP]
         .into_iter()
@@ -70,12 +71,12 @@ pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
     restore(before);
     let (findings, effective) = findings?;
     if arguments.json {
-        screen::print(format_args!(
+        terminal::print(format_args!(
             "{:#}\n",
             report::as_json(&findings, &effective)
         ))?;
     } else {
-        screen::write(report::as_text(&findings).as_bytes())?;
+        terminal::write(report::as_text(&findings).as_bytes())?;
     }
     Ok(match report::count(&findings, Outcome::Fail) {
         0 => ExitCode::SUCCESS,
@@ -95,7 +96,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let outside = Outside::put_up(&home, &loader.places.workspace)?;
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
-    let config = walling::config(&effective, &loader.places, &program);
+    let config = wall_config::config(&effective, &loader.places, &program);
     let facts = Facts::gather(&config, None)?;
     let plan = Plan::build(&config, &facts)?;
     let leaves = plan
@@ -103,9 +104,9 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
         .join(format!(".stockade-verify-{}", outside.token));
 
     // Where the logs are is among what must not be seen. The session would make it, too.
-    let _ = Directory::of(&loader.places.home).make();
+    let _ = LogDirectory::of(&loader.places.home).make();
     let assignment = assignment(&outside, &plan, &home, &leaves);
-    let mut session = Session::start(&outside, &flags(&given))?;
+    let mut session = ProbedSession::start(&outside, &flags(&given))?;
     let seen: Observations = session.ask(&assignment)?;
     let left_is_found = fs::remove_file(&leaves).is_ok();
     let listener_was_reached = reached_from_here(&seen, &outside);
@@ -268,10 +269,10 @@ fn read_log(home: &Path, pid: u32, effective: &Effective) -> Option<Log> {
     if !effective.network.log_denials.value {
         return None;
     }
-    let directory = Directory::of(home);
+    let directory = LogDirectory::of(home);
     let sessions = directory.sessions();
     let mut latest = sessions.iter().rev();
-    let id = latest.find(|id| crate::session::process_of(id) == Some(pid))?;
+    let id = latest.find(|id| stockade_warden::process_of(id) == Some(pid))?;
     let text = fs::read_to_string(directory.file(id, 1)).ok()?;
     let mut log = Log::default();
     for line in text.lines() {

@@ -6,18 +6,18 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io::{self, Read as _, Write as _},
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::OwnedFd,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat},
-    io::{Errno, FdFlags, fcntl_setfd},
+    io::{FdFlags, fcntl_setfd},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use stockade_sys::deadline::wait_readable;
 use stockade_wall::INNER_STAGE;
 
 use super::outside::{Outside, SECRET_VARIABLE};
@@ -30,7 +30,7 @@ pub(super) const PROBE: &str = "verify-probe";
 /// busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) struct Session {
+pub(super) struct ProbedSession {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
@@ -38,7 +38,7 @@ pub(super) struct Session {
     messages: File,
 }
 
-impl Session {
+impl ProbedSession {
     /// Starts it. `settings` are flags of `run`.
     pub(super) fn start(outside: &Outside, settings: &[OsString]) -> Result<Self> {
         // A pipe that had a path, though it has none any more: what a rule about paths says of it
@@ -92,19 +92,17 @@ impl Session {
 
     /// A line, or nothing if the session has ended.
     fn line(&mut self) -> Result<Option<Vec<u8>>> {
-        let late = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
                 return Ok(Some(self.heard.drain(..=end).collect()));
             }
-            let left = late.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
-            match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
-                Ok(0) => bail!("the session did not answer in {} s", PATIENCE.as_secs()),
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
+            wait_readable(&self.from, deadline).map_err(|error| match error.kind() {
+                io::ErrorKind::TimedOut => {
+                    anyhow!("the session did not answer in {} s", PATIENCE.as_secs())
+                }
+                _ => error.into(),
+            })?;
             let mut bytes = [0; 64 * 1024];
             match self.from.read(&mut bytes)? {
                 0 => return Ok(None),
@@ -139,7 +137,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for ProbedSession {
     fn drop(&mut self) {
         // If it has ended already this does nothing.
         let _ = self.child.kill();

@@ -22,7 +22,7 @@ pub struct Places {
     pub workspace: PathBuf,
 }
 
-/// Stockade's own directory. The rules say that a relative path there is to be ignored.
+/// Stockade's own directory. XDG says that a relative path is ignored.
 fn own(set: Option<OsString>, home: &Path, usual: &str) -> PathBuf {
     let set = set.map(PathBuf::from).filter(|path| path.is_absolute());
     set.unwrap_or_else(|| home.join(usual)).join("stockade")
@@ -40,7 +40,7 @@ impl Places {
         }
     }
 
-    /// Where Stockade keeps what it writes itself, for who needs nothing else.
+    /// Where Stockade keeps its own files.
     pub fn state_of(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
         own(variable("XDG_STATE_HOME"), home, ".local/state")
     }
@@ -95,8 +95,8 @@ impl Places {
         }
     }
 
-    /// Whose file it is that somebody names, if files count where it is. A `.stockade.toml`
-    /// counts in whatever directory it is, there.
+    /// Whose file this is, by its place; `None` if Stockade reads no file there. A
+    /// `.stockade.toml` is a workspace's in any directory.
     #[must_use]
     pub fn kind_of(&self, path: &Path) -> Option<LayerKind> {
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

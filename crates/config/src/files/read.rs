@@ -1,18 +1,17 @@
 //! Reading files that decide about the sandbox.
 //!
 //! # Theory of operation
-//! Whoever can write such a file decides what the command inside may do. So a file counts
-//! only if nobody but the user and root can write it, or put another in its place: the
-//! file, and every directory on the way to it, both as it is named and as links resolve.
-//! A sticky directory that all can write (`/tmp`) is no danger: what is in it and belongs
-//! to the user cannot be replaced by others.
+//! Whoever can write such a file decides about the sandbox. So Stockade reads a file only if
+//! nobody but the user and root can write or replace it. This is checked for the file and for
+//! every directory on the way to it, both as it is named and as links resolve.
+//! A sticky directory that all can write (`/tmp`) is allowed: others cannot replace the user's
+//! files there.
 //!
-//! The command itself runs as the user, and can write the workspace: a file that lies
-//! there, under whatever name, does not count either. `.stockade.toml` is the exception,
-//! which counts by its hash; it is read here too, without following links.
+//! The command runs as the user and can write the workspace, so a file there is refused, too.
+//! `.stockade.toml` is the exception: the user trusts it by its hash. It is read here without
+//! following links.
 //!
-//! What is checked is what is read: the file is opened first, then looked at and read by
-//! the same descriptor.
+//! The file is opened first, then checked and read by the same descriptor.
 
 use std::{
     cell::RefCell,
@@ -27,14 +26,18 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 
 use super::Places;
-use crate::{diagnostic::Diagnostic, source::Source, text::shown};
+use crate::{
+    diagnostic::Diagnostic,
+    source::Source,
+    text::{shown, shown_path},
+};
 
 /// Room for some hundred thousand rules.
 const MOST_BYTES: u64 = 16 << 20;
-/// The workspace's own file is shown to a person before it counts.
+/// A person reviews the workspace's own file.
 const MOST_BYTES_IN_WORKSPACE: u64 = 256 << 10;
 
-/// Who may not be able to write a file.
+/// Checks that nobody else can write a file.
 #[derive(Debug)]
 pub(crate) struct Guard<'a> {
     places: &'a Places,
@@ -43,7 +46,7 @@ pub(crate) struct Guard<'a> {
     sound: RefCell<BTreeSet<PathBuf>>,
 }
 
-/// Who may own a file that counts.
+/// Who may own a file.
 #[derive(Debug)]
 struct Owners {
     user: u32,
@@ -70,14 +73,14 @@ impl<'a> Guard<'a> {
         if !real.starts_with(workspace) || resolved(&self.places.home).starts_with(workspace) {
             return Ok(());
         }
-        let name = shown(&real.to_string_lossy());
-        let title = format!("{name} lies in the workspace, which the command inside can write");
-        Err(Diagnostic::new(title).help("keep it somewhere else"))
+        let name = shown_path(real);
+        let title = format!("{name} is in the workspace, where the command can change it");
+        Err(Diagnostic::new(title).help("move it elsewhere"))
     }
 
     /// Whether somebody else could change this file or directory.
     fn check(&self, path: &Path, metadata: &Metadata) -> Result<(), Diagnostic> {
-        let name = shown(&path.to_string_lossy());
+        let name = shown_path(path);
         let word = if metadata.is_dir() {
             "directory"
         } else {
@@ -85,34 +88,34 @@ impl<'a> Guard<'a> {
         };
         if ![self.owners.user, self.owners.root].contains(&metadata.uid()) {
             let title = format!(
-                "the {word} {name} belongs to another user, with number {}",
+                "the {word} {name} belongs to another user (uid {})",
                 metadata.uid()
             );
             let user = self.owners.user;
             if is_nobody_here(metadata.uid()) {
                 let title = format!(
-                    "the {word} {name} belongs to a user who has no number in this user namespace \
-                     (it is shown as {}'s), so nobody knows whose it is",
+                    "the {word} {name} belongs to an unknown user, who has no uid in this user \
+                     namespace (it appears as {})",
                     metadata.uid()
                 );
                 return Err(Diagnostic::new(title).help(
-                    "start Stockade outside of the namespace, or in one that keeps your number \
+                    "start Stockade outside the namespace, or in one that keeps your uid \
                      (unshare --map-current-user instead of --map-root-user)",
                 ));
             }
             return Err(Diagnostic::new(title).help(format!(
-                "look at what is in it, then: chown {user} {}",
+                "check what is in it, then run: chown {user} {}",
                 word_of_shell(path)
             )));
         }
         let sticky = metadata.is_dir() && metadata.mode() & 0o1000 != 0;
         if metadata.mode() & 0o022 != 0 && !sticky {
             let title = format!(
-                "others can write the {word} {name} (mode {:04o}), and so decide what the sandbox is",
+                "others can write the {word} {name} (mode {:04o}), and so change the sandbox",
                 metadata.mode() & 0o7777
             );
             return Err(Diagnostic::new(title).help(format!(
-                "look at what is in it, then: chmod go-w {}",
+                "check what is in it, then run: chmod go-w {}",
                 word_of_shell(path)
             )));
         }
@@ -156,9 +159,9 @@ pub(crate) fn own_file(path: &Path, guard: &Guard<'_>) -> Result<Option<Arc<Sour
     text(path, bytes).map(|text| Some(Source::file(path, text)))
 }
 
-/// The text of any file, for somebody who wants to know whether it is right.
+/// The text of any file, for `config check`.
 pub(crate) fn any_file(path: &Path) -> Result<Arc<Source>, Diagnostic> {
-    let name = shown(&path.to_string_lossy());
+    let name = shown_path(path);
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Diagnostic::new(format!("{name} does not exist")),
         _ => Diagnostic::new(format!("cannot read {name}: {error}")),
@@ -190,8 +193,8 @@ pub(crate) fn workspace_file(path: &Path) -> Result<Option<WorkspaceText>, Diagn
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            let title = format!("{} is a link", shown(&path.to_string_lossy()));
-            return Err(Diagnostic::new(title).help("in a workspace, only a file itself counts"));
+            let title = format!("{} is a link", shown_path(path));
+            return Err(Diagnostic::new(title).help("in a workspace it must be a regular file"));
         }
         Err(error) => return Err(unreadable(path, &error)),
     };
@@ -215,7 +218,7 @@ fn read(path: &Path, file: File, most: u64) -> Result<Vec<u8>, Diagnostic> {
     let outcome = file.take(most + 1).read_to_end(&mut bytes);
     outcome.map_err(|error| unreadable(path, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        let name = shown(&path.to_string_lossy());
+        let name = shown_path(path);
         let title = format!("{name} is larger than {} KiB", most >> 10);
         return Err(Diagnostic::new(title));
     }
@@ -231,25 +234,21 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
             .count()
             .saturating_sub(1);
         let byte = error.as_bytes().get(good).copied().unwrap_or_default();
-        let name = shown(&path.to_string_lossy());
+        let name = shown_path(path);
         Diagnostic::new(format!(
-            "{name}:{line} is not UTF-8: there is a byte 0x{byte:02x}"
+            "{name}:{line} is not UTF-8: invalid byte 0x{byte:02x}"
         ))
         .help("save the file as UTF-8")
     })
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
-    let name = shown(&path.to_string_lossy());
-    Diagnostic::new(format!("cannot read {name}: {error}"))
-        .help("a file of the configuration is read or not there: mend it, or take it away")
+    let name = shown_path(path);
+    Diagnostic::new(format!("cannot read {name}: {error}")).help("make it readable, or remove it")
 }
 
 fn not_a_file(path: &Path) -> Diagnostic {
-    Diagnostic::new(format!(
-        "{} is not a regular file",
-        shown(&path.to_string_lossy())
-    ))
+    Diagnostic::new(format!("{} is not a regular file", shown_path(path)))
 }
 
 /// A path for the command line that a message proposes.
@@ -303,7 +302,7 @@ fn overflow_user() -> u32 {
         .unwrap_or(65534)
 }
 
-/// The path without links, as far as there is anything.
+/// The path without links, for the part of it that exists.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
     match path.ancestors().find_map(exists) {

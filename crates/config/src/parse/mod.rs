@@ -4,7 +4,6 @@
 //! mistake in it is found, not only the first, and each message knows the key it is about.
 //! A key that is not in the table of [`Key`]s is an error.
 
-mod string;
 mod syntax;
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
@@ -16,17 +15,17 @@ use toml::{
 
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
-    key::{Key, Kind, SECTIONS},
+    keys::{Change, Key, Kind, SECTIONS},
     layer::{Layer, LayerKind, Lock, Profile, Written},
-    source::{Place, Source},
+    source::{Place, Source, SourceKind},
     text::{masked, meant, shown},
-    value::{self, Fault, Given, Roots, VariableName},
+    value::{self, Fault, Given, Roots, VariableName, set_variable},
 };
 
 /// What a file says.
 ///
 /// # Errors
-/// With all that is wrong with it.
+/// With all mistakes in it.
 pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Layer, Diagnostics> {
     let table = syntax::table(source)?;
     let relative = roots.workspace.clone().filter(|_| kind.has_workspace());
@@ -57,11 +56,7 @@ pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Lay
 /// Which workspace a file about one is for, if it says so; whatever else is in it.
 pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBuf> {
     let (table, _) = DeTable::parse_recoverable(source.text());
-    let entry = table
-        .get_ref()
-        .iter()
-        .find(|(name, _)| name.get_ref() == "workspace");
-    let text = entry?.1.get_ref().as_str()?;
+    let text = at_top(&table, "workspace")?.get_ref().as_str()?;
     let roots = Roots {
         home: roots.home.clone(),
         workspace: None,
@@ -72,10 +67,35 @@ pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBu
 /// Whether a file has this key at its top, whatever else is in it.
 pub(crate) fn has_key(source: &Arc<Source>, key: &str) -> bool {
     let (table, _) = DeTable::parse_recoverable(source.text());
-    table
+    at_top(&table, key).is_some()
+}
+
+fn at_top<'t, 'i>(table: &'t Spanned<DeTable<'i>>, key: &str) -> Option<&'t Node<'i>> {
+    let mut entries = table.get_ref().iter();
+    entries
+        .find(|(name, _)| name.get_ref() == key)
+        .map(|(_, node)| node)
+}
+
+/// The keys that a section of a file has, with their lines, whatever else is in it; `None` if
+/// the file has no such section.
+#[must_use]
+pub fn keys_in(section: &str, text: &str) -> Option<Vec<(Key, usize)>> {
+    let source = Source::new(SourceKind::BuiltIn(""), text);
+    let (table, _) = DeTable::parse_recoverable(text);
+    let node = at_top(&table, section)?;
+    let known = |(name, _): (&Name<'_>, &Node<'_>)| {
+        let key = Key::find(section, name.get_ref())?;
+        Some((key, Place::new(&source, name.span()).line()))
+    };
+    let mut keys: Vec<_> = node
         .get_ref()
+        .as_table()?
         .iter()
-        .any(|(name, _)| name.get_ref() == key)
+        .filter_map(known)
+        .collect();
+    keys.sort_by_key(|(_, line)| *line);
+    Some(keys)
 }
 
 struct Reader<'a> {
@@ -98,15 +118,18 @@ impl Reader<'_> {
             match name.get_ref().as_ref() {
                 "profiles" => layer.profiles = self.profiles(node),
                 "lock" if self.kind == LayerKind::System => layer.locks = self.locks(node),
-                "lock" => self.report(self.at(name).title(
-                    "only the administrator's file, /etc/stockade/config.toml, can lock keys",
-                )),
+                "lock" => {
+                    let title = "`lock` is only allowed in /etc/stockade/config.toml";
+                    self.report(self.problem(name, title));
+                }
                 "workspace" if self.kind == LayerKind::Project => {
                     layer.workspace = self.workspace(node);
                 }
-                "workspace" => self.report(self.at(name).title(
-                    "only a file in ~/.config/stockade/projects says which workspace it is for",
-                )),
+                "workspace" => {
+                    let title =
+                        "`workspace` is only allowed in files in ~/.config/stockade/projects";
+                    self.report(self.problem(name, title));
+                }
                 section => match known_section(section) {
                     Some(section) => self.section(section, node, &mut layer.changes),
                     None => self.unknown_at_top(name, node),
@@ -116,22 +139,16 @@ impl Reader<'_> {
         if self.kind == LayerKind::Project
             && table.iter().all(|(name, _)| name.get_ref() != "workspace")
         {
-            let start = self
-                .at_span(0..0)
-                .title("the file does not say which workspace it is for");
-            self.report(start.help("start it with: workspace = \"/path/of/the/project\""));
+            let start = Diagnostic::at("`workspace` is missing", self.place(0..0));
+            self.report(start.help("start the file with: workspace = \"/path/of/the/project\""));
         }
         layer
     }
 
     fn profiles(&mut self, node: &Node<'_>) -> Vec<Profile> {
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!("`profiles` is a table of profiles, not {}", given(node));
-            self.report(
-                self.at(node)
-                    .title(title)
-                    .help("write [profiles.NAME.network], for example"),
-            );
+            let problem = self.mismatch(node, "`profiles`", "a table");
+            self.report(problem.help("write [profiles.NAME.network], for example"));
             return Vec::new();
         };
         table
@@ -141,25 +158,22 @@ impl Reader<'_> {
     }
 
     fn profile(&mut self, name: &Name<'_>, node: &Node<'_>) -> Profile {
-        let mut changes = Vec::new();
-        if name.get_ref().is_empty() {
-            self.report(self.at(name).title("a profile needs a name"));
+        let mut profile = Profile {
+            name: name.get_ref().to_string(),
+            changes: Vec::new(),
+        };
+        if profile.name.is_empty() {
+            self.report(self.problem(name, "a profile needs a name"));
         }
         let shown_name = shown(name.get_ref());
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!(
-                "profile `{shown_name}` is a table of sections, not {}",
-                given(node)
-            );
-            self.report(self.at(node).title(title));
-            return Profile {
-                name: name.get_ref().to_string(),
-                changes,
-            };
+            let what = format!("profile `{shown_name}`");
+            self.report(self.mismatch(node, &what, "a table of sections"));
+            return profile;
         };
         for (section, node) in table {
             match known_section(section.get_ref()) {
-                Some(section) => self.section(section, node, &mut changes),
+                Some(section) => self.section(section, node, &mut profile.changes),
                 None => {
                     let title = format!(
                         "unknown section `{}` in profile `{shown_name}`",
@@ -169,20 +183,13 @@ impl Reader<'_> {
                 }
             }
         }
-        Profile {
-            name: name.get_ref().to_string(),
-            changes,
-        }
+        profile
     }
 
     fn section(&mut self, section: &'static str, node: &Node<'_>, changes: &mut Vec<Written>) {
         let Some(table) = node.get_ref().as_table() else {
-            let title = format!("`{section}` is a section, not {}", given(node));
-            self.report(
-                self.at(node)
-                    .title(title)
-                    .help(format!("write [{section}]")),
-            );
+            let problem = self.mismatch(node, &format!("`{section}`"), "a section");
+            self.report(problem.help(format!("write [{section}]")));
             return;
         };
         for (name, node) in table {
@@ -204,15 +211,14 @@ impl Reader<'_> {
         match (key.spec().kind, node.get_ref()) {
             (Kind::List(_), DeValue::Array(entries)) => {
                 for entry in entries {
-                    let change = value::change(key, given(entry), &self.roots);
+                    let change = Change::read(key, given(entry), &self.roots);
                     self.take(change, entry, changes);
                 }
             }
             (kind @ Kind::List(_), _) => {
-                let title = format!("{key} is {}, not {}", value::expected(kind), given(node));
+                let problem = self.mismatch(node, &key.to_string(), &value::expected(kind));
                 let written = self.source.text().get(node.span()).unwrap_or_default();
-                let problem = self.at(node).title(title);
-                let fits = value::change(key, given(node), &self.roots).is_ok();
+                let fits = Change::read(key, given(node), &self.roots).is_ok();
                 self.report(if fits {
                     problem.help(format!("write [{}]", masked(written)))
                 } else {
@@ -223,7 +229,8 @@ impl Reader<'_> {
                 for (name, node) in table {
                     match VariableName::parse(name.get_ref()) {
                         Ok(variable) => {
-                            self.take(value::variable(variable, given(node)), node, changes);
+                            let change = set_variable(variable, given(node));
+                            self.take(change.map(Change::SetEnv), node, changes);
                         }
                         Err(fault) => {
                             self.report(Diagnostic::at(fault.message, self.place(name.span())));
@@ -232,18 +239,13 @@ impl Reader<'_> {
                 }
             }
             (_, _) => {
-                let change = value::change(key, given(node), &self.roots);
+                let change = Change::read(key, given(node), &self.roots);
                 self.take(change, node, changes);
             }
         }
     }
 
-    fn take(
-        &mut self,
-        change: Result<value::Change, Fault>,
-        node: &Node<'_>,
-        changes: &mut Vec<Written>,
-    ) {
+    fn take(&mut self, change: Result<Change, Fault>, node: &Node<'_>, changes: &mut Vec<Written>) {
         let place = self.place(node.span());
         match change {
             Ok(change) => changes.push(Written { change, place }),
@@ -253,7 +255,7 @@ impl Reader<'_> {
 
     fn fault(&mut self, fault: Fault, node: &Node<'_>) {
         let span = match (&fault.span, node.get_ref().as_str()) {
-            (Some(part), Some(text)) => string::locate(self.source.text(), node.span(), text, part),
+            (Some(part), Some(text)) => part_of(self.source.text(), node.span(), text, part),
             _ => node.span(),
         };
         self.report(Diagnostic::fault(fault, self.place(span)));
@@ -261,12 +263,8 @@ impl Reader<'_> {
 
     fn locks(&mut self, node: &Node<'_>) -> Vec<Lock> {
         let Some(entries) = node.get_ref().as_array() else {
-            let title = format!("`lock` is a list of keys, not {}", given(node));
-            self.report(
-                self.at(node)
-                    .title(title)
-                    .help("write lock = [\"network.mode\"], for example"),
-            );
+            let problem = self.mismatch(node, "`lock`", "a list of keys");
+            self.report(problem.help("write lock = [\"network.mode\"], for example"));
             return Vec::new();
         };
         entries
@@ -277,41 +275,25 @@ impl Reader<'_> {
 
     fn lock(&mut self, entry: &Node<'_>) -> Option<Lock> {
         let Some(text) = entry.get_ref().as_str() else {
-            let title = format!(
-                "an entry of `lock` is a key in quotes, not {}",
-                given(entry)
-            );
-            self.report(self.at(entry).title(title));
+            self.report(self.mismatch(entry, "entry of `lock`", "a key in quotes"));
             return None;
         };
-        let place = self.place(entry.span());
-        if let Some(section) = known_section(text) {
+        let key = Key::ALL.into_iter().find(|key| key.to_string() == text);
+        if let Some(section) = known_section(text).or(key.map(Key::section)) {
+            let place = self.place(entry.span());
             return Some(Lock {
                 section,
-                key: None,
-                place,
-            });
-        }
-        if let Some(key) = Key::ALL.into_iter().find(|key| key.to_string() == text) {
-            return Some(Lock {
-                section: key.section(),
-                key: Some(key),
+                key,
                 place,
             });
         }
         let keys: Vec<String> = Key::ALL.iter().map(ToString::to_string).collect();
-        let problem = self
-            .at(entry)
-            .title(format!("`{}` is no key or section", shown(text)));
-        let names = keys
-            .iter()
-            .map(String::as_str)
-            .chain(SECTIONS.iter().map(|(name, _)| *name));
+        let problem = self.problem(entry, format!("unknown key or section `{}`", shown(text)));
+        let names = keys.iter().map(String::as_str).chain(section_names());
         let problem = match meant(text, names) {
             Some(name) => problem.label(format!("did you mean `{name}`?")),
-            None => {
-                problem.help("a lock is a section, as \"network\", or a key, as \"network.mode\"")
-            }
+            None => problem
+                .help("write a section, such as \"network\", or a key, such as \"network.mode\""),
         };
         self.report(problem);
         None
@@ -319,8 +301,7 @@ impl Reader<'_> {
 
     fn workspace(&mut self, node: &Node<'_>) -> Option<PathBuf> {
         let Some(text) = node.get_ref().as_str() else {
-            let title = format!("`workspace` is a path in quotes, not {}", given(node));
-            self.report(self.at(node).title(title));
+            self.report(self.mismatch(node, "`workspace`", "a path in quotes"));
             return None;
         };
         let roots = Roots {
@@ -330,8 +311,8 @@ impl Reader<'_> {
         match value::path(text, &roots) {
             Ok(path) => Some(path),
             Err(_) if !text.starts_with(['/', '~', '$']) => {
-                let title = "the path of the workspace starts with `/` or `~/`";
-                self.report(self.at(node).title(title));
+                let title = "the path of the workspace must start with `/` or `~/`";
+                self.report(self.problem(node, title));
                 None
             }
             Err(fault) => {
@@ -357,7 +338,7 @@ impl Reader<'_> {
 
     /// A key that does not exist; `names` do, where it stands.
     fn unknown(&mut self, name: &Name<'_>, title: String, names: &[&str]) {
-        let problem = self.at(name).title(title);
+        let problem = self.problem(name, title);
         let elsewhere = Key::ALL
             .into_iter()
             .find(|key| key.name() == name.get_ref());
@@ -368,7 +349,7 @@ impl Reader<'_> {
         {
             problem.label(format!("did you mean `{name}`?"))
         } else {
-            problem.help(format!("there are {}", names.join(", ")))
+            problem.help(format!("expected one of {}", names.join(", ")))
         });
     }
 
@@ -380,33 +361,49 @@ impl Reader<'_> {
         Place::new(self.source, span)
     }
 
-    fn at<T>(&self, node: &Spanned<T>) -> At {
-        self.at_span(node.span())
+    /// A value of the wrong type.
+    fn mismatch(&self, node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
+        let found = given(node);
+        self.problem(
+            node,
+            format!("invalid {what}: expected {expected}, found {found}"),
+        )
     }
 
-    fn at_span(&self, span: Range<usize>) -> At {
-        At(self.place(span))
+    fn problem<T>(&self, node: &Spanned<T>, title: impl Into<String>) -> Diagnostic {
+        Diagnostic::at(title, self.place(node.span()))
     }
 }
 
-/// A place that is going to be complained about.
-struct At(Place);
-
-impl At {
-    fn title(self, title: impl Into<String>) -> Diagnostic {
-        Diagnostic::at(title, self.0)
+/// Where `part` of a string is in the file, by the text before or after it. If there are escapes
+/// on both sides, it is the whole string.
+fn part_of(file: &str, literal: Range<usize>, text: &str, part: &Range<usize>) -> Range<usize> {
+    let written = file.get(literal.clone()).unwrap_or_default();
+    let is_long = written.starts_with("\"\"\"") || written.starts_with("'''");
+    let quotes = if is_long { 3 } else { 1 };
+    let body = written.get(quotes..written.len().saturating_sub(quotes));
+    let body = body.unwrap_or_default();
+    let (first, last) = (literal.start + quotes, literal.start + quotes + body.len());
+    let find = |at: usize| {
+        let (before, after) = text.split_at_checked(at)?;
+        if body.starts_with(before) {
+            Some(first + before.len())
+        } else {
+            body.ends_with(after).then_some(last - after.len())
+        }
+    };
+    match (find(part.start), find(part.end)) {
+        (Some(start), Some(end)) if start <= end => start..end,
+        _ => literal,
     }
 }
 
 fn section_names() -> Vec<&'static str> {
-    SECTIONS.iter().map(|(name, _)| *name).collect()
+    SECTIONS.iter().map(|section| section.name).collect()
 }
 
 fn known_section(name: &str) -> Option<&'static str> {
-    SECTIONS
-        .iter()
-        .map(|(section, _)| *section)
-        .find(|section| *section == name)
+    section_names().into_iter().find(|section| *section == name)
 }
 
 fn given<'n>(node: &'n Node<'_>) -> Given<'n> {
@@ -420,5 +417,34 @@ fn given<'n>(node: &'n Node<'_>) -> Given<'n> {
         DeValue::Datetime(_) => Given::Other("a date or time"),
         DeValue::Array(_) => Given::Other("a list"),
         DeValue::Table(_) => Given::Other("a table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_string_is_found_within_its_quotes() {
+        for (file, text, part, expected) in [
+            (r#"a = "10.x""#, "10.x", 3..4, "x"),
+            (r"a = '10.x'", "10.x", 3..4, "x"),
+            ("a = '''10.x'''", "10.x", 3..4, "x"),
+            (r#"a = "10.\u0078 y""#, "10.x y", 3..4, r"\u0078"),
+            (r#"a = "x""#, "x", 1..1, ""),
+            (r#"a = "1\u0030.x""#, "10.x", 3..4, "x"),
+            ("a = \"\"\"\n10.x\"\"\"", "10.x", 3..4, "x"),
+            // The whole string, if it is not clear where the part is.
+            (
+                r#"a = "1\u0030.x\u0030""#,
+                "10.x0",
+                3..4,
+                r#""1\u0030.x\u0030""#,
+            ),
+            (r#"a = "x""#, "x", 5..9, r#""x""#),
+        ] {
+            let place = part_of(file, 4..file.len(), text, &part);
+            assert_eq!(file.get(place), Some(expected), "{file}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The TOML of a file, and what is wrong with it before any key is looked at.
+//! The TOML of a file, and its syntax errors.
 
 use std::{ops::Range, sync::Arc};
 
@@ -43,15 +43,15 @@ fn explain(source: &Arc<Source>, message: &str, place: Place) -> Diagnostic {
     if message == "duplicate key" {
         let name = shown(written);
         let first = first_use(source, written, place.span().start);
-        let problem = Diagnostic::at(format!("`{name}` is there twice"), place);
-        let problem = problem.help("a key or section stands once in a file: put both together");
+        let problem = Diagnostic::at(format!("duplicate `{name}`"), place);
+        let problem = problem.help("write each key and section once");
         return match first {
             Some(first) => problem.beside(&first, "first here"),
             None => problem,
         };
     }
     if matches!(written, "null" | "nil" | "None" | "undefined") {
-        let title = format!("TOML has no `{written}`");
+        let title = format!("`{written}` is not a TOML value");
         return Diagnostic::at(title, place).help("leave the key out to keep its default");
     }
     let is_word = written.starts_with(|c: char| c.is_alphabetic());
@@ -68,19 +68,16 @@ fn explain(source: &Arc<Source>, message: &str, place: Place) -> Diagnostic {
     if message.starts_with("missing escaped value") {
         let after = source.text().get(place.span().start..).unwrap_or_default();
         let letter = after.chars().next().map(String::from).unwrap_or_default();
-        let title = format!("`\\{}` is no escape", shown(&letter));
+        let title = format!("unknown escape `\\{}`", shown(&letter));
         return Diagnostic::at(title, place)
             .help("write a backslash as \\\\, or the string in 'single' quotes");
     }
     if let Some(c) = written.chars().next().filter(|c| c.is_control()) {
-        let title = format!(
-            "the character U+{:04X} cannot stand in a file as such",
-            u32::from(c)
-        );
+        let title = format!("invalid character U+{:04X}", u32::from(c));
         return Diagnostic::at(title, place);
     }
     if message.starts_with("cannot recurse") {
-        return Diagnostic::at("the lists are nested too deep", place);
+        return Diagnostic::at("the lists are nested too deeply", place);
     }
     // `invalid basic string, expected ...`: the first part says what, the second how.
     match message.split_once(", expected ") {

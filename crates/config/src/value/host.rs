@@ -1,31 +1,52 @@
 //! Host names of forges.
 
-use super::Fault;
-use crate::text::shown;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{ConfigValue, Fault, Given, Roots};
+use crate::{keys::Kind, text::shown};
 
 /// A host name in lower case. It has no wildcard: a token is not for whole domains.
-pub(super) fn parse(text: &str) -> Result<String, Fault> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName(String);
+
+impl ConfigValue for HostName {
+    const KIND: Kind = Kind::Host;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        parse(given.text().ok_or_else(wrong)?).map(Self)
+    }
+
+    fn to_json(&self) -> Value {
+        self.0.as_str().into()
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn parse(text: &str) -> Result<String, Fault> {
     if text.is_empty() {
         return Err(Fault::new("the host name is empty"));
     }
     if let Some((_, rest)) = text.split_once("://") {
         let host = rest.split(['/', ':', '?', '#']).next().unwrap_or_default();
-        let fault = Fault::new("this is a URL: only the host name is needed");
-        return Err(if parse(host).is_ok() {
-            fault.instead(host)
-        } else {
-            fault
-        });
+        let fault = Fault::new("expected a host name, found a URL");
+        return Err(fault.instead_if(parse(host).ok()));
     }
     if text.len() > 253 {
-        return Err(Fault::new("no host name is longer than 253 bytes"));
+        return Err(Fault::new("the host name is longer than 253 bytes"));
     }
     let mut start = 0;
     for label in text.split('.') {
         let span = start..start + label.len();
         start = span.end + 1;
         if label.is_empty() || label.len() > 63 {
-            let message = "each part of a host name has 1 to 63 characters";
+            let message = "each part of a host name must have 1 to 63 characters";
             return Err(Fault::new(message).at(span));
         }
         let odd = label
@@ -33,11 +54,14 @@ pub(super) fn parse(text: &str) -> Result<String, Fault> {
             .find(|(_, c)| !c.is_ascii_alphanumeric() && *c != '-');
         if let Some((at, c)) = odd {
             let at = span.start + at;
-            let message = format!("`{}` cannot be in a host name", shown(&c.to_string()));
+            let message = format!(
+                "invalid character `{}` in a host name",
+                shown(&c.to_string())
+            );
             return Err(Fault::new(message).at(at..at + c.len_utf8()));
         }
         if label.starts_with('-') || label.ends_with('-') {
-            let message = "no part of a host name begins or ends with a hyphen";
+            let message = "no part of a host name can begin or end with a hyphen";
             return Err(Fault::new(message).at(span));
         }
     }

@@ -1,10 +1,12 @@
-//! Paths: `~` and `$HOME` at the start stand for the home directory; a relative path is
-//! one in the workspace, where there is one to speak of.
+//! Paths: `~` and `$HOME` at the start stand for the home directory. A relative path is in the
+//! workspace, if the file is about one.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Fault;
-use crate::text::shown;
+use serde_json::Value;
+
+use super::{ConfigValue, Fault, Given};
+use crate::{keys::Kind, text::shown};
 
 /// What the beginnings of paths stand for.
 #[derive(Debug, Clone)]
@@ -15,12 +17,24 @@ pub struct Roots {
     pub workspace: Option<PathBuf>,
 }
 
+impl ConfigValue for PathBuf {
+    const KIND: Kind = Kind::Path;
+
+    fn read(given: Given<'_>, roots: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        expand(given.text().ok_or_else(wrong)?, roots)
+    }
+
+    fn to_json(&self) -> Value {
+        self.to_string_lossy().into()
+    }
+}
+
 pub(crate) fn expand(text: &str, roots: &Roots) -> Result<PathBuf, Fault> {
     if text.is_empty() {
         return Err(Fault::new("the path is empty"));
     }
     if let Some((at, c)) = text.char_indices().find(|(_, c)| *c == '\0') {
-        return Err(Fault::new("no path can hold a NUL character").at(at..at + c.len_utf8()));
+        return Err(Fault::new("a path cannot hold a NUL character").at(at..at + c.len_utf8()));
     }
     let (base, rest) = split(text, roots)?;
     let mut path = base.to_path_buf();
@@ -33,11 +47,9 @@ pub(crate) fn expand(text: &str, roots: &Roots) -> Result<PathBuf, Fault> {
             }
             // Only from the start: after a link, `..` is somewhere else than it seems.
             Component::ParentDir if went_down => {
-                let fault = Fault::new("`..` after a name: where it leads depends on links");
-                let back = text.rfind("/..").map(|slash| slash + 1..slash + 3);
                 return Err(Fault {
-                    span: back,
-                    ..fault
+                    span: text.rfind("/..").map(|slash| slash + 1..slash + 3),
+                    ..Fault::new("`..` is only allowed at the start of a path")
                 });
             }
             Component::ParentDir => {
@@ -64,17 +76,20 @@ fn split<'a>(text: &'a str, roots: &'a Roots) -> Result<(&'a Path, &'a str), Fau
     }
     let first = text.split('/').next().unwrap_or_default();
     if first.starts_with('~') {
-        let message = "only your own home has a short form, `~`: write other paths in full";
+        let message = "`~` stands only for your own home directory; write other paths in full";
         return Err(Fault::new(message).at(0..first.len()));
     }
     if first.starts_with('$') {
-        let message = format!("`{}` is not expanded: `~` and `$HOME` are", shown(first));
+        let message = format!(
+            "`{}` is not expanded; only `~` and `$HOME` are",
+            shown(first)
+        );
         return Err(Fault::new(message).at(0..first.len()));
     }
     match &roots.workspace {
         Some(workspace) => Ok((workspace, text)),
         None => Err(Fault::new(
-            "a relative path, in a file that is for all projects: start it with `/` or `~/`",
+            "a file for all projects cannot have a relative path; start it with `/` or `~/`",
         )),
     }
 }

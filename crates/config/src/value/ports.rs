@@ -2,8 +2,10 @@
 
 use std::{fmt, net::Ipv4Addr, num::NonZeroU16};
 
-use super::{Fault, Given};
-use crate::text::shown;
+use serde_json::Value;
+
+use super::{ConfigValue, Fault, Given, Roots};
+use crate::{keys::Kind, text::shown};
 
 /// A TCP port.
 pub type Port = NonZeroU16;
@@ -15,47 +17,52 @@ pub struct Published {
     pub inside: Port,
 }
 
-/// The port that was given.
-pub(super) fn port(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Port, Fault> {
-    match given {
-        Given::Integer(number) => from_integer(number),
-        Given::Bare(text) => parse(text, text),
-        Given::Text(text) if parse(text, text).is_ok() => Err(wrong().instead_bare(text)),
-        _ => Err(wrong()),
+impl ConfigValue for Port {
+    const KIND: Kind = Kind::Port;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        match given {
+            Given::Integer(number) => from_integer(number),
+            Given::Bare(text) => parse(text, text),
+            Given::Text(text) if parse(text, text).is_ok() => Err(wrong().instead_bare(text)),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        self.get().into()
     }
 }
 
-impl Published {
-    pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {
-        match given {
-            Given::Integer(number) => {
-                let port = from_integer(number)?;
-                Ok(Self {
-                    outside: port,
-                    inside: port,
-                })
-            }
-            Given::Text(text) | Given::Bare(text) => {
-                let (outside, inside) = text.split_once(':').unwrap_or((text, text));
-                if inside.contains(':') || outside.contains('.') {
-                    let message = "a published port is PORT, or OUTSIDE:INSIDE, as in `8080:3000`";
-                    let fault = Fault::new(message);
-                    // The address is always the loopback's.
-                    let ports = text
-                        .split_once(':')
-                        .filter(|(address, _)| is_loopback(address));
-                    return Err(match ports {
-                        Some((_, ports)) => fault.instead(ports),
-                        None => fault,
-                    });
-                }
-                Ok(Self {
-                    outside: parse(text, outside)?,
-                    inside: parse(text, inside)?,
-                })
-            }
-            _ => Err(wrong()),
+impl ConfigValue for Published {
+    const KIND: Kind = Kind::Published;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        if let Given::Integer(number) = given {
+            let port = from_integer(number)?;
+            return Ok(Self {
+                outside: port,
+                inside: port,
+            });
         }
+        let text = given.text().ok_or_else(wrong)?;
+        let (outside, inside) = text.split_once(':').unwrap_or((text, text));
+        if inside.contains(':') || outside.contains('.') {
+            let fault = Fault::new("expected PORT or OUTSIDE:INSIDE, such as `8080:3000`");
+            // The address is always the loopback's.
+            let ports = text
+                .split_once(':')
+                .filter(|(address, _)| is_loopback(address));
+            return Err(fault.instead_if(ports.map(|(_, ports)| ports)));
+        }
+        Ok(Self {
+            outside: parse(text, outside)?,
+            inside: parse(text, inside)?,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        self.to_string().into()
     }
 }
 
@@ -81,7 +88,7 @@ fn from_integer(number: Option<i64>) -> Result<Port, Fault> {
     number
         .and_then(|number| u16::try_from(number).ok())
         .and_then(Port::new)
-        .ok_or_else(|| Fault::new("this is no port from 1 to 65535"))
+        .ok_or_else(|| Fault::new("invalid port: expected 1 to 65535"))
 }
 
 /// The port that a part of the text is.
@@ -90,13 +97,7 @@ fn parse(whole: &str, part: &str) -> Result<Port, Fault> {
     let port = part.parse().ok().filter(|_| decimal);
     port.ok_or_else(|| {
         let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
-        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let example = if is_number {
-            ""
-        } else {
-            ", a number such as 5432"
-        };
-        let message = format!("`{}` is no port from 1 to 65535{example}", shown(part));
+        let message = format!("invalid port `{}`: expected 1 to 65535", shown(part));
         Fault::new(message).at(start..start + part.len())
     })
 }
@@ -107,7 +108,11 @@ mod tests {
     use crate::value::Instead;
 
     fn published(text: &str) -> Result<String, Fault> {
-        let published = Published::given(Given::Text(text), || Fault::new("wrong"))?;
+        let roots = Roots {
+            home: "/home".into(),
+            workspace: None,
+        };
+        let published = Published::read(Given::Text(text), &roots, &|| Fault::new("wrong"))?;
         Ok(published.to_string())
     }
 

@@ -1,13 +1,22 @@
-//! Numbers with a unit: sizes and times. The unit is never guessed.
+//! Numbers: counts, and sizes and times with a unit. The unit is never guessed.
 
 use std::{fmt, num::NonZeroU64};
 
-use super::{Fault, Given};
-use crate::text::shown;
+use serde_json::Value;
 
-/// A number of bytes, at least one.
+use super::{ConfigValue, Fault, Given, Roots, expected};
+use crate::{keys::Kind, text::shown};
+
+/// A number of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size(NonZeroU64);
+pub struct Count<const LEAST: u64>(u64);
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size<const LEAST: u64 = 1>(NonZeroU64);
+
+/// With less memory, no program starts.
+pub type Memory = Size<{ 1 << 20 }>;
 
 /// A time, at least a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,40 +36,83 @@ const SIZES: &Units = &[
 ];
 const TIMES: &Units = &[("d", 86400), ("h", 3600), ("m", 60), ("s", 1)];
 
-impl Size {
+impl<const LEAST: u64> Count<LEAST> {
+    pub(crate) const fn new(number: u64) -> Self {
+        assert!(number >= LEAST, "too few");
+        Self(number)
+    }
+
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const LEAST: u64> ConfigValue for Count<LEAST> {
+    const KIND: Kind = Kind::Count(LEAST);
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        let number = match given {
+            Given::Integer(number) => number.and_then(|number| u64::try_from(number).ok()),
+            Given::Bare(text) => text.parse().ok(),
+            Given::Text(text) if text.parse::<u64>().is_ok() => {
+                return Err(wrong().instead_bare(text));
+            }
+            _ => return Err(wrong()),
+        };
+        match number {
+            Some(number) if number >= LEAST => Ok(Self(number)),
+            Some(1..) => {
+                let fault = Fault::new(format!("too low: expected {}", expected(Self::KIND)));
+                Err(fault.instead_bare(LEAST.to_string()))
+            }
+            _ => Err(Fault::new(format!(
+                "invalid number: expected {}",
+                expected(Self::KIND)
+            ))),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        self.0.into()
+    }
+}
+
+impl<const LEAST: u64> Size<LEAST> {
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.0.get()
     }
 
-    /// With less memory than this, no program starts.
-    pub(super) fn enough_to_start(self) -> Result<Self, Fault> {
-        const LEAST: u64 = 1 << 20;
-        if self.bytes() >= LEAST {
-            return Ok(self);
-        }
-        let fault = Fault::new(format!(
-            "no program starts with {self} of memory: at least 1M"
-        ));
-        Err(fault.instead("1M"))
-    }
-
-    /// Twice as much, for who needs more.
+    /// Twice as much, for a session that needs more.
     #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }
+}
 
-    pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {
-        match given {
+impl<const LEAST: u64> ConfigValue for Size<LEAST> {
+    const KIND: Kind = Kind::Size;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        let size = match given {
             // `8GiB` and `8GB` are understood and corrected: there is one way to write it.
-            Given::Text(text) | Given::Bare(text) => parse(text, SIZES, "size", "8G").map(Self),
-            // A small number is not meant as bytes, and as what it is meant is not known.
+            Given::Text(text) | Given::Bare(text) => parse(text, SIZES, "size", "8G")?,
+            // A small number is not meant as bytes, and nobody knows as what else.
             Given::Integer(Some(number)) if number >= 1 << 16 => {
-                Err(wrong().instead(format!("{number}B")))
+                return Err(wrong().instead(format!("{number}B")));
             }
-            _ => Err(wrong()),
+            _ => return Err(wrong()),
+        };
+        if size.get() >= LEAST {
+            return Ok(Self(size));
         }
+        let least = Size::<1>(NonZeroU64::new(LEAST).unwrap_or(size)).to_string();
+        Err(Fault::new(format!("too small: expected at least {least}")).instead(least))
+    }
+
+    fn to_json(&self) -> Value {
+        self.to_string().into()
     }
 }
 
@@ -70,13 +122,17 @@ impl Seconds {
         self.0.get()
     }
 
-    /// Twice as much, for who needs more.
+    /// Twice as long, for a session that needs more.
     #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }
+}
 
-    pub(super) fn given(given: Given<'_>, wrong: impl Fn() -> Fault) -> Result<Self, Fault> {
+impl ConfigValue for Seconds {
+    const KIND: Kind = Kind::Time;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
         match given {
             Given::Text(text) | Given::Bare(text) => parse(text, TIMES, "time", "2h").map(Self),
             Given::Integer(Some(number)) if number > 0 => {
@@ -85,13 +141,17 @@ impl Seconds {
             _ => Err(wrong()),
         }
     }
+
+    fn to_json(&self) -> Value {
+        self.to_string().into()
+    }
 }
 
 fn parse(text: &str, units: &Units, what: &str, example: &str) -> Result<NonZeroU64, Fault> {
     let letters: Vec<_> = units.iter().rev().map(|(unit, _)| *unit).collect();
     let no_value = || {
         Fault::new(format!(
-            "`{}` is no {what}: a {what} is a whole number with one of {}, as in \"{example}\"",
+            "invalid {what} `{}`: expected a whole number with a unit ({}), such as \"{example}\"",
             shown(text),
             letters.join(", ")
         ))
@@ -110,15 +170,9 @@ fn parse(text: &str, units: &Units, what: &str, example: &str) -> Result<NonZero
         let guess = units
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(letter));
-        let fault = no_value().at(if unit.is_empty() {
-            0..text.len()
-        } else {
-            digits..text.len()
-        });
-        return Err(match guess {
-            Some((name, _)) => fault.instead(format!("{number}{name}")),
-            None => fault,
-        });
+        let start = if unit.is_empty() { 0 } else { digits };
+        let fault = no_value().at(start..text.len());
+        return Err(fault.instead_if(guess.map(|(name, _)| format!("{number}{name}"))));
     };
     let value = number
         .parse::<u64>()
@@ -126,7 +180,7 @@ fn parse(text: &str, units: &Units, what: &str, example: &str) -> Result<NonZero
         .and_then(|number| number.checked_mul(*factor));
     match value.map(NonZeroU64::new) {
         Some(Some(value)) => Ok(value),
-        Some(None) => Err(Fault::new(format!("a {what} of 0 leaves nothing"))),
+        Some(None) => Err(Fault::new(format!("the {what} must be more than 0"))),
         None => Err(Fault::new(format!("the {what} is too large"))),
     }
 }
@@ -139,7 +193,7 @@ fn show(value: u64, units: &Units, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}{unit}", value / factor)
 }
 
-impl fmt::Display for Size {
+impl<const LEAST: u64> fmt::Display for Size<LEAST> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show(self.bytes(), SIZES, f)
     }
@@ -157,7 +211,12 @@ mod tests {
     use crate::value::Instead;
 
     fn size(text: &str) -> Result<u64, Fault> {
-        Size::given(Given::Text(text), || Fault::new("wrong")).map(Size::bytes)
+        let roots = Roots {
+            home: "/home".into(),
+            workspace: None,
+        };
+        let size = Size::<1>::read(Given::Text(text), &roots, &|| Fault::new("wrong"));
+        size.map(Size::bytes)
     }
 
     #[test]
@@ -169,7 +228,7 @@ mod tests {
             ("1536K", 1536 << 10),
         ] {
             assert_eq!(size(text), Ok(bytes));
-            let shown = Size(NonZeroU64::new(bytes).unwrap()).to_string();
+            let shown = Size::<1>(NonZeroU64::new(bytes).unwrap()).to_string();
             assert_eq!(shown, text);
         }
         assert_eq!(Seconds(NonZeroU64::new(7200).unwrap()).to_string(), "2h");

@@ -5,8 +5,8 @@
 //! stray packet outside nor a program inside can put an answer to somebody else's query.
 
 mod ask;
-mod names;
-mod tunnel;
+mod cache;
+pub(crate) mod resolvers;
 mod upstream;
 
 use std::{io, rc::Rc, time::Duration};
@@ -21,9 +21,12 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use names::Names;
+pub(crate) use upstream::Upstream;
 
-use crate::{awake, turns::Turns};
+use crate::{
+    event_loop::{busy_poll, for_each_packet},
+    names::Names,
+};
 
 pub(crate) const PORT: u16 = 53;
 
@@ -35,13 +38,6 @@ const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST: usize = 65_535;
 /// A question is a name and some options; no client needs as much.
 const LARGEST_QUERY: usize = 4096;
-
-/// The answering side of all UDP queries of the jail.
-#[derive(Debug)]
-pub(crate) struct Service {
-    socket: Rc<AsyncFd<AnyAddressUdp>>,
-    resolution: Rc<Resolution>,
-}
 
 /// All that answers, with a bound on how much is asked at a time.
 #[derive(Debug)]
@@ -61,46 +57,40 @@ impl Resolution {
     }
 }
 
-impl Service {
-    pub(crate) fn new(socket: Rc<AsyncFd<AnyAddressUdp>>, resolution: Rc<Resolution>) -> Self {
-        Self { socket, resolution }
-    }
-
-    pub(crate) async fn serve(self) {
-        let mut buffer = vec![0; LARGEST];
-        let mut turns = Turns::default();
-        loop {
-            turns.next().await;
-            let Ok(mut ready) = self.socket.readable().await else {
-                return;
-            };
-            let received = ready.try_io(|socket| socket.get_ref().receive(&mut buffer));
-            // A datagram that cannot be received or answered is lost, as on any network.
-            if let Ok(Ok(Some(arrival))) = received {
-                let bytes = buffer.get(..arrival.length).unwrap_or_default();
-                awake::stir();
-                self.answer(bytes, arrival);
-            }
+/// Answers all UDP queries of the jail.
+pub(crate) async fn serve(socket: Rc<AsyncFd<AnyAddressUdp>>, resolution: Rc<Resolution>) {
+    let mut buffer = vec![0; LARGEST];
+    for_each_packet(&socket, |receiving| {
+        if let Some(arrival) = receiving.receive(&mut buffer)? {
+            busy_poll::extend();
+            let bytes = buffer.get(..arrival.length).unwrap_or_default();
+            answer(&socket, &resolution, bytes, arrival);
         }
-    }
+        Ok(())
+    })
+    .await;
+}
 
-    fn answer(&self, bytes: &[u8], arrival: Arrival) {
-        let socket = Rc::clone(&self.socket);
-        let Ok(query) = Query::parse(bytes) else {
-            if let Some(complaint) = dns::formerr(bytes) {
-                reply(&socket, &complaint, arrival);
-            }
-            return;
+fn answer(
+    socket: &Rc<AsyncFd<AnyAddressUdp>>,
+    resolution: &Rc<Resolution>,
+    bytes: &[u8],
+    arrival: Arrival,
+) {
+    let Ok(query) = Query::parse(bytes) else {
+        if let Some(complaint) = dns::formerr(bytes) {
+            reply(socket, &complaint, arrival);
+        }
+        return;
+    };
+    let (socket, resolution) = (Rc::clone(socket), Rc::clone(resolution));
+    spawn_local(async move {
+        let Ok(_permit) = resolution.permits.try_acquire() else {
+            return resolution.names.overlooked();
         };
-        let resolution = Rc::clone(&self.resolution);
-        spawn_local(async move {
-            let Ok(_permit) = resolution.permits.try_acquire() else {
-                return resolution.names.overlooked();
-            };
-            let response = resolution.names.resolve(&query).await;
-            reply(&socket, &query.fit(response, query.udp_limit()), arrival);
-        });
-    }
+        let response = resolution.names.resolve(&query).await;
+        reply(&socket, &query.fit(response, query.udp_limit()), arrival);
+    });
 }
 
 /// A full socket buffer loses the answer; the client asks again.

@@ -10,8 +10,7 @@ use std::{
 use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
 use tokio::time::timeout;
 
-use super::ask::ask;
-use crate::{cache::Cache, resolvers::Resolvers};
+use super::{ask::SocketPool, cache::Cache, resolvers::Resolvers};
 
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
 /// two servers fit into that.
@@ -19,8 +18,9 @@ const ANSWER_LIMIT: Duration = Duration::from_millis(1200);
 const ROUNDS: usize = 2;
 
 #[derive(Debug, Default)]
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     resolvers: Resolvers,
+    sockets: SocketPool,
     asked: RefCell<Rc<[SocketAddr]>>,
     cache: RefCell<Cache>,
 }
@@ -38,7 +38,7 @@ impl Upstream {
 
     /// The answer of the first resolver that knows one, or the failure that one reported, or
     /// one of our own that says why there is none.
-    pub(super) async fn ask(&self, query: &Query) -> Vec<u8> {
+    pub(crate) async fn ask(&self, query: &Query) -> Vec<u8> {
         let now = Instant::now();
         let servers = self.servers();
         if let Some(answer) = self.cache.borrow().get(query, now) {
@@ -46,7 +46,7 @@ impl Upstream {
         }
         let mut failure = None;
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
-            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, ask(*server, query)).await {
+            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, self.sockets.ask(*server, query)).await {
                 if is_failure(&answer) {
                     failure = Some(answer);
                     continue;

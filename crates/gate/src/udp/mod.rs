@@ -9,11 +9,12 @@
 
 mod order;
 mod pair;
+mod ports;
 mod sockets;
 
-use std::{cell::RefCell, collections::HashMap, io, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::HashMap, io, rc::Rc, sync::Arc, time::Duration};
 
-use stockade_jail::Speakers;
+use stockade_jail::SocketFactory;
 use stockade_policy::Flow;
 use stockade_sys::{
     batch::Run,
@@ -32,17 +33,16 @@ use tokio::{
 };
 
 use crate::{
-    ends::Ends,
-    judge::{Admission, Judge},
-    pins::Use,
-    ports::Ports,
-    told::unreachable,
-    turns::Turns,
+    event_loop::for_each_packet,
+    flows::{ActiveFlow, FlowKey},
+    icmp::icmp_error::unreachable,
+    judge::Judge,
 };
 use order::{ORDER_LIMIT, Queue};
 use pair::{Pair, carry};
+use ports::Ports;
 pub(crate) use sockets::{INPUT, receive_now, send_now};
-use sockets::{strangers, told};
+use sockets::{icmp_error, strangers};
 
 const FLOW_LIMIT: usize = 4096;
 /// How many flows are looked at to find one that makes room for another.
@@ -54,11 +54,11 @@ const LARGEST: usize = 65_535;
 pub(crate) struct Datagrams {
     judge: Rc<Judge>,
     injector: Rc<Injector>,
-    speakers: Rc<RefCell<Speakers>>,
+    socket_factory: Rc<RefCell<SocketFactory>>,
     ports: Ports,
     first_v4: Queue,
     first_v6: Queue,
-    flows: RefCell<HashMap<Ends, Rc<Pair>>>,
+    pairs: RefCell<HashMap<FlowKey, Rc<Pair>>>,
 }
 
 struct NoRoom;
@@ -67,16 +67,16 @@ impl Datagrams {
     pub(crate) fn new(
         judge: Rc<Judge>,
         injector: Rc<Injector>,
-        speakers: Rc<RefCell<Speakers>>,
+        socket_factory: Rc<RefCell<SocketFactory>>,
     ) -> Self {
         Self {
             judge,
             injector,
-            speakers,
+            socket_factory,
             ports: Ports::default(),
             first_v4: Queue::default(),
             first_v6: Queue::default(),
-            flows: RefCell::default(),
+            pairs: RefCell::default(),
         }
     }
 
@@ -88,35 +88,36 @@ impl Datagrams {
     }
 
     /// A datagram has come that the kernel knew no flow for.
-    fn arrived(self: &Rc<Self>, ends: Ends, datagram: &[u8]) {
+    fn arrived(self: &Rc<Self>, key: FlowKey, datagram: &[u8]) {
         // Several may be sent before the flow's own socket stands.
-        let known = self.flows.borrow().get(&ends).cloned();
+        let known = self.pairs.borrow().get(&key).cloned();
+        let known = known.filter(|pair| !pair.flow.has_ended());
         let pair = match known {
             Some(pair) => pair,
-            None => match self.open(ends, datagram) {
+            None => match self.open(key, datagram) {
                 Ok(pair) => pair,
-                Err(why) => return self.refuse(ends, datagram.len(), why),
+                Err(why) => return self.refuse(key, datagram.len(), why),
             },
         };
-        if self.denies(ends, &pair, datagram) {
-            return self.refuse(ends, datagram.len(), Unreachable::AdminProhibited);
+        if self.denies(key, &pair, datagram) {
+            return self.refuse(key, datagram.len(), Unreachable::AdminProhibited);
         }
-        pair.sent(datagram.len());
+        pair.flow.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
-        let _ = self.send_outward(ends, pair.far(), datagram);
+        let _ = self.send_outward(key, pair.far(), datagram);
     }
 
     /// Whether a datagram may not leave in a flow that stands: what was admitted by name alone is
     /// no QUIC, with whatever it began.
-    fn denies(&self, ends: Ends, pair: &Pair, datagram: &[u8]) -> bool {
-        pair.by_name
+    fn denies(&self, key: FlowKey, pair: &Pair, datagram: &[u8]) -> bool {
+        pair.flow.admission.by_name
             && has_long_header(datagram)
-            && Flow::udp(ends.destination)
-                .is_some_and(|flow| self.judge.denies_quic(ends.client, flow))
+            && Flow::udp(key.destination)
+                .is_some_and(|flow| self.judge.denies_quic(key.client, flow))
     }
 
     /// Sends a datagram on. The only error is that the host's network has no room now.
-    fn send_outward(&self, ends: Ends, far: &UdpSocket, datagram: &[u8]) -> Result<(), NoRoom> {
+    fn send_outward(&self, key: FlowKey, far: &UdpSocket, datagram: &[u8]) -> Result<(), NoRoom> {
         for _ in 0..2 {
             match send_now(far, datagram) {
                 Ok(()) => break,
@@ -124,7 +125,7 @@ impl Datagrams {
                 // Most likely of an earlier datagram: the kernel tells it at the next call,
                 // instead of sending. So it is passed on, and this datagram gets its turn.
                 Err(error) => {
-                    self.refuse(ends, datagram.len(), told(far, ends, &error));
+                    self.refuse(key, datagram.len(), icmp_error(far, key, &error));
                 }
             }
         }
@@ -132,97 +133,79 @@ impl Datagrams {
     }
 
     /// The same for several that go together.
-    fn run_outward(&self, ends: Ends, far: &UdpSocket, run: Run<'_>) -> Result<(), NoRoom> {
+    fn run_outward(&self, key: FlowKey, far: &UdpSocket, run: Run<'_>) -> Result<(), NoRoom> {
         match run.send(far) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NoRoom),
             // One by one it is clear which of them the host's network does not take.
             Err(_) => {
                 let mut datagrams = run.datagrams();
-                datagrams.try_for_each(|datagram| self.send_outward(ends, far, datagram))
+                datagrams.try_for_each(|datagram| self.send_outward(key, far, datagram))
             }
         }
     }
 
     /// `first` is the datagram that it begins with.
-    fn open(self: &Rc<Self>, ends: Ends, first: &[u8]) -> Result<Rc<Pair>, Unreachable> {
-        let flow = Flow::udp(ends.destination).ok_or(Unreachable::AdminProhibited)?;
-        if has_long_header(first) && self.judge.denies_quic(ends.client, flow) {
+    fn open(self: &Rc<Self>, key: FlowKey, first: &[u8]) -> Result<Rc<Pair>, Unreachable> {
+        let flow = Flow::udp(key.destination).ok_or(Unreachable::AdminProhibited)?;
+        if has_long_header(first) && self.judge.denies_quic(key.client, flow) {
             return Err(Unreachable::AdminProhibited);
         }
-        let admission = self.judge.judge(ends.client, flow);
-        let admission = admission.map_err(|refusal| refusal.why)?;
+        let flow = self.judge.judge(key.client, flow);
+        let flow = flow.map_err(|refusal| refusal.why)?;
         self.make_room();
-        let family = Family::of(ends.destination.ip());
+        let family = Family::of(key.destination.ip());
         let since = self.queue(family).times_empty();
-        let pair = self.pair(ends, admission);
+        let pair = self.pair(key, flow);
         let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
-        self.flows.borrow_mut().insert(ends, Rc::clone(&pair));
-        spawn_local(carry(Rc::clone(self), ends, Rc::clone(&pair), since));
-        for (client, datagram) in strangers(pair.near(), ends.client) {
-            self.arrived(Ends { client, ..ends }, &datagram);
+        self.pairs.borrow_mut().insert(key, Rc::clone(&pair));
+        spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair), since));
+        for (client, datagram) in strangers(pair.near(), key.client) {
+            self.arrived(FlowKey { client, ..key }, &datagram);
         }
         Ok(pair)
     }
 
-    fn pair(&self, ends: Ends, admission: Admission) -> io::Result<Pair> {
-        let (far, claim) = self.ports.connect(ends, admission.near)?;
-        let speaker = self
-            .speakers
+    fn pair(&self, key: FlowKey, flow: Arc<ActiveFlow>) -> io::Result<Pair> {
+        let (far, claim) = self.ports.connect(key, flow.admission.near)?;
+        let unbound = self
+            .socket_factory
             .borrow_mut()
-            .take(Family::of(ends.destination.ip()))?;
-        let near = speaker.impersonate(ends.destination, ends.client)?;
+            .take(Family::of(key.destination.ip()))?;
+        let near = unbound.impersonate(key.destination, key.client)?;
         let (near, far) = (UdpSocket::from_std(near)?, UdpSocket::from_std(far.into())?);
-        let pins = admission.by_name.then(|| self.hold(ends)).flatten();
-        Ok(Pair::new([near, far], claim, pins, admission))
-    }
-
-    fn hold(&self, ends: Ends) -> Option<Use> {
-        let now = std::time::Instant::now();
-        self.judge.pins.hold(ends.destination.ip(), now)
+        Ok(Pair::new([near, far], claim, flow))
     }
 
     /// When there are too many flows, one of those that nobody answered goes, else the one
     /// that has been idle longest: of a sample, so that a flood costs the same per datagram
     /// however many flows there are.
     fn make_room(&self) {
-        let mut flows = self.flows.borrow_mut();
-        if flows.len() < FLOW_LIMIT {
+        let mut pairs = self.pairs.borrow_mut();
+        if pairs.len() < FLOW_LIMIT {
             return;
         }
-        let sample = flows.iter().take(EVICTION_SAMPLE);
+        let sample = pairs.iter().take(EVICTION_SAMPLE);
         let victim = sample.min_by_key(|(_, pair)| pair.worth());
-        if let Some((&ends, pair)) = victim {
-            pair.end();
-            flows.remove(&ends);
+        if let Some((&key, pair)) = victim {
+            pair.flow.end();
+            pairs.remove(&key);
         }
     }
 
-    /// Ends what the policy does not allow any more.
-    pub(crate) fn review(&self) {
-        self.flows.borrow_mut().retain(|ends, pair| {
-            let flow = Flow::udp(ends.destination);
-            let stays = flow.is_some_and(|flow| self.judge.may_stay(&flow, true, None));
-            if !stays {
-                pair.end();
-            }
-            stays
-        });
-    }
-
-    /// A flow is over, unless it made way for another with the same ends already.
-    fn forget(&self, ends: Ends, pair: &Rc<Pair>) {
-        let mut flows = self.flows.borrow_mut();
-        let known = flows.get(&ends);
+    /// A flow is over, unless it made way for another with the same key already.
+    fn forget(&self, key: FlowKey, pair: &Rc<Pair>) {
+        let mut pairs = self.pairs.borrow_mut();
+        let known = pairs.get(&key);
         if known.is_some_and(|known| Rc::ptr_eq(known, pair)) {
-            flows.remove(&ends);
+            pairs.remove(&key);
         }
     }
 
-    fn refuse(&self, ends: Ends, length: usize, why: Unreachable) {
-        if let Some(packet) = udp_unreachable(ends.client, ends.destination, length, why) {
+    fn refuse(&self, key: FlowKey, length: usize, why: Unreachable) {
+        if let Some(packet) = udp_unreachable(key.client, key.destination, length, why) {
             // Lost if the jail's kernel does not take it now.
-            let _ = self.injector.send(&packet, ends.client.ip());
+            let _ = self.injector.send(&packet, key.client.ip());
         }
     }
 }
@@ -233,31 +216,27 @@ pub(crate) async fn watch(
     family: Family,
 ) {
     let mut buffer = vec![0; LARGEST];
-    let mut turns = Turns::default();
-    loop {
-        turns.next().await;
-        let Ok(mut ready) = socket.readable().await else {
-            return;
-        };
-        match ready.try_io(|socket| socket.get_ref().receive(&mut buffer)) {
-            Ok(Ok(Some(arrival))) => {
-                let ends = Ends {
-                    client: arrival.client,
-                    destination: arrival.destination,
-                };
-                datagrams.arrived(ends, buffer.get(..arrival.length).unwrap_or_default());
-            }
-            // A datagram that cannot be received or answered is lost.
-            Ok(_) => {}
-            Err(_nothing_left) => datagrams.queue(family).emptied(),
+    for_each_packet(&socket, |socket| {
+        let received = socket.receive(&mut buffer);
+        if matches!(&received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            datagrams.queue(family).emptied();
         }
-    }
+        if let Some(arrival) = received? {
+            let key = FlowKey {
+                client: arrival.client,
+                destination: arrival.destination,
+            };
+            datagrams.arrived(key, buffer.get(..arrival.length).unwrap_or_default());
+        }
+        Ok(())
+    })
+    .await;
 }
 
 /// Waits until what was sent inside has been sent on. For when the agent has ended.
 pub(crate) async fn delivered(datagrams: &Datagrams) {
     // A flow that just began waits as long for its turn.
-    if !datagrams.flows.borrow().is_empty() {
+    if !datagrams.pairs.borrow().is_empty() {
         sleep(ORDER_LIMIT * 2).await;
     }
 }
@@ -267,10 +246,10 @@ pub(crate) async fn sweep(datagrams: Rc<Datagrams>) {
     loop {
         sleep(SWEEP_INTERVAL).await;
         let now = Instant::now();
-        datagrams.flows.borrow_mut().retain(|_, pair| {
+        datagrams.pairs.borrow_mut().retain(|_, pair| {
             let over = pair.is_over(now);
             if over {
-                pair.end();
+                pair.flow.end();
             }
             !over
         });

@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     io,
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,13 +13,17 @@ use stockade_sys::{
     transparent::Family,
 };
 use stockade_wire::packet::Unreachable;
-use tokio::{net::UdpSocket, sync::Notify, task::yield_now, time::Instant};
+use tokio::{net::UdpSocket, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
-    sockets::{INPUT, receive_batch, send_now, told},
+    ports::Claim,
+    sockets::{INPUT, icmp_error, receive_batch, send_now},
 };
-use crate::{awake, ends::Ends, events::Entry, judge::Admission, pins::Use, ports::Claim};
+use crate::{
+    event_loop::busy_poll,
+    flows::{ActiveFlow, FlowKey},
+};
 
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
@@ -37,14 +42,9 @@ pub(super) struct Pair {
     far: UdpSocket,
     /// Keeps the port for the client, if the outer socket has the client's.
     _port: Option<Rc<Claim>>,
-    /// Keeps the names that the flow was admitted for.
-    _pins: Option<Use>,
-    /// It was admitted for the names of its destination alone.
-    pub(super) by_name: bool,
-    entry: Entry,
+    pub(super) flow: Arc<ActiveFlow>,
     used: Cell<Instant>,
     answered: Cell<bool>,
-    ended: Notify,
 }
 
 /// What became of the next datagrams from inside.
@@ -56,16 +56,18 @@ struct Step {
 }
 
 /// The life of a flow.
-pub(super) async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, since: u64) {
+pub(super) async fn carry(datagrams: Rc<Datagrams>, key: FlowKey, pair: Rc<Pair>, since: u64) {
     datagrams
-        .queue(Family::of(ends.destination.ip()))
+        .queue(Family::of(key.destination.ip()))
         .empty_since(since)
         .await;
     loop {
         let more = tokio::select! {
-            _ = pair.near.ready(INPUT) => pair.outward(&datagrams, ends).await,
-            _ = pair.far.ready(INPUT) => Ok(pair.inward(&datagrams, ends)),
-            () = pair.ended.notified() => return,
+            // What has to end moves nothing more.
+            biased;
+            () = pair.flow.until_ended() => break,
+            _ = pair.near.ready(INPUT) => pair.outward(&datagrams, key).await,
+            _ = pair.far.ready(INPUT) => Ok(pair.inward(&datagrams, key)),
         };
         match more {
             // A fast sender must not keep the others waiting.
@@ -75,26 +77,22 @@ pub(super) async fn carry(datagrams: Rc<Datagrams>, ends: Ends, pair: Rc<Pair>, 
             Err(_) => break,
         }
     }
-    datagrams.forget(ends, &pair);
+    datagrams.forget(key, &pair);
 }
 
 impl Pair {
     pub(super) fn new(
         [near, far]: [UdpSocket; 2],
         port: Option<Rc<Claim>>,
-        pins: Option<Use>,
-        admission: Admission,
+        flow: Arc<ActiveFlow>,
     ) -> Self {
         Self {
             near,
             far,
             _port: port,
-            _pins: pins,
-            by_name: admission.by_name,
-            entry: admission.entry,
+            flow,
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
-            ended: Notify::new(),
         }
     }
 
@@ -121,19 +119,10 @@ impl Pair {
         now.duration_since(self.used.get()) >= limit
     }
 
-    /// Has [`carry`] return.
-    pub(super) fn end(&self) {
-        self.ended.notify_one();
-    }
-
-    pub(super) fn sent(&self, bytes: usize) {
-        self.entry.sent(bytes);
-    }
-
     /// Moves a batch out, and tells whether there may be more.
-    async fn outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<bool> {
+    async fn outward(&self, datagrams: &Datagrams, key: FlowKey) -> io::Result<bool> {
         self.used.set(Instant::now());
-        let Step { more, left } = self.batch_outward(datagrams, ends)?;
+        let Step { more, left } = self.batch_outward(datagrams, key)?;
         // The host's network is slower than the agent: wait, as the agent's own call would
         // have done. What it sends meanwhile queues up before us.
         for datagram in left {
@@ -143,29 +132,29 @@ impl Pair {
         Ok(more)
     }
 
-    fn batch_outward(&self, datagrams: &Datagrams, ends: Ends) -> io::Result<Step> {
+    fn batch_outward(&self, datagrams: &Datagrams, key: FlowKey) -> io::Result<Step> {
         BATCHES.with_borrow_mut(|batch| {
             let count = match receive_batch(&self.near, batch) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                 received => received?,
             };
             if (1..FEW).contains(&count) {
-                awake::stir();
+                busy_poll::extend();
             }
-            if self.by_name {
+            if self.flow.admission.by_name {
                 batch.retain(|datagram| {
-                    let denied = datagrams.denies(ends, self, datagram);
+                    let denied = datagrams.denies(key, self, datagram);
                     if denied {
-                        datagrams.refuse(ends, datagram.len(), Unreachable::AdminProhibited);
+                        datagrams.refuse(key, datagram.len(), Unreachable::AdminProhibited);
                     }
                     !denied
                 });
             }
-            self.sent(batch.bytes());
+            self.flow.sent(batch.bytes());
             let mut left = Vec::new();
             for run in batch.runs() {
                 let room = left.is_empty();
-                if !room || datagrams.run_outward(ends, &self.far, run).is_err() {
+                if !room || datagrams.run_outward(key, &self.far, run).is_err() {
                     left.extend(run.datagrams().map(<[u8]>::to_vec));
                 }
             }
@@ -178,22 +167,22 @@ impl Pair {
 
     /// Moves a batch in, and tells whether there may be more. What cannot be delivered is
     /// lost; the client's end shows when it is gone.
-    fn inward(&self, datagrams: &Datagrams, ends: Ends) -> bool {
+    fn inward(&self, datagrams: &Datagrams, key: FlowKey) -> bool {
         BATCHES.with_borrow_mut(|batch| {
             let count = match receive_batch(&self.far, batch) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) => {
-                    datagrams.refuse(ends, 0, told(&self.far, ends, &error));
+                    datagrams.refuse(key, 0, icmp_error(&self.far, key, &error));
                     return true;
                 }
             };
             if count < FEW {
-                awake::stir();
+                busy_poll::extend();
             }
             // Before it was connected the socket heard anybody.
-            batch.keep_from(ends.destination);
-            self.entry.received(batch.bytes());
+            batch.keep_from(key.destination);
+            self.flow.received(batch.bytes());
             for run in batch.runs() {
                 self.used.set(Instant::now());
                 self.answered.set(true);

@@ -15,8 +15,8 @@ use tokio::{io::Interest, net::UdpSocket};
 
 use super::LARGEST;
 use crate::{
-    ends::Ends,
-    told::{unreachable, unreachable_code},
+    flows::FlowKey,
+    icmp::icmp_error::{unreachable, unreachable_code},
 };
 
 /// An ICMP error shows as an error only, without anything to read.
@@ -93,10 +93,10 @@ pub(crate) fn receive_now(
 
 /// What the agent is told about an error of the outer socket. The error itself is coarse;
 /// beside it the kernel keeps the ICMP message that caused it.
-pub(super) fn told(far: &UdpSocket, ends: Ends, error: &io::Error) -> Unreachable {
+pub(super) fn icmp_error(far: &UdpSocket, key: FlowKey, error: &io::Error) -> Unreachable {
     let queued = iter::from_fn(|| take_error(far).ok()).take(BATCH).last();
     match queued.and_then(|queued| queued.unreachable_code) {
-        Some(code) => unreachable_code(ends.destination.ip(), code),
+        Some(code) => unreachable_code(key.destination.ip(), code),
         None => unreachable(error),
     }
 }

@@ -1,4 +1,5 @@
-//! Messages as bytes. Numbers are little-endian; a message is its exact encoding, or none.
+//! Messages as bytes. Numbers are little-endian. Bytes that are not the exact encoding of a
+//! message are refused.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
@@ -29,6 +30,7 @@ impl Order {
                 vec![1, signal.number(), u8::from(*target == Target::Group)]
             }
             Self::Continue { foreground } => vec![2, u8::from(*foreground)],
+            Self::Freeze => vec![3],
         }
     }
 
@@ -52,6 +54,7 @@ impl Order {
             2 => Self::Continue {
                 foreground: take_bool(&mut rest)?,
             },
+            3 => Self::Freeze,
             _ => return None,
         };
         rest.is_empty().then_some(order)
@@ -77,6 +80,8 @@ impl Report {
                 let length = u8::try_from(shown.len()).unwrap_or(LONGEST_PATH);
                 [&[5, length], shown].concat()
             }
+            Self::Frozen => vec![6],
+            Self::Awake => vec![7],
         }
     }
 
@@ -97,6 +102,8 @@ impl Report {
                 rest = after;
                 Self::Uncovered(OsStr::from_bytes(path).into())
             }
+            6 => Self::Frozen,
+            7 => Self::Awake,
             _ => return None,
         };
         rest.is_empty().then_some(report)
@@ -205,6 +212,7 @@ pub(super) mod tests {
                 signal: Signal::TERM,
                 target: Target::Group,
             },
+            Order::Freeze,
             Order::Continue { foreground: false },
         ]
     }
@@ -216,6 +224,8 @@ pub(super) mod tests {
             Report::Exited(255),
             Report::Killed(Signal::KILL),
             Report::Uncovered("/w/.env".into()),
+            Report::Frozen,
+            Report::Awake,
         ];
         reports.extend(Failure::ALL.map(|what| Report::Failed { what, errno: 2 }));
         reports

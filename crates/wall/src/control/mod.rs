@@ -1,9 +1,9 @@
-//! What the warden and the inner stage say to each other, over a socket that keeps
-//! messages apart (`SOCK_SEQPACKET`).
+//! The protocol between the warden and the inner stage, over a socket that keeps messages
+//! apart (`SOCK_SEQPACKET`).
 //!
-//! Both are the same program, so the protocol has no versions. But the inner stage lives
-//! among hostile processes: the warden takes each message for hostile bytes, of which
-//! only exact encodings of a [`Report`] mean anything.
+//! Both are the same program, so the protocol has no versions. But the inner stage lives among
+//! hostile processes: the warden treats each message as hostile bytes, and accepts only exact
+//! encodings of a [`Report`].
 
 mod codec;
 
@@ -14,6 +14,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType},
 };
@@ -28,8 +29,16 @@ const LONGEST: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
     Start(Start),
-    Signal { signal: Signal, target: Target },
-    Continue { foreground: bool },
+    Signal {
+        signal: Signal,
+        target: Target,
+    },
+    /// Everything inside stops, since the warden is about to.
+    Freeze,
+    /// What was stopped by us goes on, and so does the command.
+    Continue {
+        foreground: bool,
+    },
 }
 
 /// How the command starts.
@@ -64,6 +73,10 @@ pub(crate) enum Report {
         errno: i32,
     },
     Stopped(Signal),
+    /// Nothing inside runs any more, as ordered.
+    Frozen,
+    /// Something inside did not stop, or ran again. All inside is dead.
+    Awake,
     Exited(u8),
     Killed(Signal),
     /// What was covered at this path is not any more. All inside is about to die.
@@ -143,6 +156,12 @@ impl Control {
 
     pub(crate) fn hear_report(&self) -> io::Result<Heard<Report>> {
         self.receive(Report::decode)
+    }
+
+    /// Whether there is something to hear.
+    pub(crate) fn has_news(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        Ok(poll(&mut fds, Some(&Timespec::default()))? > 0)
     }
 
     /// Never waits: if the other side does not read, that is its loss.

@@ -1,5 +1,4 @@
-//! What is to be known of `/etc`: its secrets, and the files that have to agree with the
-//! network inside.
+//! Facts about `/etc`: its secrets, and the files that have to match the network inside.
 
 use std::{
     collections::BTreeSet,

@@ -11,13 +11,17 @@
 //! - A submodule: `config` sets `core.worktree` to the workspace.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fmt, fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
-use super::{Place, place::is_led_from_inside};
+use super::{
+    Place,
+    place::{absolute, is_led_from_inside},
+};
 use crate::{
     git::settings::{self, Setting},
     nofollow,
@@ -34,6 +38,47 @@ pub struct Git {
     pub refused: Option<(PathBuf, GitRefusal)>,
     /// The repository that the workspace is a directory of. It is not shown.
     pub above: Option<PathBuf>,
+}
+
+/// A directory besides the workspace that counts like it, since the user has the command write there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) path: PathBuf,
+    pub(crate) git: Git,
+}
+
+impl Given {
+    /// All of them: `directories`, and the repositories that these or the workspace are a part of,
+    /// where a session can write to them.
+    pub(super) fn find(
+        directories: &[PathBuf],
+        workspace: &Path,
+        home: &Place,
+        writable: &[PathBuf],
+    ) -> Vec<Self> {
+        if directories.is_empty() {
+            return Vec::new();
+        }
+        let is_writable = |path: &Path| writable.iter().any(|place| path.starts_with(place));
+        let above = |path: &Path| {
+            let above = path.ancestors().skip(1);
+            let mut above = above.take_while(|path| !home.real.starts_with(path));
+            let above = above.find(|path| path.join(".git").exists());
+            above
+                .filter(|path| is_writable(&path.join(".git")))
+                .map(Path::to_owned)
+        };
+        let all = directories.iter().map(PathBuf::as_path);
+        let above = all.chain([workspace]).filter_map(above);
+        let mut tops: BTreeSet<PathBuf> = above.chain(directories.iter().cloned()).collect();
+        // What lies there is looked at as a part of it.
+        tops.retain(|path| !path.starts_with(workspace));
+        let given = tops.into_iter().map(|path| Self {
+            git: Git::find_given(&path, home, writable),
+            path,
+        });
+        given.collect()
+    }
 }
 
 /// Why a directory that `.git` names is not taken for the workspace's.
@@ -72,6 +117,16 @@ impl Git {
         if looks_like_repository(workspace) {
             git.directories.push(workspace.to_owned());
         }
+        git
+    }
+
+    /// The same of a directory that is given besides the workspace. No repository elsewhere is shown
+    /// for its sake, so that one counts only as far as a session can write to it.
+    pub(crate) fn find_given(top: &Path, home: &Place, writable: &[PathBuf]) -> Self {
+        let mut git = Self::find(top, home);
+        git.outside = None;
+        let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
+        git.directories.retain(is_writable);
         git
     }
 
@@ -131,18 +186,18 @@ impl Git {
         }
     }
 
-    /// Where git looks for hooks: in `hooks` of each directory, and where their settings say.
-    pub(crate) fn hooks(&self, workspace: &Path) -> Vec<PathBuf> {
+    /// Where git looks for hooks: in `hooks` of each directory, and where their settings say, or
+    /// those of files that they include.
+    pub(crate) fn hooks(&self, top: &Path, home: &Path) -> Vec<PathBuf> {
         let mut hooks = Vec::new();
         for directory in &self.directories {
             hooks.push(directory.join("hooks"));
-            // The last one counts.
-            let settings = settings(directory);
-            let mut named = settings.iter().rev();
-            if let Some(setting) = named.find(|setting| setting.is("core", "hookspath")) {
-                let path = OsStr::from_bytes(setting.bytes());
-                hooks.push(super::place::absolute(&workspace.join(path)));
-            }
+            // The last one counts, but which is the last one depends on conditions.
+            let settings = settings(directory, home);
+            let named = settings
+                .iter()
+                .filter(|setting| setting.is("core", "hookspath"));
+            hooks.extend(named.map(|setting| absolute(&top.join(setting.path(home)))));
         }
         hooks
     }
@@ -196,7 +251,13 @@ fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
 }
 
 fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
-    let settings = settings(directory);
+    // Git does not look for this in included files.
+    let settings = [directory.join("config"), directory.join("config.worktree")];
+    let [mut settings, own] = settings.map(|path| in_file(&path));
+    let mut all = settings.iter();
+    if all.any(|setting| setting.is("extensions", "worktreeconfig") && setting.bytes() == b"true") {
+        settings.extend(own);
+    }
     let setting = settings
         .iter()
         .rfind(|setting| setting.is("core", "worktree"))?;
@@ -244,9 +305,20 @@ pub(crate) fn beside_parts(repository: &Path) -> Vec<PathBuf> {
     entries.filter(is_other).map(|entry| entry.path()).collect()
 }
 
-/// The settings of a repository; none if they cannot be read.
-pub(crate) fn settings(repository: &Path) -> Vec<Setting> {
-    let contents = nofollow::read(&repository.join("config")).unwrap_or_default();
+/// The settings of a repository, its worktree and the files that these include; none if they cannot
+/// be read.
+fn settings(repository: &Path, home: &Path) -> Vec<Setting> {
+    let read = |path: &Path| match path.starts_with(repository) {
+        true => in_file(path),
+        false => settings::in_file(path),
+    };
+    let names = ["config", "config.worktree"].iter();
+    let all = names.map(|name| settings::with_included(&repository.join(name), home, &read));
+    all.flatten().collect()
+}
+
+fn in_file(path: &Path) -> Vec<Setting> {
+    let contents = nofollow::read(path).unwrap_or_default();
     settings::parse(&contents).unwrap_or_default()
 }
 
@@ -440,13 +512,20 @@ mod tests {
         let disk = Disk::new();
         disk.say(
             "whole/.git/config",
-            "[core]\n\thooksPath = tools/../hooks\n",
+            "[include]\n\tpath = ../more\n[core]\n\thooksPath = tools/../hooks\n",
         );
-        let hooks = disk.find("whole").hooks(&disk.path("whole"));
+        disk.say(
+            "whole/more",
+            "[include]\n\tpath = ./more\n[core]\n\thooksPath = ~/mine\n",
+        );
+        let hooks = disk.find("whole");
+        let mut hooks = hooks.hooks(&disk.path("whole"), &disk.path("home"));
+        hooks.dedup();
         assert_eq!(
             hooks,
             [
                 disk.path("whole/.git/hooks"),
+                disk.path("home/mine"),
                 disk.path("whole/hooks"),
                 disk.path("whole/.git/modules/sub/part/hooks"),
             ]

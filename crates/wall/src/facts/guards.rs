@@ -1,4 +1,5 @@
-//! Which files in the workspace need protection, because programs outside execute them.
+//! The files in the workspace, and in directories that are given like it, that programs outside
+//! execute, and that need protection.
 
 use std::{
     fs,
@@ -9,12 +10,12 @@ use rustix::io::Errno;
 
 use super::{Git, place::absolute};
 use crate::{
-    git::settings::Own,
-    nofollow,
-    tables::autorun::{DOT_GIT, HOOKS, How, WORKSPACE},
+    git::settings::{Own, in_file},
+    nofollow::{self, Names},
+    tables::autorun::{DOT_GIT, HOOKS, WORKSPACE},
 };
 
-/// Something in the workspace, or in its repository, that can be made read-only.
+/// Something in what a session can write that can be made read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guarded {
     pub path: PathBuf,
@@ -25,30 +26,37 @@ const NOENT: i32 = Errno::NOENT.raw_os_error();
 const NOTDIR: i32 = Errno::NOTDIR.raw_os_error();
 const LOOP: i32 = Errno::LOOP.raw_os_error();
 
-/// What can be protected, and what cannot, because a link is on the way.
-pub(super) fn find(workspace: &Path, home: &Path, git: &Git) -> (Vec<Guarded>, Vec<PathBuf>) {
-    let executed = WORKSPACE
-        .iter()
-        .filter(|runs| runs.how == How::Guard)
-        .map(|runs| (workspace.join(runs.name), runs.why));
-    let own = Own::read(home, &[workspace]);
-    let own = own.all("hookspath");
-    let own = own.map(|setting| absolute(&workspace.join(setting.path(home))));
-    let hooks = git.hooks(workspace).into_iter().chain(own);
-    let hooks = hooks.map(|path| (path, HOOKS));
-    let dot_git = workspace.join(".git");
-    // The directory `.git` is for work; the file is not.
-    let dot_git = fs::symlink_metadata(&dot_git)
-        .is_ok_and(|metadata| metadata.is_file())
-        .then_some((dot_git, DOT_GIT));
-
-    let trees: Vec<_> = [Some(workspace), git.outside.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
+/// What can be protected, and what cannot, because a link is on the way. `tops` are the workspace
+/// and what is given like it, `trees` all that a session can write.
+pub(super) fn find(
+    tops: &[(&Path, &Git)],
+    trees: &[&Path],
+    home: &Path,
+) -> (Vec<Guarded>, Vec<PathBuf>) {
+    let own = Own::read(home, trees);
+    let written = own.written(home, &in_file);
+    let mut executed = Vec::new();
+    for (top, git) in tops {
+        let guards = WORKSPACE.iter();
+        let guards = guards.filter(|runs| runs.are_guarded());
+        let guards = guards.flat_map(|runs| runs.below(top));
+        let names = Names::of((*top).to_owned());
+        executed.extend(guards.filter(|(path, _)| names.may_hold(path)));
+        let written = written.iter();
+        let written = written.filter(|setting| setting.is("core", "hookspath"));
+        let own = own.all("hookspath").chain(written);
+        let own = own.map(|setting| absolute(&top.join(setting.path(home))));
+        let hooks = git.hooks(top, home).into_iter().chain(own);
+        executed.extend(hooks.map(|path| (path, HOOKS)));
+        // The directory `.git` is for work; the file is not.
+        let dot_git = top.join(".git");
+        if fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_file()) {
+            executed.push((dot_git, DOT_GIT));
+        }
+    }
     let mut guarded = Vec::<Guarded>::new();
     let mut links = Vec::new();
-    for (path, reason) in executed.chain(hooks).chain(dot_git) {
+    for (path, reason) in executed {
         // Hooks that lie elsewhere are not writable inside.
         let is_below = |tree: &&Path| path.starts_with(tree) && path != **tree;
         if !trees.iter().any(is_below) {
@@ -86,7 +94,8 @@ mod tests {
             directories: vec![workspace.join(".git")],
             ..Git::default()
         };
-        let (guarded, links) = find(&workspace, &workspace.join("no-home"), &git);
+        let home = workspace.join("no-home");
+        let (guarded, links) = find(&[(&workspace, &git)], &[&workspace], &home);
         let paths: Vec<_> = guarded
             .iter()
             .map(|guarded| guarded.path.strip_prefix(&workspace).unwrap())

@@ -1,7 +1,7 @@
-//! Who the user is to git: the harmless part of the user's own git settings.
+//! The user's name and mail address, from the user's own git settings.
 //!
-//! git itself is not asked: it would have to be run in the workspace, whose settings may
-//! be hostile, and costs a process.
+//! git itself is not asked: it would run in the workspace, whose settings may be hostile, and a
+//! process takes time.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Limits of resources that the command starts under.
+//! Resource limits of the command.
 
 use rustix::process::{Rlimit, getrlimit};
 

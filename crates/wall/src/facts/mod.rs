@@ -30,7 +30,7 @@ pub use self::{
     proc::Procfs,
 };
 pub(crate) use self::{
-    git::{beside_parts, line_of, looks_like_repository, named_directory},
+    git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
     place::{absolute, is_led_from_inside},
 };
 use self::{
@@ -94,7 +94,9 @@ pub struct Facts {
     /// Variables for certificates that name something else, with what that is.
     pub no_certificates: Vec<(&'static str, PathBuf, &'static str)>,
     pub git: Git,
-    /// What programs outside execute of the workspace.
+    /// What counts like the workspace, since the command may write there.
+    pub(crate) given: Vec<Given>,
+    /// What programs outside execute of the workspace, and of what is given like it.
     pub guarded: Vec<Guarded>,
     /// The same, but it cannot be protected, since it is a link.
     pub unguarded: Vec<PathBuf>,
@@ -132,7 +134,6 @@ impl Facts {
         let home = home()?;
         let environment: Vec<_> = env::vars_os().collect();
         let git = Git::find(&workspace, &home);
-        let (guarded, unguarded) = guards::find(&workspace, &home.real, &git);
         let Agent {
             program,
             brought,
@@ -148,6 +149,18 @@ impl Facts {
             .chain(state.iter().cloned())
             .chain([workspace.clone()])
             .collect();
+        let directories: Vec<PathBuf> = given_directories(config, &found, &state).collect();
+        let given = Given::find(&directories, &workspace, &home, &writable);
+        let trees = writable.iter().chain(&git.outside).map(PathBuf::as_path);
+        let trees: Vec<&Path> = trees
+            .filter(|tree| !state.iter().any(|it| it == tree))
+            .collect();
+        let tops = given.iter().map(|given| (given.path.as_path(), &given.git));
+        let tops: Vec<_> = [(workspace.as_path(), &git)]
+            .into_iter()
+            .chain(tops)
+            .collect();
+        let (guarded, unguarded) = guards::find(&tops, &trees, &home.real);
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
         let secrets = etc::secrets();
@@ -189,6 +202,7 @@ impl Facts {
             astray,
             no_certificates,
             git,
+            given,
             guarded,
             unguarded,
             git_settings: identity::settings(&home.real, &workspace),
@@ -236,6 +250,22 @@ fn paths(
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
     tables.chain(credentials).chain(shown).chain(asked_for)
+}
+
+/// The directories that the user gives to be written, without devices and what is an agent's own.
+fn given_directories(
+    config: &Config,
+    found: &BTreeMap<PathBuf, Found>,
+    state: &[PathBuf],
+) -> impl Iterator<Item = PathBuf> {
+    let given = config.write.iter();
+    let given = given.filter_map(|request| found.get(&request.path));
+    let is_directory = |found: &&Found| {
+        let is_device = found.real.starts_with("/dev") && !found.real.starts_with("/dev/shm");
+        let is_state = state.iter().any(|state| found.real.starts_with(state));
+        found.kind == Kind::Directory && !is_device && !is_state
+    };
+    given.filter(is_directory).map(|found| found.real.clone())
 }
 
 /// Where the known places of secrets that are missing would be, or what would hold them.
@@ -401,6 +431,12 @@ fn certificates_among(
 pub(crate) mod tests {
     use super::*;
 
+    #[test]
+    fn a_workspace_that_does_not_exist_is_refused() {
+        let facts = Facts::gather(&Config::default(), Some(Path::new("/no/such/workspace")));
+        assert!(matches!(facts, Err(Error::WorkspaceUnusable { .. })));
+    }
+
     fn etc_file(path: &str) -> EtcFile {
         EtcFile {
             real: path.into(),
@@ -451,6 +487,7 @@ pub(crate) mod tests {
             astray: Vec::new(),
             no_certificates: Vec::new(),
             git: Git::default(),
+            given: Vec::new(),
             guarded: Vec::new(),
             unguarded: Vec::new(),
             git_settings: Vec::new(),

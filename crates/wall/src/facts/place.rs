@@ -1,4 +1,4 @@
-//! Where paths lead.
+//! Where paths lead: links are followed, and each link is checked.
 
 use std::{
     fs, io,

@@ -1,4 +1,4 @@
-//! The files by which a repository has git run programs, or leads it elsewhere.
+//! The files that make git run programs in a repository, or lead git elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -16,15 +16,14 @@ use crate::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
         content::Content,
+        innermost,
     },
     nofollow,
     tables::autorun::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, HOOKS, INDEX, REDIRECTION, REMOTES, STRATEGY,
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX, REDIRECTION,
+        REMOTES, STRATEGY,
     },
 };
-
-/// How deep files of settings may include one another.
-const DEEPEST: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -87,7 +86,8 @@ pub(crate) struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, workspace: &Path) {
+    /// `tops` are the workspace and what is given like it.
+    pub(crate) fn add_repositories(&mut self, repositories: &Repositories, tops: &[&Path]) {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
@@ -104,7 +104,8 @@ impl Collection<'_> {
             if self.is_over(directory) {
                 return;
             }
-            self.add_parts(directory, Some(directory), repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, Some(directory), repository, top);
         }
         for directory in &repositories.worktrees {
             if self.is_over(directory) {
@@ -114,7 +115,8 @@ impl Collection<'_> {
             self.add(&directory.join("commondir"), Kind::Common, owner);
             // Without that file, it would be a repository of its own.
             let repository = Repository::default();
-            self.add_parts(directory, owner, &repository, workspace);
+            let top = innermost(tops, directory);
+            self.add_parts(directory, owner, &repository, top);
         }
     }
 
@@ -133,7 +135,7 @@ impl Collection<'_> {
         directory: &Path,
         of: Option<&Path>,
         repository: &Repository,
-        workspace: &Path,
+        top: &Path,
     ) {
         for name in ["config", "config.worktree"] {
             self.add_settings(&directory.join(name), of, 0);
@@ -143,30 +145,27 @@ impl Collection<'_> {
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+            self.add(&directory.join(EXCLUDE), Kind::Told(EXCLUDED), of);
         }
         self.add_programs(&directory.join("hooks"), HOOKS, of);
         for name in ["remotes", "branches"] {
             self.add_programs(&directory.join(name), REMOTES, of);
         }
         self.add_plans(directory, of);
-        let root = repository.root.as_deref().unwrap_or(workspace);
-        let last = |name: &str| {
-            let mut all = settings.iter().rev();
-            let setting = all.find(|setting| setting.is("core", name))?;
-            Some(absolute(&root.join(setting.path(self.home))))
-        };
+        let root = repository.root.as_deref().unwrap_or(top);
         // The user's own settings count where git comes to by itself.
-        let own = self.own;
-        let own = |name| {
-            let all = own.all(name).filter(|_| repository.is_reached);
-            all.map(|setting| absolute(&root.join(setting.path(self.home))))
+        let own = self.own.settings.iter().chain(&self.own.included);
+        let written = self.own.written(self.home, &|path| self.counting(path));
+        let own = own.chain(&written).filter(|_| repository.is_reached);
+        // The last one counts, but which is the last one depends on conditions.
+        let all: Vec<&Setting> = settings.iter().chain(own).collect();
+        let named = |name: &str| {
+            let all = all.iter().filter(|setting| setting.is("core", name));
+            let paths = all.map(|setting| absolute(&root.join(setting.path(self.home))));
+            let paths = paths.filter(|path| self.is_writable(path));
+            paths.collect::<BTreeSet<PathBuf>>()
         };
-        let hooks = last("hookspath").into_iter().chain(own("hookspath"));
-        let hooks: Vec<_> = hooks.filter(|path| self.is_writable(path)).collect();
-        let attributes = last("attributesfile")
-            .into_iter()
-            .chain(own("attributesfile"));
-        let attributes: Vec<_> = attributes.filter(|path| self.is_writable(path)).collect();
+        let (hooks, attributes) = (named("hookspath"), named("attributesfile"));
         self.named.hooks.extend(hooks.iter().cloned());
         self.named.files.extend(attributes.iter().cloned());
         for hooks in hooks {
@@ -221,20 +220,32 @@ impl Collection<'_> {
     }
 
     fn settings_of(&self, directory: &Path) -> Vec<Setting> {
-        ["config", "config.worktree"]
-            .iter()
-            .flat_map(|name| self.counting(&directory.join(name)))
+        let read = |path: &Path| self.counting(path);
+        let names = ["config", "config.worktree"].iter();
+        names
+            .flat_map(|name| settings::with_included(&directory.join(name), self.home, &read))
             .collect()
     }
 
     /// The settings of a file as they will be when all is put back.
     fn counting(&self, path: &Path) -> Vec<Setting> {
-        let content = match self.before {
-            Some(before) => before.contents.get(path),
-            None => self.controls.get(path).map(|control| &control.content),
-        };
-        let bytes = content.and_then(Content::bytes).unwrap_or_default();
-        settings::parse(bytes).unwrap_or_default()
+        const MOST_LINKS: usize = 8;
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            if !self.is_writable(&path) {
+                return settings::in_file(&path);
+            }
+            let content = match self.before {
+                Some(before) => before.contents.get(&path),
+                None => self.controls.get(&path).map(|control| &control.content),
+            };
+            let Some(Content::Link(to)) = content else {
+                let bytes = content.and_then(Content::bytes).unwrap_or_default();
+                return settings::parse(bytes).unwrap_or_default();
+            };
+            path = absolute(&path.parent().unwrap_or(&path).join(to));
+        }
+        Vec::new()
     }
 
     fn is_writable(&self, path: &Path) -> bool {
@@ -246,11 +257,10 @@ impl Collection<'_> {
             return;
         }
         if let Some(mut content) = Content::of(path, self.bounds) {
-            let is_claude = path.file_name() == Some(CLAUDE_JSON.as_ref());
             if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
-                && is_claude
+                && let Some(parts) = parts_that_count(path, bytes)
             {
-                *bytes = parts_that_run(bytes);
+                *bytes = parts;
                 if bytes.is_empty() {
                     return;
                 }
@@ -270,7 +280,7 @@ impl Collection<'_> {
             return;
         }
         self.add(path, Kind::Settings, repository);
-        if depth >= DEEPEST || self.bounds.are_reached() {
+        if depth > settings::DEEPEST || self.bounds.are_reached() {
             return;
         }
         if let Some(real) = self.target(path) {
@@ -408,6 +418,22 @@ fn names_a_program(contents: &[u8]) -> bool {
         }),
         Err(_) => true,
     }
+}
+
+/// What there is to be told about, of a file that has much else in it.
+fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
+    if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
+        Some(parts_that_run(bytes))
+    } else {
+        path.ends_with(EXCLUDE).then(|| patterns(bytes))
+    }
+}
+
+/// The patterns of a list of files that git leaves out. A new repository has one of comments only.
+fn patterns(list: &[u8]) -> Vec<u8> {
+    let lines = list.split_inclusive(|byte| *byte == b'\n');
+    let patterns = lines.filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+    patterns.flatten().copied().collect()
 }
 
 /// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.

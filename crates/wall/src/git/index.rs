@@ -1,6 +1,6 @@
 //! The gitlinks of an index: where other repositories lie in a worktree.
 //!
-//! `git status` at the top goes into each of them, with its settings and its hooks.
+//! `git status` at the top visits each of them, with its settings and its hooks.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

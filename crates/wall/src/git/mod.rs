@@ -3,6 +3,7 @@
 //! A repository decides much of what git does in it. The files here may be hostile, and no module
 //! of this folder executes them or follows a link in them.
 
+pub(crate) mod branches;
 pub(crate) mod controls;
 mod index;
 pub(crate) mod repositories;

@@ -1,8 +1,8 @@
-//! All repositories that git outside may be led to from the workspace.
+//! All repositories that git outside can reach from the workspace.
 //!
-//! They are the workspace's own, those of its worktrees and submodules, those that a gitlink of an
-//! index leads to, at any depth, and those that lie in the tree as such. The tree may be
-//! of any size: a walk through it ends when its bounds are reached, and says so.
+//! These are the workspace's own repository, those of its worktrees and submodules, those that a
+//! gitlink of an index leads to, at any depth, and those that lie in the tree. The tree may be of
+//! any size: a walk through it stops at its bounds, and reports that.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -316,7 +316,8 @@ impl Search<'_> {
     fn linked(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
         let settings = settings_of(directory);
         let mut roots: Vec<PathBuf> = root.into_iter().map(Path::to_owned).collect();
-        roots.extend(settings.as_deref().and_then(|all| worktree(directory, all)));
+        let named = settings.as_deref().map(|all| worktrees(directory, all));
+        roots.extend(named.into_iter().flatten());
         let hash = settings.as_deref().map(hash_length);
         let (mut next, mut all) = (Some(directory.join("index")), false);
         // The index, and the one that it adds to.
@@ -397,9 +398,15 @@ fn hash_length(settings: &[Setting]) -> usize {
     }
 }
 
-/// Where a repository has its files by its own settings.
-fn worktree(directory: &Path, settings: &[Setting]) -> Option<PathBuf> {
-    let mut all = settings.iter().rev();
-    let setting = all.find(|setting| setting.is("core", "worktree"))?;
-    nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
+/// Where a repository has its files by its own settings, or by those of its worktree. Git does not
+/// look for this in files that these include.
+fn worktrees(directory: &Path, settings: &[Setting]) -> Vec<PathBuf> {
+    let own = nofollow::read(&directory.join("config.worktree")).unwrap_or_default();
+    let own = settings::parse(&own).unwrap_or_default();
+    let all = settings.iter().chain(&own);
+    let all = all.filter(|setting| setting.is("core", "worktree"));
+    let real = |setting: &Setting| {
+        nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
+    };
+    all.filter_map(real).collect()
 }

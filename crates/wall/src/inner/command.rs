@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// What failed, and why.
-struct Refused(Failure, io::Error);
+struct StartFailure(Failure, io::Error);
 
 /// The end of the pipe at which the news of the start arrives.
 pub(super) struct News(File);
@@ -107,7 +107,7 @@ pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
         }
     };
     let pid = process::fork(|| {
-        let Refused(what, error) = become_command(task, start, giver.as_ref());
+        let StartFailure(what, error) = become_command(task, start, giver.as_ref());
         tell(&teller, what, &error);
         FAILED
     })
@@ -146,7 +146,7 @@ fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
 }
 
 /// Turns this process, a child of the inner stage, into the command.
-fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> Refused {
+fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartFailure {
     let Task { command, settings } = task;
     // Its own group: `kill(0, …)` reaches the processes of the command and no others.
     let _ = rustix::process::setpgid(None, None);
@@ -159,12 +159,12 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> Refuse
     }
     for limit in &start.limits {
         if let Err(error) = limit.apply() {
-            return Refused(Failure::Limits, error.into());
+            return StartFailure(Failure::Limits, error.into());
         }
     }
     // Nothing but the standard three: the pipe above goes with exec, too.
     if let Err(error) = process::close_others_on_exec() {
-        return Refused(Failure::Descriptors, error);
+        return StartFailure(Failure::Descriptors, error);
     }
     sabotage::leak_descriptor(&settings.environment);
     let writable = match settings.hardening {
@@ -172,25 +172,25 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> Refuse
         Hardening::Strict => Some(settings.writable.as_slice()),
     };
     if let Err(error) = confine::command(settings.scopes, writable) {
-        return Refused(Failure::Landlock, error);
+        return StartFailure(Failure::Landlock, error);
     }
     // Process 1 has one, for the broker.
     if !sabotage::keeps_capabilities(&settings.environment)
         && let Err(error) = confine::drop_capabilities()
     {
-        return Refused(Failure::Capabilities, error);
+        return StartFailure(Failure::Capabilities, error);
     }
     if let Err(error) = syscalls::install(settings) {
-        return Refused(Failure::Filter, error);
+        return StartFailure(Failure::Filter, error);
     }
     let giver = giver.filter(|_| !sabotage::removes_broker(&settings.environment));
     if let Some(Err(error)) = giver.map(hold_names) {
-        return Refused(Failure::Filter, error);
+        return StartFailure(Failure::Filter, error);
     }
     signals::reset_dispositions(start.ignored);
     // Last, since a signal that waits may end us here: as it would have the command.
     if let Err(error) = signals::set_mask(start.blocked) {
-        return Refused(Failure::Signals, error);
+        return StartFailure(Failure::Signals, error);
     }
     let error = process::exec(command, sabotage::environment(&settings.environment));
     let what = match error.kind() {
@@ -201,7 +201,7 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> Refuse
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
         _ => Failure::NotExecutable,
     };
-    Refused(what, error)
+    StartFailure(what, error)
 }
 
 /// Whether a program named by a path exists. (One named without a slash was searched for.)

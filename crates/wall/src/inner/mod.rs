@@ -16,6 +16,7 @@ mod command;
 mod covers;
 mod settings;
 mod stage;
+mod suspension;
 mod syscalls;
 
 use std::{
@@ -33,7 +34,7 @@ use rustix::{
 };
 use stockade_sys::process;
 
-pub(crate) use self::settings::Settings;
+pub(crate) use self::settings::InnerSettings;
 use self::stage::Stage;
 use crate::{control::Control, plan::INNER_STAGE, supervise::FAILED};
 
@@ -53,7 +54,7 @@ struct Call {
 #[derive(Debug)]
 struct Task {
     command: Vec<CString>,
-    settings: Settings,
+    settings: InnerSettings,
 }
 
 impl Inner {
@@ -101,7 +102,7 @@ impl Call {
 
         let task = Task {
             command: self.command,
-            settings: Settings::read(self.settings)?,
+            settings: InnerSettings::read(self.settings)?,
         };
         let mut stage = Stage::new(Control::from_descriptor(self.control), task)?;
         while stage.turn()? {}

@@ -1,5 +1,7 @@
-//! What the inner stage is told besides the command: a file in memory whose descriptor it is
-//! started with. It is long before the orders, and longer than a message may be.
+//! The settings that the inner stage starts with.
+//!
+//! They come as a file in memory, whose descriptor the inner stage inherits: they are needed before
+//! the first order, and may be longer than a message.
 
 use std::{
     ffi::{CString, OsStr},
@@ -13,7 +15,7 @@ use crate::{config::Hardening, plan::Plan};
 
 /// How the command is to be confined, and its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct InnerSettings {
     /// Signals and abstract sockets do not reach out of the sandbox.
     pub(crate) scopes: bool,
     pub(crate) hardening: Hardening,
@@ -29,7 +31,7 @@ pub(crate) struct Settings {
     pub(crate) environment: Vec<CString>,
 }
 
-impl Settings {
+impl InnerSettings {
     pub(crate) fn of(plan: &Plan) -> Self {
         let assignment = |name: &OsStr, value: &OsStr| {
             let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_what_is_understood() {
-        let settings = Settings {
+        let settings = InnerSettings {
             scopes: true,
             hardening: Hardening::Strict,
             nested: false,
@@ -139,8 +141,11 @@ mod tests {
             covers: vec!["/w/.env".into()],
             environment: vec![c"A=".into(), c"B=x\ny=z".into()],
         };
-        assert_eq!(Settings::decode(&settings.encode()), Some(settings.clone()));
-        let bare = Settings {
+        assert_eq!(
+            InnerSettings::decode(&settings.encode()),
+            Some(settings.clone())
+        );
+        let bare = InnerSettings {
             scopes: false,
             hardening: Hardening::Default,
             nested: true,
@@ -149,9 +154,9 @@ mod tests {
             covers: Vec::new(),
             environment: vec![c"A=1".into()],
         };
-        assert_eq!(Settings::decode(&bare.encode()), Some(bare));
+        assert_eq!(InnerSettings::decode(&bare.encode()), Some(bare));
         let whole = settings.encode();
-        assert_eq!(Settings::decode(&whole[..whole.len() - 1]), None);
-        assert_eq!(Settings::decode(b""), None);
+        assert_eq!(InnerSettings::decode(&whole[..whole.len() - 1]), None);
+        assert_eq!(InnerSettings::decode(b""), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The inner stage's work: a loop over orders, news of the start, and deaths.
+//! The main loop of the inner stage: orders, the result of the start, and ended processes.
 
 use std::{
     io,
@@ -16,6 +16,7 @@ use super::{
     Task, broker,
     command::{self, Handover, News, Started},
     covers::{self, Covers},
+    suspension::Suspension,
 };
 use crate::{
     control::{Control, Heard, Order, Report, Target},
@@ -28,6 +29,8 @@ pub(super) struct Stage {
     children: SignalReader,
     command: Command,
     covers: Covers,
+    /// While the command is stopped, and with it everything else.
+    suspension: Option<Suspension>,
 }
 
 enum Command {
@@ -66,6 +69,7 @@ impl Stage {
             children: SignalReader::new(children)?,
             covers: Covers::new(&task.settings.covers)?,
             command: Command::Waiting(task),
+            suspension: None,
         })
     }
 
@@ -95,6 +99,11 @@ impl Stage {
         if bereaved && !self.reap()? {
             return Ok(false);
         }
+        if let Some(suspension) = &mut self.suspension
+            && let Some(report) = suspension.turn()?
+        {
+            self.control.report(&report)?;
+        }
         if control.contains(PollFlags::IN) {
             return match self.control.hear_order()? {
                 Heard::Message(order) => self.obey(order),
@@ -120,15 +129,21 @@ impl Stage {
         let mut fds: Vec<_> = polled
             .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
             .collect();
-        let interval = Timespec::try_from(covers::INTERVAL).map_err(io::Error::other)?;
         let covers = self.covers.are_there_any();
+        let intervals = [
+            covers.then_some(covers::INTERVAL),
+            self.suspension.as_ref().map(Suspension::interval),
+        ];
+        let interval = intervals.into_iter().flatten().min();
+        let interval = interval.map(Timespec::try_from).transpose();
+        let interval = interval.map_err(io::Error::other)?;
         if covers {
             fds.push(PollFd::from_borrowed_fd(
                 self.covers.as_fd(),
                 PollFlags::PRI,
             ));
         }
-        match poll(&mut fds, covers.then_some(&interval)) {
+        match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -180,7 +195,15 @@ impl Stage {
                 // Fails if the group is empty, since its members have moved to others.
                 let _ = signals::send(signal, recipient);
             }
+            (Command::Running { pid, .. }, Order::Freeze) => {
+                self.suspension
+                    .get_or_insert_with(|| Suspension::begin(*pid));
+            }
             (Command::Running { pid, .. }, Order::Continue { foreground }) => {
+                if let Some(suspension) = self.suspension.take() {
+                    self.suspension = suspension.end()?;
+                }
+                // Just before: a Ctrl-Z that reaches a group which is still stopped is forgotten.
                 if foreground && let Some(terminal) = Terminal::controlling() {
                     terminal.give_to(*pid);
                 }
@@ -237,7 +260,14 @@ impl Stage {
                 continue;
             };
             if matches!(report, Report::Stopped(_)) {
-                self.control.report(&report)?;
+                // The warden knows, and what we stopped is none of its business.
+                if self.suspension.is_none() {
+                    self.control.report(&report)?;
+                }
+            } else if let Some(suspension) = &mut self.suspension
+                && suspension.is_deaf()
+            {
+                suspension.give_up();
             } else {
                 // If it ended because it could not become the command, that is the news.
                 if self.told()? {

@@ -14,7 +14,7 @@ use stockade_sys::seccomp::{
     PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
 };
 
-use super::Settings;
+use super::InnerSettings;
 use crate::{config::Hardening, sabotage};
 
 /// Fakes input to the terminal: after the command has ended, or from the background, the
@@ -53,8 +53,14 @@ const SET_ID: [u32; 2] = [0o4000, 0o2000];
 const MAKES_FILE: [u32; 2] = [0o100, 0o20_000_000];
 
 /// A rule of the table: refused with EPERM.
-fn refuse(call: i64, when: impl IntoIterator<Item = Argument>, reason: &'static str) -> Refusal {
+fn refuse(
+    name: &'static str,
+    call: i64,
+    when: impl IntoIterator<Item = Argument>,
+    reason: &'static str,
+) -> Refusal {
     Refusal {
+        name,
         call,
         when: when.into_iter().collect(),
         answer: Answer::NotPermitted,
@@ -63,10 +69,10 @@ fn refuse(call: i64, when: impl IntoIterator<Item = Argument>, reason: &'static 
 }
 
 /// A call that programs can do without: where it is not there, they use an older one.
-fn not_there(call: i64, reason: &'static str) -> Refusal {
+fn not_there(name: &'static str, call: i64, reason: &'static str) -> Refusal {
     Refusal {
         answer: Answer::NoSuchCall,
-        ..refuse(call, None, reason)
+        ..refuse(name, call, None, reason)
     }
 }
 
@@ -75,43 +81,60 @@ const KEY_STORE: &str = "reads and changes the keys of the user, which no namesp
 fn always() -> Vec<Refusal> {
     vec![
         refuse(
+            "ioctl(TIOCSTI)",
             IOCTL,
             [Argument::is(1, TIOCSTI)],
             "types into the caller's terminal",
         ),
         refuse(
+            "ioctl(TIOCLINUX)",
             IOCTL,
             [Argument::is(1, TIOCLINUX)],
             "pastes into the caller's terminal",
         ),
-        other_families(SOCKETS[0]),
-        other_families(SOCKETS[1]),
+        other_families("socket", SOCKETS[0]),
+        other_families("socketpair", SOCKETS[1]),
         refuse(
+            "io_uring_setup",
             IO_URING_SETUP,
             None,
             "makes system calls, socket(2) among them, that no filter sees",
         ),
-        refuse(KEYS[0], None, KEY_STORE),
-        refuse(KEYS[1], None, KEY_STORE),
-        refuse(KEYS[2], None, KEY_STORE),
+        refuse("keyctl", KEYS[0], None, KEY_STORE),
+        refuse("add_key", KEYS[1], None, KEY_STORE),
+        refuse("request_key", KEYS[2], None, KEY_STORE),
         refuse(
+            "bpf",
             BPF,
             None,
             "loads programs into the kernel, where an administrator lets everybody do so",
         ),
         refuse(
+            "perf_event_open",
             PERF_EVENT_OPEN,
             None,
             "measures what the machine does, other programs' secrets among it",
         ),
         refuse(
+            "userfaultfd",
             USERFAULTFD,
             None,
             "holds the kernel up at a moment of one's choice, the usual step of an exploit",
         ),
-        refuse(IOCTL, [Argument::is(1, BTRFS_SNAP_DESTROY[0])], SUBVOLUMES),
-        refuse(IOCTL, [Argument::is(1, BTRFS_SNAP_DESTROY[1])], SUBVOLUMES),
         refuse(
+            "ioctl(BTRFS_IOC_SNAP_DESTROY)",
+            IOCTL,
+            [Argument::is(1, BTRFS_SNAP_DESTROY[0])],
+            SUBVOLUMES,
+        ),
+        refuse(
+            "ioctl(BTRFS_IOC_SNAP_DESTROY_V2)",
+            IOCTL,
+            [Argument::is(1, BTRFS_SNAP_DESTROY[1])],
+            SUBVOLUMES,
+        ),
+        refuse(
+            "ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)",
             IOCTL,
             [Argument::masked(1, IOCTL_TYPE, BCACHEFS)],
             SUBVOLUMES,
@@ -121,10 +144,11 @@ fn always() -> Vec<Refusal> {
 
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
 
-fn other_families(call: i64) -> Refusal {
+fn other_families(name: &'static str, call: i64) -> Refusal {
     Refusal {
         answer: Answer::NoSuchFamily,
         ..refuse(
+            name,
             call,
             FAMILIES.map(|family| Argument::is_not(0, family)),
             "makes a socket of a family that the network namespace may not contain",
@@ -142,20 +166,26 @@ fn mount_namespaces() -> Vec<Refusal> {
     let made = Argument::has(0, CLONE_NEWNS);
     let joined = "joins a mount namespace";
     vec![
-        refuse(UNSHARE, [made], REASON),
-        refuse(CLONE, [made], REASON),
+        refuse("unshare(CLONE_NEWNS)", UNSHARE, [made], REASON),
+        refuse("clone(CLONE_NEWNS)", CLONE, [made], REASON),
         not_there(
+            "clone3",
             CLONE3,
             "makes a mount or user namespace, by flags that a filter cannot see; programs use \
              clone(2) where there is no clone3(2)",
         ),
-        refuse(SETNS, [Argument::has(1, CLONE_NEWNS)], joined),
+        refuse(
+            "setns(CLONE_NEWNS)",
+            SETNS,
+            [Argument::has(1, CLONE_NEWNS)],
+            joined,
+        ),
         // Of whatever kind the descriptor is.
-        refuse(SETNS, [Argument::is(1, 0)], joined),
+        refuse("setns(0)", SETNS, [Argument::is(1, 0)], joined),
         // By flags of Linux 7.0. Nothing else can be done with them without such a namespace.
-        refuse(OPEN_TREE, None, REASON),
-        refuse(OPEN_TREE_ATTR, None, REASON),
-        refuse(FSMOUNT, None, REASON),
+        refuse("open_tree", OPEN_TREE, None, REASON),
+        refuse("open_tree_attr", OPEN_TREE_ATTR, None, REASON),
+        refuse("fsmount", FSMOUNT, None, REASON),
     ]
 }
 
@@ -168,8 +198,18 @@ fn mount_namespaces() -> Vec<Refusal> {
 fn user_namespaces() -> Vec<Refusal> {
     let made = Argument::has(0, CLONE_NEWUSER);
     vec![
-        refuse(UNSHARE, [made], "makes a user namespace"),
-        refuse(CLONE, [made], "makes a user namespace"),
+        refuse(
+            "unshare(CLONE_NEWUSER)",
+            UNSHARE,
+            [made],
+            "makes a user namespace",
+        ),
+        refuse(
+            "clone(CLONE_NEWUSER)",
+            CLONE,
+            [made],
+            "makes a user namespace",
+        ),
     ]
 }
 
@@ -180,16 +220,22 @@ fn programs_of_roots() -> Vec<Refusal> {
     let mut refusals = Vec::new();
     for bit in SET_ID {
         for (call, mode) in MODE_GIVING {
-            refusals.push(refuse(*call, [Argument::has(*mode, bit)], REASON));
+            refusals.push(refuse(
+                "set-user-ID mode",
+                *call,
+                [Argument::has(*mode, bit)],
+                REASON,
+            ));
         }
         for (call, flags) in OPENING {
             for makes in MAKES_FILE {
                 let when = [Argument::has(*flags, makes), Argument::has(flags + 1, bit)];
-                refusals.push(refuse(*call, when, REASON));
+                refusals.push(refuse("set-user-ID mode", *call, when, REASON));
             }
         }
     }
     refusals.push(not_there(
+        "openat2",
         OPENAT2,
         "the same, by a mode that a filter cannot see; programs use openat(2) where there is no \
          openat2(2)",
@@ -202,11 +248,12 @@ fn around_the_broker() -> Vec<Refusal> {
     const REASON: &str = "copies mounts to no namespace, where the kernel knows no mount point, and \
         an overlay can be laid over them";
     vec![
-        not_there(OPEN_TREE, REASON),
-        not_there(OPEN_TREE_ATTR, REASON),
+        not_there("open_tree", OPEN_TREE, REASON),
+        not_there("open_tree_attr", OPEN_TREE_ATTR, REASON),
         Refusal {
             answer: Answer::TurnedOff,
             ..refuse(
+                "landlock_create_ruleset",
                 LANDLOCK_CREATE_RULESET,
                 None,
                 "makes rules for files that do not bind the broker, which renames and removes",
@@ -231,15 +278,13 @@ fn table(hardening: Hardening, is_root: bool, nested: bool) -> Vec<Refusal> {
 }
 
 /// Binds this process, and what it becomes, to the table.
-pub(super) fn install(settings: &Settings) -> io::Result<()> {
+pub(super) fn install(settings: &InnerSettings) -> io::Result<()> {
     if sabotage::removes_filter(&settings.environment) {
         return Ok(());
     }
     let rules: Vec<Refusal> = table(settings.hardening, settings.is_root, settings.nested)
         .into_iter()
-        .enumerate()
-        .filter(|(number, _)| !sabotage::lets_rule_pass(&settings.environment, *number))
-        .map(|(_, rule)| rule)
+        .filter(|rule| !sabotage::lets_rule_pass(&settings.environment, rule))
         .collect();
     Filter::new(&rules)?.install()?;
     Ok(())

@@ -1,13 +1,12 @@
-//! The agent's state, where there is none yet.
+//! Creates the places of an agent's state that do not exist yet.
 //!
-//! What does not exist cannot be shown, and an agent that is started for the first time
-//! would lose its login at the end. So places of state that its profile names are made, when
-//! the agent is about to be run: a directory, empty, or a file of JSON, with an empty object.
-//! Other files are left alone: an agent may refuse one that is empty, and it only reads those
-//! that it has no format of its own for.
+//! A place that does not exist cannot be shown. An agent that starts for the first time would lose
+//! its login at the end. So the places of state that its profile names are created before it runs:
+//! an empty directory, or a JSON file with an empty object. Other files are not created: an agent
+//! may refuse an empty one.
 //!
-//! Everything is made by descriptor below the home directory, without following links: a link
-//! that is in the way is the user's, and where it leads is not for us to fill.
+//! Everything is created by descriptor below the home directory, without following links. A link
+//! that is in the way is the user's, and we do not write where it leads.
 
 use std::{
     ffi::OsStr,

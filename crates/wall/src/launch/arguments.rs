@@ -1,8 +1,7 @@
-//! The plan in bubblewrap's language.
+//! The plan as arguments of bubblewrap.
 //!
-//! The result goes to bubblewrap through a descriptor, each argument ended by NUL: any
-//! byte that can be in a path or a variable can be in an argument, and nothing shows in
-//! the process list.
+//! They go to bubblewrap through a descriptor, each ended by NUL. So an argument can hold any byte
+//! that a path or a variable can hold, and nothing shows in the process list.
 
 use std::{
     ffi::OsStr,
@@ -145,7 +144,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Asked, Config, Names, Network},
+        config::{Asked, Config, Network},
         facts::tests::facts,
     };
 
@@ -199,7 +198,6 @@ mod tests {
         let config = Config {
             network: Network::Jail {
                 resolv_conf: "nameserver 192.0.2.53\n".into(),
-                names: Names::InHosts,
             },
             ..Config::default()
         };

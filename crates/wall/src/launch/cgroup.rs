@@ -1,12 +1,12 @@
-//! A control group of the sandbox's own.
+//! A control group for the sandbox.
 //!
-//! A program inside can make user and cgroup namespaces of its own, mount the control groups,
-//! and then do whatever the user may do to the group it is in: where a login session's groups
-//! belong to the user, kill or freeze the terminal that it was started from. So the sandbox
-//! gets a group below that one, which is all that it can reach from inside.
+//! A program inside can create user and cgroup namespaces, mount the control groups, and do to its
+//! own group what the user may do. Where the groups of a login session belong to the user, it could
+//! kill or freeze the terminal that it was started from. So the sandbox gets a group below that
+//! one, and cannot reach any group above its own.
 //!
-//! The group is made in just the way that a program inside would take. So where that way is
-//! closed to us, it is closed to it, too.
+//! The warden creates the group in the same way that a program inside would use. Where the warden
+//! is not allowed to, such a program is not either.
 
 use std::{io, os::fd::OwnedFd, thread, time::Duration};
 
@@ -24,7 +24,7 @@ const WRITABLE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 
 /// The group. Dropping it removes it, once it is empty.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     /// The groups, from the caller's own down.
     groups: Tree,
     name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Group {
     directory: OwnedFd,
 }
 
-impl Group {
+impl Cgroup {
     /// Makes the group, if this user may. The calling thread moves into a cgroup namespace.
     pub(crate) fn make() -> io::Result<Option<Self>> {
         enter_cgroup_namespace()?;
@@ -97,7 +97,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         // The last process may still be on its way out of the kernel: a moment, or a tenth of
         // a second under load.

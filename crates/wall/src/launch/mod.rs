@@ -1,4 +1,4 @@
-//! From the plan to a running process.
+//! From the plan to a running process: descriptors, mounts, control group, then bubblewrap.
 
 pub(crate) mod agent_state;
 mod arguments;
@@ -30,18 +30,18 @@ use stockade_sys::{
 pub use self::bubblewrap::{Bubblewrap, Version};
 use self::{
     arguments::arguments,
-    cgroup::Group,
+    cgroup::Cgroup,
     staging::Staging,
-    streams::{Given, Kept, Streams},
+    streams::{CommandStreams, Streams, WardenStreams},
 };
 use crate::{
     control::{Control, Start},
     error::Error,
     facts::Resource,
-    inner::Settings,
-    plan::{INNER_STAGE, Layer, Plan, Protection, State},
-    supervise::{Achieved, Held, Running, Signals, bwrap_process::Keeper, outcome::Sought},
-    terminal::foreground::Job,
+    inner::InnerSettings,
+    plan::{INNER_STAGE, Layer, LayerState, Plan, Protection},
+    supervise::{Achieved, Held, Running, Signals, bwrap_process::BwrapProcess, outcome::Sought},
+    terminal::foreground::Foreground,
 };
 
 /// What to run.
@@ -80,9 +80,9 @@ impl Plan {
     ) -> Result<Launch, Error> {
         let streams = Streams::look()?;
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
-        let mut job = Job::new();
+        let mut foreground = Foreground::new();
         let start = Start {
-            foreground: job.lend(),
+            foreground: foreground.lend(),
             blocked: signals.blocked,
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
@@ -95,7 +95,7 @@ impl Plan {
         let join = Arc::new(OnceLock::new());
         let descent = Descent {
             keep: Vec::new(),
-            mask: signals.mask_for_keepers(),
+            mask: signals.mask_for_bwrap(),
             group: Arc::clone(&join),
         };
         let call = self.command(command, bubblewrap.path(), inner, descent)?;
@@ -110,10 +110,10 @@ impl Plan {
             held: Held {
                 control,
                 signals,
-                job,
+                foreground,
                 sought,
                 start,
-                streams: Kept::default(),
+                streams: WardenStreams::default(),
             },
         })
     }
@@ -134,7 +134,7 @@ impl Plan {
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
-        let settings = Settings::of(self).encode();
+        let settings = InnerSettings::of(self).encode();
         let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
         let program = match &self.program {
             Some(path) => path.into(),
@@ -229,17 +229,17 @@ impl Launch {
         // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
         // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);
-        let keeper = Keeper::new(child, surroundings.group);
-        let keeper = keeper.map_err(failed("taking charge of bubblewrap"))?;
-        Ok(Running::new(keeper, held, Achieved { layers, version }))
+        let bwrap = BwrapProcess::new(child, surroundings.group);
+        let bwrap = bwrap.map_err(failed("taking charge of bubblewrap"))?;
+        Ok(Running::new(bwrap, held, Achieved { layers, version }))
     }
 }
 
 /// What there is beyond the plan.
 struct Surroundings {
-    group: Option<Group>,
+    group: Option<Cgroup>,
     layers: Vec<Layer>,
-    given: Given,
+    given: CommandStreams,
 }
 
 /// Builds the stage and the control group, and says what came of what could not be known
@@ -253,16 +253,16 @@ fn surroundings(
     let mut layers = vec![Layer {
         protection: Protection::Scratch,
         state: match built.scratch {
-            true => State::Active,
-            false => State::Absent("the kernel cannot overlay them, so both are empty inside"),
+            true => LayerState::Active,
+            false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
         },
     }];
-    let made = Group::make();
+    let made = Cgroup::make();
     layers.push(Layer {
         protection: Protection::Group,
         state: match &made {
-            Ok(_) => State::Active,
-            Err(_) => State::Absent("control groups cannot be mounted or made here"),
+            Ok(_) => LayerState::Active,
+            Err(_) => LayerState::Absent("control groups cannot be mounted or made here"),
         },
     });
     let group = made.unwrap_or_default();
@@ -273,8 +273,8 @@ fn surroundings(
         layers.push(Layer {
             protection: Protection::Memory,
             state: match is_limited {
-                true => State::Active,
-                false => State::Absent(
+                true => LayerState::Active,
+                false => LayerState::Absent(
                     "no control group that counts memory can be had here, so each process is \
                      limited on its own",
                 ),

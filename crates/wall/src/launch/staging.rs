@@ -36,7 +36,7 @@ use std::{
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
-use super::streams::{Given, Streams};
+use super::streams::{CommandStreams, Streams};
 use crate::{
     error::Error,
     nofollow::{pin, pin_below},
@@ -107,7 +107,7 @@ pub(crate) struct Built {
     /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
     /// The command's standard streams.
-    pub(crate) given: Given,
+    pub(crate) given: CommandStreams,
 }
 
 impl Staging {

@@ -85,16 +85,16 @@ pub(crate) struct Streams([(Name, Stream); 3]);
 
 /// What the command is given in their place.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct CommandStreams {
     input: Option<OwnedFd>,
     output: Option<OwnedFd>,
     errors: Option<OwnedFd>,
-    kept: Kept,
+    kept: WardenStreams,
 }
 
 /// What stays with the warden.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct WardenStreams {
     /// Shares its position with what the command reads from, in place of this stream.
     inputs: Vec<Input>,
     /// What the command writes comes out here, and goes to this stream.
@@ -122,8 +122,8 @@ impl Streams {
 
     /// Opens what the command gets. To be called in the mount namespace that the sandbox is built
     /// in, before anything is mounted there.
-    pub(crate) fn open(&self) -> Result<Given, Error> {
-        let mut given = Given::default();
+    pub(crate) fn open(&self) -> Result<CommandStreams, Error> {
+        let mut given = CommandStreams::default();
         for (name, stream) in &self.0 {
             let fd = match stream {
                 Stream::Same => None,
@@ -144,9 +144,9 @@ impl Streams {
     }
 }
 
-impl Given {
+impl CommandStreams {
     /// Has the command started with them.
-    pub(crate) fn give(self, command: &mut Command) -> Kept {
+    pub(crate) fn give(self, command: &mut Command) -> WardenStreams {
         if let Some(input) = self.input {
             command.stdin(Stdio::from(input));
         }
@@ -160,7 +160,7 @@ impl Given {
     }
 }
 
-impl Kept {
+impl WardenStreams {
     fn file(&mut self, name: Name, path: &Path, found: &Stat) -> Result<OwnedFd, Error> {
         let mut file = match read_only_view(path, found) {
             Ok(file) => file,

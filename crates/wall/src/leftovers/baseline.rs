@@ -1,9 +1,10 @@
-//! What there was before a session: one baseline for all sessions that run in a workspace at the
-//! same time. If each had its own, one could plant what the next one takes for given.
+//! The files as they were before a session: one baseline for all sessions that run in a workspace,
+//! or in another directory that is given to be written, at the same time. If each session had its
+//! own, one could plant what the next one takes for normal.
 //!
-//! It lies in the directory of Stockade's own state, which no session sees. Each session holds a
-//! lock on a file of its own beside it, which is gone with the process however that ends; the
-//! baseline of the first counts until the last has ended.
+//! The baseline lies in the directory of Stockade's own state, which no session sees. Each session
+//! holds a lock on a file of its own beside it; the kernel releases the lock however the process
+//! ends. The baseline of the first session is valid until the last one has ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,8 +22,9 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 
 use super::content::{Content, Decoder, Encoder};
+use crate::git::branches::Branches;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// How long another session's start or end is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The same at the start, which cannot do without: longer than an end takes.
@@ -36,6 +38,8 @@ pub(crate) struct Baseline {
     pub(crate) contents: BTreeMap<PathBuf, Content>,
     /// The directories of repositories that were looked at.
     pub(crate) repositories: BTreeSet<PathBuf>,
+    /// The branches of those of which all are known.
+    pub(crate) branches: BTreeMap<PathBuf, Branches>,
 }
 
 /// This session's part in a shared baseline.
@@ -103,7 +107,24 @@ pub(crate) fn join(
     })
 }
 
+impl Default for Baseline {
+    fn default() -> Self {
+        Self {
+            taken: UNIX_EPOCH,
+            is_partial: false,
+            contents: BTreeMap::new(),
+            repositories: BTreeSet::new(),
+            branches: BTreeMap::new(),
+        }
+    }
+}
+
 impl Membership {
+    /// What they are locked by the order of, so that no two sessions wait for one another.
+    pub(crate) fn order(&self) -> &Path {
+        &self.directory
+    }
+
     /// Keeps sessions from starting and ending in this workspace.
     pub(crate) fn lock(&self) -> io::Result<File> {
         lock(&self.directory, PATIENCE)
@@ -221,11 +242,20 @@ fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
     let count = decoder.number()?;
     let contents = (0..count).map(|_| Some((decoder.path()?, decoder.content()??)));
     let contents = contents.collect::<Option<_>>()?;
+    let count = decoder.number()?;
+    let branches = (0..count).map(|_| {
+        let repository = decoder.path()?;
+        let count = decoder.number()?;
+        let names = (0..count).map(|_| decoder.bytes());
+        Some((repository, names.collect::<Option<Branches>>()?))
+    });
+    let branches = branches.collect::<Option<_>>()?;
     let baseline = Baseline {
         taken,
         is_partial,
         contents,
         repositories,
+        branches,
     };
     Some((workspace, baseline))
 }
@@ -248,6 +278,14 @@ fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<
     for (path, content) in &baseline.contents {
         encoder.path(path);
         encoder.content(Some(content));
+    }
+    encoder.number(baseline.branches.len() as u64);
+    for (repository, names) in &baseline.branches {
+        encoder.path(repository);
+        encoder.number(names.len() as u64);
+        for name in names {
+            encoder.bytes(name);
+        }
     }
     let new = directory.join("baseline.new");
     let _ = fs::remove_file(&new);

@@ -1,5 +1,5 @@
-//! How long and how far a session's traces are looked for. What they are looked for in may have
-//! been made to take forever.
+//! How long and how far the search for leftovers goes. A hostile tree may be made to take
+//! forever.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! What a file is at some moment: enough to see that it changed, and to put it back.
+//! The content of a file at one moment: enough to see that it changed, and to restore it.
 
 use std::{
     collections::BTreeMap,

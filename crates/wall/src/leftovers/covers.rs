@@ -1,8 +1,9 @@
-//! What is hidden or read-only inside, and is therefore left alone.
+//! The files that are hidden or read-only inside. They are never restored.
 //!
-//! A cover is a mount on a file. The kernel unmounts it when somebody outside replaces or removes
-//! that file, and whoever puts files back is outside: a session that made a hidden file look like a
-//! part of a repository would have its cover taken off. No session can have changed such a file.
+//! A cover is a mount on a file. The kernel unmounts it when a program outside replaces or removes
+//! that file, and the warden, which restores files, is outside. A session could make a hidden file
+//! look like a part of a repository to have its cover removed. No session can have changed such a
+//! file, so there is nothing to restore.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What there is to tell about a session's traces, the most dangerous first.
+//! The report on leftovers, the most dangerous first.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 

@@ -1,9 +1,9 @@
-//! Looking while the session runs: somebody may type `git status` outside before it ends.
+//! The watch while the session runs: somebody may type `git status` outside before it ends.
 //!
-//! A thread of the warden's is told by the kernel (inotify) of changes in the directories of the
-//! repositories that git comes to from the top, and settles what has changed at once. Where
-//! the kernel has no watches left it looks twice a second. A command that does again at once what
-//! was undone would win some of the time: that ends the session.
+//! The kernel (inotify) reports changes in the directories of the repositories that git reaches from
+//! the top, and a thread of the warden settles them at once. Where the kernel has no watches left,
+//! the thread looks twice a second. A command that does again at once what was undone would win some
+//! of the time: that ends the session.
 
 use std::{
     cell::{Cell, RefCell},
@@ -203,7 +203,10 @@ impl Looking {
             }
             let begin = Instant::now();
             if begin < not_before {
-                self.note(self.watch.settle_top());
+                let suspended = self.watch.suspended.lock();
+                let found = self.watch.settle_top();
+                drop(suspended);
+                self.note(found);
             } else {
                 let mut places = self.look();
                 // What came into a new directory before it was watched is not told.
@@ -231,7 +234,9 @@ impl Looking {
             self.is_over(Duration::ZERO)
         };
         let bounds = Bounds::new(LOOK, 100_000, &is_over);
+        let suspended = self.watch.suspended.lock();
         let (found, places) = self.watch.settle_known(&bounds);
+        drop(suspended);
         self.note(found);
         places
     }

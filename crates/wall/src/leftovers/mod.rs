@@ -1,22 +1,22 @@
-//! What a session leaves behind that will run outside, and what is done about it.
+//! What a session leaves behind that would run outside.
 //!
-//! What exists at the start and runs outside is read-only inside. The rest is looked at before and
-//! after: files that programs outside execute unasked, and everything by which a repository has
-//! git run programs or leads it elsewhere. The latter is *defused*: it is put back to what it
-//! was, the session's version is kept beside the log, and the user is told, first of all, with the
+//! Files that exist at the start and run outside are read-only inside. The others are compared
+//! before and after the session: files that programs outside execute unasked, and everything that
+//! makes git run programs or leads it elsewhere. Changes of git's files are *defused*: the file is
+//! restored, the session's version is kept beside the log, and the user gets a report with the
 //! command that accepts it. Settings that only describe stay as the session set them
 //! ([`git::settings`](crate::git::settings)).
 //!
 //! ```text
-//! Watch::begin   Repositories → Controls → Baseline, shared by sessions of one workspace
-//! Watch::settle  Repositories → Controls, compared → quarantine, files put back, Findings
+//! Watch::begin   Repositories → Controls → Baseline, shared by sessions of one place
+//! Watch::settle  Repositories → Controls, compared → quarantine, files restored, Findings
 //! ```
 //!
-//! Looked at twice, too, is what is hidden: a program outside that replaces it by a rename takes
-//! the cover off, and nobody inside or outside is asked.
+//! Hidden files are compared, too: a program outside that replaces one by a rename removes its
+//! cover, and nobody is asked.
 //!
-//! All of it may be hostile: nothing is executed, no link is followed, no more than a
-//! bounded amount is read, and no longer than a bounded time. What was not looked at is told.
+//! All of these files may be hostile: nothing is executed, no link is followed, and both the amount
+//! that is read and the time are bounded. What was not checked is reported.
 
 pub(crate) mod baseline;
 pub(crate) mod bounds;
@@ -29,16 +29,17 @@ mod restore;
 mod settlement;
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    fs,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fs::{self, File},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use self::{
-    baseline::{Baseline, Joined, Membership},
+    baseline::{Baseline, Membership},
     bounds::{Bounds, Unseen},
     content::Content,
     covers::Covers,
@@ -55,6 +56,7 @@ use crate::{
     error::Error,
     facts::{Facts, Git, Place},
     git::{
+        branches::branches,
         controls::{Collection, Controls, Kind, Named},
         repositories::{Repositories, Search},
         settings::Own,
@@ -81,6 +83,8 @@ const DEEP: usize = 2048;
 #[derive(Debug)]
 pub struct Watch {
     workspace: PathBuf,
+    /// What counts like the workspace.
+    given: Vec<PathBuf>,
     home: Place,
     /// The repository outside, and all else that a session can write.
     writable: Vec<PathBuf>,
@@ -90,7 +94,10 @@ pub struct Watch {
     hidden: Vec<(PathBuf, Option<Identity>)>,
     covers: Covers,
     baseline: Baseline,
-    membership: Option<Membership>,
+    /// When that of each place was taken, which may be before this session.
+    taken: BTreeMap<PathBuf, SystemTime>,
+    /// In the order in which they are locked.
+    memberships: Vec<Membership>,
     keeping: Option<Keeping>,
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
@@ -98,6 +105,9 @@ pub struct Watch {
     kept: Mutex<Vec<AlreadyKept>>,
     /// What settings of git's name in places that a session can write.
     named: Mutex<Named>,
+    /// What was found when the session was suspended. Whoever looks while the session runs holds it,
+    /// so that the warden never stops in the middle of putting a file back.
+    suspended: Mutex<Vec<Finding>>,
 }
 
 /// What the session made of a file, and where that is kept.
@@ -115,7 +125,7 @@ impl Watch {
     /// Looks before the session. Without a place to keep things nothing is put back.
     ///
     /// # Errors
-    /// If sessions that run in the same workspace cannot be heard of, or wait for too long.
+    /// If sessions that run in the same place cannot be heard of, or wait for too long.
     pub fn begin(
         config: &Config,
         facts: &Facts,
@@ -139,55 +149,68 @@ impl Watch {
             .collect();
         let places: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
         let own = Own::read(&facts.home.real, &places);
+        // What is given by a link is covered under the link's name.
+        let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let links = facts.given.iter().flat_map(|_| plan.covers()).map(real);
+        let links: BTreeSet<PathBuf> = links.collect();
+        let covers = plan.covers().chain(links.iter().map(PathBuf::as_path));
         let mut watch = Self {
             workspace: facts.workspace.clone(),
+            given: facts.given.iter().map(|given| given.path.clone()).collect(),
             home: facts.home.clone(),
-            covers: Covers::new(plan.covers(), &writable),
+            covers: Covers::new(covers, &writable),
             writable,
             own,
             mode: config.git,
             told: told(config, facts),
             hidden: hidden.collect(),
-            baseline: Baseline {
-                taken: a_moment_ago(),
-                is_partial: false,
-                contents: Default::default(),
-                repositories: Default::default(),
-            },
-            membership: None,
+            baseline: Baseline::default(),
+            taken: BTreeMap::new(),
+            memberships: Vec::new(),
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
             named: Mutex::default(),
+            suspended: Mutex::default(),
         };
-        let take = || {
-            let bounds = Bounds::new(START, MOST_FILES, &|| false);
-            watch.take(&facts.git, &bounds)
-        };
-        match &watch.keeping {
-            None => watch.baseline = take(),
-            Some(Keeping { state, session }) => {
-                let joined = baseline::join(state, session, &watch.workspace, take);
-                let joined = joined.map_err(|error| Error::Baseline {
-                    path: watch.workspace.clone(),
-                    state: state.clone(),
-                    error,
-                })?;
-                watch.join(joined);
-            }
+        let given = facts.given.iter().map(|given| (&given.path, &given.git));
+        let tops = [(&facts.workspace, &facts.git)].into_iter().chain(given);
+        let (mut parts, mut abandoned) = (Vec::new(), Vec::new());
+        // Each has a baseline of its own: sessions with other workspaces may share one of them.
+        for (top, git) in tops {
+            let take = || {
+                let bounds = Bounds::new(START, MOST_FILES, &|| false);
+                watch.take(top, git, &bounds)
+            };
+            let Some(Keeping { state, session }) = &watch.keeping else {
+                parts.push((top.as_path(), take()));
+                continue;
+            };
+            let joined = baseline::join(state, session, top, take);
+            let joined = joined.map_err(|error| Error::Baseline {
+                path: top.clone(),
+                state: state.clone(),
+                error,
+            })?;
+            watch.memberships.push(joined.membership);
+            parts.push((top.as_path(), joined.baseline));
+            abandoned.push(joined.abandoned);
         }
+        let order = |one: &Membership, other: &Membership| one.order().cmp(other.order());
+        watch.memberships.sort_by(order);
+        watch.join(&parts, &abandoned);
         Ok(watch)
     }
 
-    fn join(&mut self, joined: Joined) {
-        let Joined {
-            baseline,
-            membership,
-            abandoned,
-        } = joined;
-        self.membership = Some(membership);
-        if let Some(abandoned) = abandoned {
-            self.baseline = abandoned;
+    fn join(&mut self, parts: &[(&Path, Baseline)], abandoned: &[Option<Baseline>]) {
+        let taken = |(top, part): &(&Path, Baseline)| (top.to_path_buf(), part.taken);
+        self.taken = parts.iter().map(taken).collect();
+        let whole = self.merged(parts.iter().map(|(top, part)| (*top, part)));
+        if abandoned.iter().any(Option::is_some) {
+            let parts = parts.iter().zip(abandoned);
+            self.baseline = self.merged(
+                parts.map(|((top, part), abandoned)| (*top, abandoned.as_ref().unwrap_or(part))),
+            );
             let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);
             let found = self.settle(&|| false);
             self.mode = mode;
@@ -198,7 +221,53 @@ impl Watch {
                 finding
             }));
         }
-        self.baseline = baseline;
+        self.baseline = whole;
+    }
+
+    /// The baselines of all places as one. Where one place lies in another, that of the inner counts.
+    fn merged<'a>(&self, parts: impl Iterator<Item = (&'a Path, &'a Baseline)>) -> Baseline {
+        let tops = self.tops();
+        let mut whole = Baseline::default();
+        for (top, part) in parts {
+            whole.is_partial |= part.is_partial;
+            whole.repositories.extend(part.repositories.iter().cloned());
+            for (repository, branches) in &part.branches {
+                if innermost(&tops, repository) == top || !whole.branches.contains_key(repository) {
+                    let branches = branches.clone();
+                    whole.branches.insert(repository.clone(), branches);
+                }
+            }
+            for (path, content) in &part.contents {
+                if innermost(&tops, path) == top || !whole.contents.contains_key(path) {
+                    whole.contents.insert(path.clone(), content.clone());
+                }
+            }
+        }
+        whole
+    }
+
+    /// The workspace and what counts like it.
+    fn tops(&self) -> Vec<&Path> {
+        let all = [&self.workspace].into_iter().chain(&self.given);
+        all.map(PathBuf::as_path).collect()
+    }
+
+    /// The same, with what git makes of each now.
+    fn gits(&self) -> Vec<(&Path, Git)> {
+        let tops = self
+            .tops()
+            .into_iter()
+            .map(|top| match top == self.workspace {
+                true => (top, Git::find(top, &self.home)),
+                false => (top, Git::find_given(top, &self.home, &self.writable)),
+            });
+        tops.collect()
+    }
+
+    /// When the baseline that this path is a part of was taken.
+    fn taken(&self, path: &Path) -> SystemTime {
+        let taken = self.taken.get(innermost(&self.tops(), path));
+        taken.copied().unwrap_or(UNIX_EPOCH)
     }
 
     /// What was found before the session already.
@@ -207,18 +276,21 @@ impl Watch {
         &self.begun
     }
 
-    fn take(&self, git: &Git, bounds: &Bounds<'_>) -> Baseline {
+    fn take(&self, top: &Path, git: &Git, bounds: &Bounds<'_>) -> Baseline {
         let taken = a_moment_ago();
         let (mut search, writable) = (Repositories::default(), self.writable());
-        self.search(git, &writable, bounds, &mut search, None);
+        let git = [(top, git.clone())];
+        self.search(&git, &writable, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
         let unseen = search.unseen.clone();
-        let is_partial = !unseen.0.is_empty();
-        self.search(git, &writable, &few, &mut search, Some(SHALLOW));
+        // Not what is too deep, or cannot be listed: the end does not look there either, and a session
+        // could leave such a thing to have the next one's plants taken for older.
+        let is_partial = bounds.are_reached();
+        self.search(&git, &writable, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
-        let bounds = Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, _) = self.collect(&search, &writable, &bounds, None);
+        let bounds = &Bounds::new(START, MOST_FILES, &|| false);
+        let (controls, _) = self.collect(&[top], &search, &writable, bounds, None);
         let contents = controls.into_iter();
         let contents: BTreeMap<_, _> = contents
             .map(|(path, control)| (path, control.content))
@@ -226,8 +298,14 @@ impl Watch {
         // One that there was no time for is not known: its settings would count as new.
         let is_cut = bounds.are_reached();
         let is_known = |path: &PathBuf| !is_cut || contents.contains_key(&path.join("config"));
+        let branches = |directory: &PathBuf| {
+            let branches = branches(directory, bounds)?;
+            Some((directory.clone(), branches))
+        };
+        let branches = search.found.keys().filter_map(branches).collect();
         let repositories = search.found.into_keys().chain(search.worktrees);
         Baseline {
+            branches,
             taken,
             is_partial: is_partial || is_cut,
             repositories: repositories.filter(is_known).collect(),
@@ -239,30 +317,38 @@ impl Watch {
         self.writable.iter().map(PathBuf::as_path).collect()
     }
 
-    /// From the top, or in the tree.
+    /// From each top, or in its tree.
     fn search(
         &self,
-        git: &Git,
+        gits: &[(&Path, Git)],
         writable: &[&Path],
         bounds: &Bounds<'_>,
         repositories: &mut Repositories,
         depth: Option<usize>,
     ) {
-        let mut search = Search {
-            workspace: &self.workspace,
-            writable,
-            bounds,
-            repositories: std::mem::take(repositories),
-        };
-        match depth {
-            None => search.look_from_top(git),
-            Some(depth) => search.look_in_tree(depth),
+        for (top, git) in gits {
+            let mut search = Search {
+                workspace: top,
+                writable,
+                bounds,
+                repositories: std::mem::take(repositories),
+            };
+            match depth {
+                None => search.look_from_top(git),
+                // Of a repository above what is given, no more than that can be written.
+                Some(depth) if writable.iter().any(|place| top.starts_with(place)) => {
+                    search.look_in_tree(depth);
+                }
+                Some(_) => {}
+            }
+            *repositories = search.repositories;
         }
-        *repositories = search.repositories;
     }
 
+    /// What counts in these tops.
     fn collect(
         &self,
+        tops: &[&Path],
         repositories: &Repositories,
         writable: &[&Path],
         bounds: &Bounds<'_>,
@@ -280,7 +366,7 @@ impl Watch {
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
-        collection.add_repositories(repositories, &self.workspace);
+        collection.add_repositories(repositories, tops);
         for path in &self.own.writable {
             collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
@@ -294,9 +380,13 @@ impl Watch {
         // Some are directories, with any number of files.
         let half = bounds.half();
         collection.bounds = &half;
-        let names = Names::of(self.workspace.clone());
-        for (path, why) in self.told.iter().filter(|(path, _)| names.may_hold(path)) {
-            collection.add(path, Kind::Told(why), None);
+        let all = self.tops();
+        for top in tops {
+            let names = Names::of(top.to_path_buf());
+            let is_there = |path: &Path| innermost(&all, path) == *top && names.may_hold(path);
+            for (path, why) in self.told.iter().filter(|(path, _)| is_there(path)) {
+                collection.add(path, Kind::Told(why), None);
+            }
         }
         (collection.controls, collection.unseen)
     }
@@ -314,19 +404,21 @@ impl Watch {
         between: impl FnOnce(),
         is_interrupted: &dyn Fn() -> bool,
     ) -> Vec<Finding> {
-        let git = Git::find(&self.workspace, &self.home);
+        let gits = self.gits();
         let writable = self.writable();
         let mut settlement = Settlement::new(self, &writable, false);
-        settlement.compare_top(&git);
+        for (top, git) in &gits {
+            settlement.compare_top(top, git);
+        }
         is_interrupted();
         between();
-        let lock = self.membership.as_ref().map(Membership::lock);
+        let locks = self.locks();
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
-        self.search(&git, &writable, &bounds, &mut repositories, None);
+        self.search(&gits, &writable, &bounds, &mut repositories, None);
         settlement.compare(&repositories, &bounds);
         let before = repositories.found.len() + repositories.worktrees.len();
-        self.search(&git, &writable, &bounds, &mut repositories, Some(DEEP));
+        self.search(&gits, &writable, &bounds, &mut repositories, Some(DEEP));
         if repositories.found.len() + repositories.worktrees.len() > before {
             settlement.compare(&repositories, &bounds);
         }
@@ -345,35 +437,58 @@ impl Watch {
             });
         }
         finding::sort(&mut findings);
-        drop(lock);
+        drop(locks);
         findings
+    }
+
+    /// No session starts or ends in these places meanwhile.
+    fn locks(&self) -> Vec<io::Result<File>> {
+        self.memberships.iter().map(Membership::lock).collect()
     }
 
     /// The same of what git comes to from the top, while the session runs.
     fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
-        let lock = self.membership.as_ref().map(Membership::lock);
-        let git = Git::find(&self.workspace, &self.home);
+        let locks = self.locks();
+        let gits = self.gits();
         let writable = self.writable();
         let mut settlement = Settlement::new(self, &writable, true);
-        settlement.compare_top(&git);
+        for (top, git) in &gits {
+            settlement.compare_top(top, git);
+        }
         let mut repositories = Repositories::default();
-        self.search(&git, &writable, bounds, &mut repositories, None);
+        self.search(&gits, &writable, bounds, &mut repositories, None);
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
         settlement.compare(&repositories, bounds);
-        drop(lock);
+        drop(locks);
         let findings = std::mem::take(settlement.findings.get_mut());
         (findings, self.places(repositories))
     }
 
-    /// The same of the workspace's own repository alone.
+    /// The same of the workspace's own repository alone, and of what is given like it.
     fn settle_top(&self) -> Vec<Finding> {
-        let git = Git::find(&self.workspace, &self.home);
         let writable = self.writable();
         let mut settlement = Settlement::new(self, &writable, true);
-        settlement.compare_top(&git);
+        for (top, git) in self.gits() {
+            settlement.compare_top(top, &git);
+        }
         std::mem::take(settlement.findings.get_mut())
+    }
+
+    /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell
+    /// then, and nobody looks. `stop` returns when the session continues.
+    pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
+        let suspended = self.suspended.lock();
+        let mut suspended = suspended.unwrap_or_else(PoisonError::into_inner);
+        let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
+        let (mut findings, _) = self.settle_known(&bounds);
+        // The end says what else there is.
+        findings.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left());
+        finding::sort(&mut findings);
+        tell(&findings);
+        suspended.extend(findings);
+        stop();
     }
 
     /// Where a change may have git run something.
@@ -403,6 +518,12 @@ impl Watch {
         let mut findings = Vec::new();
         let between = || findings = live.map(Live::end).unwrap_or_default();
         let found = self.settle_after(between, is_interrupted).into_iter();
+        let suspended = self.suspended.lock();
+        for finding in suspended.unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
         let known: HashSet<Finding> = findings.iter().cloned().collect();
         findings.extend(found.filter(|finding| !known.contains(finding)));
         finding::sort(&mut findings);
@@ -424,24 +545,37 @@ impl Watch {
 
 /// Files that run by themselves or are obeyed.
 fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
-    let in_workspace = WORKSPACE
+    let given = facts.given.iter().map(|given| given.path.as_path());
+    let tops: Vec<&Path> = given.chain([facts.workspace.as_path()]).collect();
+    let in_tops = tops
         .iter()
-        .map(|runs| (facts.workspace.join(runs.name), runs.why));
+        .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
     let is_state = |path: &Path| {
         let mut states = config.agent.state.iter();
         states.any(|state| path.starts_with(&state.path))
     };
     let in_home = STATE
         .iter()
-        .map(|runs| (facts.home.real.join(runs.name), runs.why))
+        .flat_map(|runs| runs.below(&facts.home.real))
         .filter(|(path, _)| is_state(path));
-    let dotfiles = dotfiles(&facts.home.real, &facts.workspace).into_iter();
+    let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));
-    in_workspace.chain(in_home).chain(dotfiles).collect()
+    in_tops.chain(in_home).chain(dotfiles).collect()
 }
 
-/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles.
-fn dotfiles(home: &Path, workspace: &Path) -> Vec<PathBuf> {
+/// The workspace, or what is given like it, that a path lies in; the first of those if in none.
+pub(crate) fn innermost<'a>(tops: &[&'a Path], path: &Path) -> &'a Path {
+    let holding = tops.iter().filter(|top| path.starts_with(top));
+    let innermost = holding.max_by_key(|top| top.as_os_str().len());
+    innermost
+        .or(tops.first())
+        .copied()
+        .unwrap_or(Path::new("/"))
+}
+
+/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or
+/// in what is given like it.
+fn dotfiles(home: &Path, tops: &[&Path]) -> Vec<PathBuf> {
     const MOST: usize = 2000;
     let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
     let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -454,7 +588,10 @@ fn dotfiles(home: &Path, workspace: &Path) -> Vec<PathBuf> {
     top.chain(below)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
         .filter_map(|entry| fs::canonicalize(entry.path()).ok())
-        .filter(|real| real.starts_with(workspace) && real != workspace)
+        .filter(|real| {
+            let is_below = |top: &&Path| real.starts_with(top) && real != *top;
+            tops.iter().any(is_below)
+        })
         .collect()
 }
 

@@ -1,6 +1,6 @@
-//! What was put back, as the session left it: the quarantine.
+//! The quarantine: files as the session left them, before they were restored.
 //!
-//! It lies beside the log, where no session sees it. `stockade accept` gives it back.
+//! It lies beside the log, where no session sees it. `stockade accept` applies it.
 
 use std::{
     cell::Cell,

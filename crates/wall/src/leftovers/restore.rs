@@ -1,7 +1,7 @@
-//! Putting a file back.
+//! Restores a file.
 //!
-//! The directory that it lies in was writable inside: it is opened without following any link,
-//! and everything happens relative to it, so that nothing can be written elsewhere.
+//! Its directory was writable inside. It is opened without following any link, and every step is
+//! relative to it, so that nothing can be written elsewhere.
 
 use std::{
     cell::Cell,

@@ -1,12 +1,13 @@
-//! One look at what a session has changed: each file is judged, told, and put back.
+//! One comparison after a session: each changed file is judged, reported and restored.
 
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::PoisonError,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
@@ -59,16 +60,16 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// The workspace's own repository alone.
-    pub(super) fn compare_top(&self, git: &Git) {
+    /// The own repository of the workspace, or of what is given like it, alone.
+    pub(super) fn compare_top(&self, top: &Path, git: &Git) {
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let mut repositories = Repositories::default();
-        let dot_git = self.watch.workspace.join(".git");
-        let top = git.directories.iter().take(1).cloned();
+        let dot_git = top.join(".git");
+        let first = git.directories.iter().take(1).cloned();
         let is_directory = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_dir());
-        for directory in top.chain(is_directory.then(|| dot_git.clone())) {
+        for directory in first.chain(is_directory.then(|| dot_git.clone())) {
             let repository = Repository {
-                root: Some(self.watch.workspace.clone()),
+                root: Some(top.to_owned()),
                 is_reached: true,
             };
             repositories.found.insert(directory, repository);
@@ -88,8 +89,9 @@ impl<'a> Settlement<'a> {
             let before = Some(&self.watch.baseline);
             // What was found needs time to be put back.
             let half = bounds.half();
+            let tops = self.watch.tops();
             self.watch
-                .collect(repositories, self.writable, &half, before)
+                .collect(&tops, repositories, self.writable, &half, before)
         };
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
@@ -207,7 +209,8 @@ impl<'a> Settlement<'a> {
     }
 
     /// Whether what is not in the baseline is the session's. A repository that git does not come
-    /// to by itself, and that lay there before, may have been too deep to be looked at then.
+    /// to by itself may have been too deep to be looked at then. Its file is older if it has not
+    /// changed since; the directory that it lies in may be an old one that was put there.
     fn is_judged_as_new(
         &self,
         path: &Path,
@@ -221,9 +224,8 @@ impl<'a> Settlement<'a> {
         let is_known = self.watch.baseline.repositories.contains(directory);
         let found = repositories.found.get(directory);
         let is_reached = found.is_some_and(|found| found.is_reached);
-        let is_older = fs::symlink_metadata(directory)
-            .and_then(|metadata| metadata.created())
-            .is_ok_and(|created| created < self.watch.baseline.taken);
+        let is_older = fs::symlink_metadata(path)
+            .is_ok_and(|metadata| changed(&metadata) < self.watch.taken(path));
         let is_reached = is_reached && !self.watch.baseline.is_partial;
         is_known || is_reached || !is_older || !path.starts_with(directory)
     }
@@ -248,19 +250,26 @@ impl<'a> Settlement<'a> {
             GitProgram::none()
         };
         let begin = Instant::now();
+        let baseline = &self.watch.baseline;
+        let repository = control.repository.as_deref();
         let context = Context {
-            repository: control.repository.as_deref(),
+            repository,
+            is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
+            branches: repository.and_then(|it| baseline.branches.get(it)),
             writable: self.writable,
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);
         let settled = settings::settle(&git, was, now, self.own(), context);
         self.asked.set(self.asked.get() + begin.elapsed());
+        let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
+        for (setting, why) in &settled.told {
+            self.find(path, Change::Setting(shown(setting)), why);
+        }
         let Some(contents) = settled.contents else {
             return;
         };
         let undone = settled.undone.into_iter().map(|(change, why)| {
-            let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
             let change = match change {
                 settings::Change::Set(setting) => Change::Setting(shown(&setting)),
                 settings::Change::Removed(setting) => Change::SettingGone(shown(&setting)),
@@ -398,6 +407,13 @@ impl<'a> Settlement<'a> {
             ),
         }
     }
+}
+
+/// When a file was last changed or moved, which nobody can set.
+fn changed(metadata: &fs::Metadata) -> SystemTime {
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
 /// A file with other bytes.

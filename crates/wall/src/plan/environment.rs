@@ -1,10 +1,10 @@
-//! The environment of the command: nothing but an allowlist, and what is asked for.
+//! The command's environment: an allowlist, and what the configuration asks for.
 //!
-//! What is not named here does not pass, so a token in a variable nobody thought of stays
+//! A variable that is not named does not pass. So a token in a variable that nobody thought of stays
 //! outside, and so do the hooks of loaders and interpreters (`LD_PRELOAD`, `BASH_ENV`,
-//! `NODE_OPTIONS`, `PYTHONPATH`, `GIT_*` …). Configuration passes variables one by one, by
-//! their whole names, hooks not excepted: `pass = ["LD_LIBRARY_PATH"]` is no accident. Only
-//! the command gets them; neither bubblewrap nor the inner stage does.
+//! `NODE_OPTIONS`, `PYTHONPATH`, `GIT_*` …). The configuration passes variables one by one, by their
+//! whole names, hooks included: `pass = ["LD_LIBRARY_PATH"]` is no accident. Only the command gets
+//! them; neither bubblewrap nor the inner stage does.
 
 use std::{
     ffi::{OsStr, OsString},

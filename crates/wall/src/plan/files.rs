@@ -1,4 +1,4 @@
-//! The part of the plan that is about files: what is everywhere, then what is asked for.
+//! The files of the plan: first the system, then what the configuration asks for.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The home directory: empty, then what its tables bring back.
+//! The home directory: empty, except for what its tables show.
 
 use std::path::{Path, PathBuf};
 

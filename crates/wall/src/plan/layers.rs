@@ -1,4 +1,4 @@
-//! Protections that depend on the kernel and its surroundings, and whether they are there.
+//! Protections that depend on the kernel, and whether this machine has them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     pub protection: Protection,
-    pub state: State,
+    pub state: LayerState,
 }
 
 /// What protects. The machine, the configuration or both decide whether it is there.
@@ -58,7 +58,7 @@ impl Protection {
 
 /// Whether a protection is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum LayerState {
     Active,
     /// It was not asked for.
     Off(&'static str),
@@ -66,7 +66,7 @@ pub enum State {
     Absent(&'static str),
 }
 
-impl fmt::Display for State {
+impl fmt::Display for LayerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Active => f.write_str("active"),

@@ -1,9 +1,9 @@
-//! Putting places over one another.
+//! Places over one another.
 //!
-//! A step covers what earlier steps have put at the same path. So what a new place means
-//! depends on what encloses it: in a directory that shows the host's own, a path is there
-//! already; in one that the command can write to, only the executor can protect it, by
-//! descriptor (see `staging`), since whoever can write can plant a link in the way.
+//! A step covers earlier steps at the same path. So what a new place means depends on what encloses
+//! it. In a directory that shows the host's own, the path is there already. In a directory that the
+//! command can write to, only the executor can protect it, by descriptor (see `staging`), because
+//! whoever can write there can plant a link in the way.
 
 use std::path::{Path, PathBuf};
 

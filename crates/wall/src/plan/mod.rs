@@ -26,8 +26,8 @@ use std::{
 
 pub use self::{
     environment::Variable,
-    layers::{Layer, Protection, State},
-    workspace::Refusal,
+    layers::{Layer, LayerState, Protection},
+    workspace::PathRefusal,
 };
 pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
 use crate::{

@@ -1,14 +1,14 @@
-//! Files of `/etc` that have to agree with the network inside: who answers for names.
+//! Files of `/etc` that have to match the network inside.
 //!
-//! Outside, names may be looked up by services that are asked over sockets (nscd,
-//! systemd-resolved, avahi). Inside none of them can be reached. In the jail one server
-//! answers for every name, so `nsswitch.conf` must lead there, and nowhere else first.
+//! Outside, services may resolve names over sockets (nscd, systemd-resolved, avahi). Inside, none of
+//! them can be reached. In the jail one server answers for every name, so `nsswitch.conf` must name
+//! it and nothing before it.
 
 use std::net::IpAddr;
 
 use super::{Operation, layout::Layout};
 use crate::{
-    config::{Config, Names, Network, Root},
+    config::{Config, Network, Root},
     error::Error,
     facts::{EtcFile, Facts},
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     match &config.network {
         Network::Host => {}
-        Network::Jail { resolv_conf, names } => {
+        Network::Jail { resolv_conf } => {
             let target = &facts.resolv_conf;
             if !has_room(target, config, facts) {
                 return Err(Error::NoResolvConf(target.real.clone()));
@@ -28,7 +28,8 @@ pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
                 layout,
             );
             lookup(facts, "files dns", layout);
-            if *names == Names::AtServer && facts.hosts.exists {
+            // Where names are rules, each has to be asked for at the server.
+            if facts.hosts.exists {
                 let text = loopback_only(&facts.hosts.text);
                 put(
                     &facts.hosts,

@@ -1,4 +1,4 @@
-//! What the user should know about a plan.
+//! Notes for the user about a plan.
 
 use super::{environment, process::no_nested};
 use crate::{

@@ -1,8 +1,8 @@
-//! The part of the plan that is about processes: namespaces, limits, layers.
+//! The processes of the plan: namespaces, limits, layers.
 
 use std::path::PathBuf;
 
-use super::{Isolation, LANDLOCK_SCOPES, Layer, Protection, Reason, State};
+use super::{Isolation, LANDLOCK_SCOPES, Layer, LayerState, Protection, Reason};
 use crate::{
     config::{Asked, Config, Hardening, Nested, Network},
     error::Error,
@@ -80,51 +80,51 @@ pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
 
 pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
     let strict = config.hardening == Hardening::Strict;
-    let needs = |holds: bool, otherwise| if holds { State::Active } else { otherwise };
+    let needs = |holds: bool, otherwise| if holds { LayerState::Active } else { otherwise };
     let layer = |protection, state| Layer { protection, state };
     vec![
-        layer(Protection::SystemCalls, State::Active),
+        layer(Protection::SystemCalls, LayerState::Active),
         layer(
             Protection::Scopes,
             needs(
                 facts.landlock >= LANDLOCK_SCOPES,
-                State::Absent("this kernel has no scopes of Landlock (Linux 6.12)"),
+                LayerState::Absent("this kernel has no scopes of Landlock (Linux 6.12)"),
             ),
         ),
         layer(
             Protection::NoUserNamespaces,
             needs(
                 strict || facts.is_root,
-                State::Off("hardening is \"default\""),
+                LayerState::Off("hardening is \"default\""),
             ),
         ),
         layer(
             Protection::NoMountNamespaces,
             needs(
                 !matches!(nested(config, facts), Ok(true)),
-                State::Off("agent.nested is on; process 1 renames and removes for the others"),
+                LayerState::Off("agent.nested is on; process 1 renames and removes for the others"),
             ),
         ),
         layer(
             Protection::Files,
             match (strict, facts.landlock) {
-                (false, _) => State::Off("hardening is \"default\""),
-                (true, 0) => State::Absent("this kernel has no Landlock (Linux 5.13)"),
-                (true, _) => State::Active,
+                (false, _) => LayerState::Off("hardening is \"default\""),
+                (true, 0) => LayerState::Absent("this kernel has no Landlock (Linux 5.13)"),
+                (true, _) => LayerState::Active,
             },
         ),
         layer(
             Protection::OwnProcesses,
             needs(
                 facts.procfs == Procfs::Fresh,
-                State::Absent("a part of /proc is masked here, so the outer one is shown"),
+                LayerState::Absent("a part of /proc is masked here, so the outer one is shown"),
             ),
         ),
         layer(
             Protection::ProcessLimit,
             needs(
                 !facts.is_root,
-                State::Absent("the kernel exempts root from it"),
+                LayerState::Absent("the kernel exempts root from it"),
             ),
         ),
     ]

@@ -1,8 +1,7 @@
-//! What is shown beyond the system: the home's tables, the agent, what configuration asks
-//! for, and the workspace.
+//! Everything that is shown beyond the system: the home's tables, the agent, the paths of the
+//! configuration, and the workspace.
 //!
-//! All of them are put in place by their depth, so that each finds what encloses it already
-//! there, whoever asked for either.
+//! They are placed by depth: what encloses a place is there before it, whoever asked for either.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +13,7 @@ use super::{
     environment::CERTIFICATES,
     home::{self, Placed, hidden, read_only},
     layout::Layout,
-    workspace::{self, Refusal},
+    workspace::{self, PathRefusal},
 };
 use crate::{
     config::{Config, PathRequest},
@@ -91,7 +90,7 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
     if let Some(path) = facts.led_from_inside.first() {
         return Err(Error::PathRefused {
             path: path.clone(),
-            refusal: Refusal::Led,
+            refusal: PathRefusal::Led,
         });
     }
     let found = |requests: &[PathRequest]| -> Vec<&Found> {
@@ -114,18 +113,18 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         if let Some(found) = facts.found.get(path)
             && let Some(place) = credentials::behind(path, found, &facts.home.real)
         {
-            return refused(found, Refusal::Credentials(place));
+            return refused(found, PathRefusal::Credentials(place));
         }
     }
     for found in &read {
         if found.real.starts_with("/dev") {
-            return refused(found, Refusal::Device);
+            return refused(found, PathRefusal::Device);
         }
     }
     let own = own_paths(config, facts);
     for found in &read {
         if own.iter().any(|own| found.real.starts_with(own)) {
-            return refused(found, Refusal::Private);
+            return refused(found, PathRefusal::Private);
         }
     }
     for found in &write {
@@ -133,12 +132,12 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             .iter()
             .any(|own| own.starts_with(&found.real) || found.real.starts_with(own))
         {
-            return refused(found, Refusal::Own);
+            return refused(found, PathRefusal::Own);
         }
     }
     for found in found(&config.hide) {
         if facts.workspace.starts_with(&found.real) || Path::new("/usr").starts_with(&found.real) {
-            return refused(found, Refusal::HidesAll);
+            return refused(found, PathRefusal::HidesAll);
         }
     }
     for hidden in &config.hide {
@@ -208,15 +207,22 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
     places
 }
 
-/// What programs outside execute of the workspace, unless configuration makes it writable.
+/// What programs outside execute of the workspace and of other directories that are given to be
+/// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for guarded in &facts.guarded {
-        let is_lifted =
-            |path: &&Path| guarded.path.starts_with(path) && !facts.workspace.starts_with(path);
-        if !lifted.iter().any(is_lifted) {
-            let at = guarded.path.clone();
-            let guard = Guard::ReadOnly;
-            layout.place(Operation::Guard { at, guard }, guarded.reason);
+        let is_lifted = |path: &&Path| {
+            let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
+            path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))
+        };
+        if lifted.iter().any(is_lifted) {
+            continue;
+        }
+        for at in layout.views(&guarded.path) {
+            if matches!(layout.enclosing(&at), Some(Operation::Writable { .. })) {
+                let guard = Guard::ReadOnly;
+                layout.place(Operation::Guard { at, guard }, guarded.reason);
+            }
         }
     }
 }

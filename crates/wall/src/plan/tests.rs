@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    config::{Names, Network, PathRequest, Root},
+    config::{Network, PathRequest, Root},
     facts::{
         EtcFile, EtcSecret, Found, Guarded, Kind, Procfs, SystemForm, SystemPlace,
         tests::{facts, with},
@@ -11,7 +11,6 @@ fn jail() -> Config {
     Config {
         network: Network::Jail {
             resolv_conf: "nameserver 192.0.2.53\n".into(),
-            names: Names::InHosts,
         },
         ..Config::default()
     }
@@ -349,15 +348,16 @@ fn files_that_run_outside_are_guarded_unless_configuration_says_otherwise() {
     assert!(!steps.contains(&guard("/home/ada/project/.vscode")));
 }
 
+/// As if this path, with a link at its end, led to that directory.
+fn leads(facts: &mut Facts, at: &str, real: &str) {
+    let (at, real, kind) = (PathBuf::from(at), real.into(), Kind::Directory);
+    facts.found.insert(at.clone(), Found { at, real, kind });
+}
+
 #[test]
 fn a_request_that_is_a_link_appears_under_its_own_name() {
     let mut facts = facts();
-    let found = Found {
-        at: "/home/ada/data".into(),
-        real: "/mnt/disk/data".into(),
-        kind: Kind::Directory,
-    };
-    facts.found.insert("/home/ada/data".into(), found);
+    leads(&mut facts, "/home/ada/data", "/mnt/disk/data");
     let config = Config {
         read: request("/home/ada/data"),
         ..jail()
@@ -369,12 +369,7 @@ fn a_request_that_is_a_link_appears_under_its_own_name() {
     };
     assert!(steps.contains(&expected));
     // In the workspace the link itself is in view, so what it leads to has to be there.
-    let found = Found {
-        at: "/home/ada/project/data".into(),
-        real: "/mnt/disk/data".into(),
-        kind: Kind::Directory,
-    };
-    facts.found.insert("/home/ada/project/data".into(), found);
+    leads(&mut facts, "/home/ada/project/data", "/mnt/disk/data");
     let config = Config {
         read: request("/home/ada/project/data"),
         ..jail()
@@ -385,14 +380,11 @@ fn a_request_that_is_a_link_appears_under_its_own_name() {
 #[test]
 fn own_configuration_in_the_workspace_can_be_read_but_not_written() {
     let mut facts = facts();
-    let found = Found {
-        at: "/home/ada/.config/stockade".into(),
-        real: "/home/ada/project/stockade".into(),
-        kind: Kind::Directory,
-    };
-    facts
-        .found
-        .insert("/home/ada/.config/stockade".into(), found);
+    leads(
+        &mut facts,
+        "/home/ada/.config/stockade",
+        "/home/ada/project/stockade",
+    );
     assert!(plan(&facts).contains(&Operation::Guard {
         at: "/home/ada/project/stockade".into(),
         guard: Guard::ReadOnly,

@@ -11,7 +11,7 @@ use crate::{facts::Place, tables::credentials};
 
 /// What is wrong with a directory as a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PathRefusal {
     /// It is `/`.
     Root,
     /// It is the home directory.
@@ -40,7 +40,7 @@ pub enum Refusal {
     Led,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PathRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => f.write_str("is the whole disk"),
@@ -133,7 +133,7 @@ const SETTINGS: &[&str] = &[
     ".cache",
 ];
 
-impl Refusal {
+impl PathRefusal {
     /// Why a directory cannot be a workspace, if it cannot. Links are resolved.
     #[must_use]
     pub fn of_workspace(workspace: &Path, home: &Path) -> Option<Self> {
@@ -147,51 +147,51 @@ impl Refusal {
 }
 
 /// Why `workspace` cannot be one, if it cannot.
-pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<Refusal> {
+pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<PathRefusal> {
     if workspace == Path::new("/") {
-        return Some(Refusal::Root);
+        return Some(PathRefusal::Root);
     }
     if workspace == home.real {
-        return Some(Refusal::Home);
+        return Some(PathRefusal::Home);
     }
     if home.real.starts_with(workspace) {
-        return Some(Refusal::HoldsHome);
+        return Some(PathRefusal::HoldsHome);
     }
     let holds = |place: &&&str| Path::new(place).starts_with(workspace);
     if let Some(place) = NOT_TO_HOLD.iter().find(holds) {
-        return Some(Refusal::Holds(place));
+        return Some(PathRefusal::Holds(place));
     }
     let is_child_of = |parent: &&&str| workspace.parent() == Some(Path::new(parent));
     if HOMES.iter().any(|parent| is_child_of(&parent)) {
-        return Some(Refusal::OtherHome);
+        return Some(PathRefusal::OtherHome);
     }
     let is_inside = |place: &&&str| workspace.starts_with(place);
     if !FINE_BELOW.iter().any(|place| is_inside(&place))
         && let Some(place) = NOT_TO_BE_INSIDE.iter().find(is_inside)
     {
-        return Some(Refusal::Inside(place));
+        return Some(PathRefusal::Inside(place));
     }
     let in_home = workspace.strip_prefix(&home.real).ok()?;
     if let Some(place) = credentials::holding(in_home) {
-        return Some(Refusal::Credentials(place));
+        return Some(PathRefusal::Credentials(place));
     }
     SETTINGS
         .iter()
         .find(|place| in_home == Path::new(place))
-        .map(|place| Refusal::Credentials(place))
+        .map(|place| PathRefusal::Credentials(place))
 }
 
 /// Why a path cannot be shown, writable or not, if it cannot: with it, nothing would be
 /// hidden.
-pub(crate) fn undoes_the_wall(path: &Path, home: &Place) -> Option<Refusal> {
+pub(crate) fn undoes_the_wall(path: &Path, home: &Place) -> Option<PathRefusal> {
     if path == Path::new("/") {
-        Some(Refusal::Root)
+        Some(PathRefusal::Root)
     } else if path == home.real {
-        Some(Refusal::Home)
+        Some(PathRefusal::Home)
     } else if home.real.starts_with(path) {
-        Some(Refusal::HoldsHome)
+        Some(PathRefusal::HoldsHome)
     } else if path.starts_with("/proc") {
-        Some(Refusal::Processes)
+        Some(PathRefusal::Processes)
     } else {
         None
     }
@@ -201,7 +201,7 @@ pub(crate) fn undoes_the_wall(path: &Path, home: &Place) -> Option<Refusal> {
 mod tests {
     use super::*;
 
-    fn refused(workspace: &str) -> Option<Refusal> {
+    fn refused(workspace: &str) -> Option<PathRefusal> {
         let home = Place {
             named: "/home/ada".into(),
             real: "/home/ada".into(),
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn whole_disks_and_homes_are_refused() {
-        assert_eq!(refused("/"), Some(Refusal::Root));
-        assert_eq!(refused("/home/ada"), Some(Refusal::Home));
-        assert_eq!(refused("/home"), Some(Refusal::HoldsHome));
-        assert_eq!(refused("/home/bob"), Some(Refusal::OtherHome));
-        assert_eq!(refused("/root"), Some(Refusal::Holds("/root")));
+        assert_eq!(refused("/"), Some(PathRefusal::Root));
+        assert_eq!(refused("/home/ada"), Some(PathRefusal::Home));
+        assert_eq!(refused("/home"), Some(PathRefusal::HoldsHome));
+        assert_eq!(refused("/home/bob"), Some(PathRefusal::OtherHome));
+        assert_eq!(refused("/root"), Some(PathRefusal::Holds("/root")));
     }
 
     #[test]
@@ -225,9 +225,9 @@ mod tests {
             real: "/data/people/ada".into(),
         };
         let refused = |path| refusal(Path::new(path), &home);
-        assert_eq!(refused("/data"), Some(Refusal::HoldsHome));
-        assert_eq!(refused("/data/people"), Some(Refusal::HoldsHome));
-        assert_eq!(refused("/data/people/ada"), Some(Refusal::Home));
+        assert_eq!(refused("/data"), Some(PathRefusal::HoldsHome));
+        assert_eq!(refused("/data/people"), Some(PathRefusal::HoldsHome));
+        assert_eq!(refused("/data/people/ada"), Some(PathRefusal::Home));
         assert_eq!(refused("/data/project"), None);
     }
 
@@ -236,7 +236,7 @@ mod tests {
         for place in [
             "/usr", "/etc", "/tmp", "/var", "/run", "/dev", "/proc", "/sys", "/mnt",
         ] {
-            assert_eq!(refused(place), Some(Refusal::Holds(place)), "{place}");
+            assert_eq!(refused(place), Some(PathRefusal::Holds(place)), "{place}");
         }
         for (path, place) in [
             ("/etc/nginx", "/etc"),
@@ -245,7 +245,7 @@ mod tests {
             ("/proc/self/cwd", "/proc"),
             ("/dev/pts", "/dev"),
         ] {
-            assert_eq!(refused(path), Some(Refusal::Inside(place)), "{path}");
+            assert_eq!(refused(path), Some(PathRefusal::Inside(place)), "{path}");
         }
     }
 
@@ -258,7 +258,11 @@ mod tests {
             ("/home/ada/.config/gh", ".config/gh"),
             ("/home/ada/.local/share", ".local/share"),
         ] {
-            assert_eq!(refused(path), Some(Refusal::Credentials(place)), "{path}");
+            assert_eq!(
+                refused(path),
+                Some(PathRefusal::Credentials(place)),
+                "{path}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The process that keeps the sandbox: bubblewrap, from the warden's side.
+//! The process of bubblewrap, from the warden's side.
 
 use std::{
     io,
@@ -14,11 +14,11 @@ use rustix::{
 };
 use stockade_sys::signals::{self, Recipient, Signal};
 
-use crate::launch::cgroup::Group;
+use crate::launch::cgroup::Cgroup;
 
 /// Bubblewrap, while it runs. Dropping it ends everything inside.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct BwrapProcess {
     child: Child,
     /// Its process group: bubblewrap, the child that it sets the sandbox up in, and what
     /// that child becomes, the inner stage, with which everything inside ends.
@@ -28,12 +28,12 @@ pub(crate) struct Keeper {
     /// Set when it has been waited for. From then on the group's number can be anybody's.
     status: Option<ExitStatus>,
     /// Its control group, removed after all that is in it has ended.
-    _limits: Option<Group>,
+    _limits: Option<Cgroup>,
 }
 
-impl Keeper {
+impl BwrapProcess {
     /// Takes charge of bubblewrap, which leads its own process group.
-    pub(crate) fn new(mut child: Child, limits: Option<Group>) -> io::Result<Self> {
+    pub(crate) fn new(mut child: Child, limits: Option<Cgroup>) -> io::Result<Self> {
         // If bubblewrap is killed, the inner stage becomes our child, and can be waited for.
         let _ = set_child_subreaper(Some(Pid::INIT));
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -84,13 +84,13 @@ impl Keeper {
 }
 
 /// Readable when bubblewrap has ended.
-impl AsFd for Keeper {
+impl AsFd for BwrapProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 }
 
-impl Drop for Keeper {
+impl Drop for BwrapProcess {
     fn drop(&mut self) {
         let _ = self.end();
     }

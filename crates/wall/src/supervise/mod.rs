@@ -1,8 +1,8 @@
-//! The warden's watch over a running command.
+//! Supervises a running command.
 //!
-//! One thread waits for three things: signals to the warden, reports from the inner
-//! stage, and the end of bubblewrap. It decides nothing about the command; it passes on
-//! what the terminal, the shell or another process wanted of it.
+//! One thread waits for three things: signals to the warden, reports from the inner stage, and the
+//! end of bubblewrap. It decides nothing about the command. It passes on what the terminal, the
+//! shell or another process wants from it.
 
 pub(crate) mod bwrap_process;
 pub(crate) mod outcome;
@@ -17,7 +17,7 @@ use rustix::{
 use stockade_sys::signals::{Received, Signal};
 
 use self::{
-    bwrap_process::Keeper,
+    bwrap_process::BwrapProcess,
     outcome::Sought,
     signals::{is_for_groups, is_request_to_end},
 };
@@ -28,10 +28,10 @@ pub use self::{
 use crate::{
     control::{Control, Failure, Heard, Order, Report, Start, Target},
     error::Error,
-    launch::{Version, streams::Kept},
+    launch::{Version, streams::WardenStreams},
     leftovers::Alarm,
     plan::Layer,
-    terminal::foreground::{AfterStop, Job},
+    terminal::foreground::{AfterStop, Foreground},
 };
 
 /// How often in a row a report may fail to be received before the session is given up.
@@ -40,16 +40,16 @@ const PATIENCE: u32 = 3;
 /// A sandbox that runs. Dropping it kills everything inside.
 #[derive(Debug)]
 pub struct Running {
-    keeper: Keeper,
+    bwrap: BwrapProcess,
     control: Control,
     signals: Signals,
-    job: Job,
+    foreground: Foreground,
     sought: Sought,
-    streams: Kept,
+    streams: WardenStreams,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
-    state: State,
+    progress: Progress,
     /// The command is stopped, as far as we know, and so are or were we.
     is_stopped: bool,
     /// The inner stage has started the command, or tried to.
@@ -58,8 +58,10 @@ pub struct Running {
     unheard: u32,
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
+    freeze: Freeze,
     reload: Option<Reload>,
     alarm: Option<Arc<Alarm>>,
+    suspend: Option<Suspend>,
 }
 
 /// What was prepared for watching over the command.
@@ -67,12 +69,12 @@ pub struct Running {
 pub(crate) struct Held {
     pub(crate) control: Control,
     pub(crate) signals: Signals,
-    pub(crate) job: Job,
+    pub(crate) foreground: Foreground,
     pub(crate) sought: Sought,
     /// The first order.
     pub(crate) start: Start,
     /// The standard streams that are not simply the caller's.
-    pub(crate) streams: Kept,
+    pub(crate) streams: WardenStreams,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -91,9 +93,30 @@ impl fmt::Debug for Reload {
     }
 }
 
+/// What is done around a stop of the warden's own, which it is handed.
+struct Suspend(Box<SuspendHook>);
+
+type SuspendHook = dyn FnMut(&mut dyn FnMut()) + Send;
+
+impl fmt::Debug for Suspend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Suspend")
+    }
+}
+
+/// Whether everything inside is stopped: without that the warden does not stop, since nobody would
+/// look at what the programs inside do to the user's git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freeze {
+    No,
+    /// It is ordered. Then the warden stops by this signal.
+    Ordered(Signal),
+    Done,
+}
+
 /// How far the command has come, as told by the inner stage.
 #[derive(Debug)]
-enum State {
+enum Progress {
     /// Bubblewrap builds the sandbox.
     Building,
     /// The inner stage has taken over.
@@ -103,29 +126,37 @@ enum State {
 }
 
 impl Running {
-    pub(crate) fn new(keeper: Keeper, held: Held, achieved: Achieved) -> Self {
+    pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {
         Self {
-            keeper,
+            bwrap,
             control: held.control,
             signals: held.signals,
-            job: held.job,
+            foreground: held.foreground,
             sought: held.sought,
             streams: held.streams,
             start: Order::Start(held.start),
             achieved,
-            state: State::Building,
+            progress: Progress::Building,
             is_stopped: false,
             has_started: false,
             unheard: 0,
             is_asked_to_stop: false,
+            freeze: Freeze::No,
             reload: None,
             alarm: None,
+            suspend: None,
         }
     }
 
     /// Ends the session when the alarm is raised.
     pub fn on_alarm(&mut self, alarm: Arc<Alarm>) {
         self.alarm = Some(alarm);
+    }
+
+    /// Has `suspend` called when the session is about to be suspended, and nothing inside runs any
+    /// more. It has to call what it is given, which returns when the session continues.
+    pub fn on_suspend(&mut self, suspend: impl FnMut(&mut dyn FnMut()) + Send + 'static) {
+        self.suspend = Some(Suspend(Box::new(suspend)));
     }
 
     /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
@@ -159,7 +190,7 @@ impl Running {
         let relay = std::mem::take(&mut self.streams).relay();
         let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
-        let ended = self.keeper.end();
+        let ended = self.bwrap.end();
         let written = relay.finish();
         let result = watched
             .and(ended)
@@ -169,7 +200,7 @@ impl Running {
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
-            self.job.ended(!finished);
+            self.foreground.ended(!finished);
         }
         result
     }
@@ -208,7 +239,7 @@ impl Running {
     /// Waits for any of the three. Says whether there are signals, and whether bubblewrap
     /// has ended.
     fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
-        let own = [Some(self.signals.as_fd()), Some(self.keeper.as_fd())];
+        let own = [Some(self.signals.as_fd()), Some(self.bwrap.as_fd())];
         let inner = inner_is_there.then(|| self.control.as_fd());
         let alarm = self.alarm.as_deref().map(AsFd::as_fd);
         let all = own.into_iter().chain([inner, alarm]).flatten();
@@ -232,10 +263,10 @@ impl Running {
         let Some(alarm) = self.alarm.take_if(|alarm| is_raised(alarm)) else {
             return Ok(());
         };
-        if !matches!(self.state, State::Over(_)) {
-            self.state = State::Over(Err(Error::Fight(alarm.what())));
+        if !matches!(self.progress, Progress::Over(_)) {
+            self.progress = Progress::Over(Err(Error::Fight(alarm.what())));
         }
-        self.keeper.end()?;
+        self.bwrap.end()?;
         Ok(())
     }
 
@@ -258,8 +289,8 @@ impl Running {
                 Heard::Silence => return Ok(true),
                 Heard::Gone => return Ok(false),
                 Heard::Nonsense => {
-                    self.state = State::Over(Err(Error::Nonsense));
-                    self.keeper.end()?;
+                    self.progress = Progress::Over(Err(Error::Nonsense));
+                    self.bwrap.end()?;
                     return Ok(false);
                 }
             }
@@ -267,20 +298,27 @@ impl Running {
     }
 
     fn report(&mut self, report: Report) -> io::Result<()> {
-        match (&self.state, report) {
-            (State::Over(_), _) => {}
+        match (&self.progress, report) {
+            (Progress::Over(_), _) => {}
             (_, Report::Ready) => {
-                self.state = State::Running;
+                self.progress = Progress::Running;
                 self.has_started = true;
             }
-            (_, Report::Stopped(signal)) => self.stopped(signal)?,
-            (_, Report::Exited(code)) => self.state = State::Over(Ok(Outcome::Exited(code))),
-            (_, Report::Killed(signal)) => self.state = State::Over(Ok(Outcome::Killed(signal))),
+            (_, Report::Stopped(signal)) => self.stopped(signal),
+            (_, Report::Frozen) => self.frozen()?,
+            (_, Report::Awake) => {
+                self.progress = Progress::Over(Err(Error::Awake));
+                self.bwrap.end()?;
+            }
+            (_, Report::Exited(code)) => self.progress = Progress::Over(Ok(Outcome::Exited(code))),
+            (_, Report::Killed(signal)) => {
+                self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
+            }
             (_, Report::Uncovered(path)) => {
-                self.state = State::Over(Err(Error::Uncovered(path)));
+                self.progress = Progress::Over(Err(Error::Uncovered(path)));
             }
             (_, Report::Failed { what, errno }) => {
-                self.state = State::Over(self.failed(what, errno));
+                self.progress = Progress::Over(self.failed(what, errno));
             }
         }
         Ok(())
@@ -307,7 +345,7 @@ impl Running {
         Err(Error::Start { step, error })
     }
 
-    fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+    fn stopped(&mut self, signal: Signal) {
         self.is_stopped = true;
         // A command that was just stopped for want of the terminal cannot stop again.
         let signal = if std::mem::take(&mut self.is_asked_to_stop) {
@@ -315,18 +353,37 @@ impl Running {
         } else {
             signal
         };
-        match self.job.stopped(signal) {
-            AfterStop::Lend => {
-                self.resume();
-                Ok(())
-            }
-            AfterStop::Suspend => self.suspend(signal),
+        match self.foreground.stopped(signal) {
+            AfterStop::Lend => self.resume(),
+            AfterStop::Suspend => self.freeze(signal),
         }
     }
 
+    fn freeze(&mut self, signal: Signal) {
+        self.freeze = Freeze::Ordered(signal);
+        self.order(&Order::Freeze);
+    }
+
+    /// Nothing inside runs, unless it was continued meanwhile.
+    fn frozen(&mut self) -> io::Result<()> {
+        let Freeze::Ordered(signal) = self.freeze else {
+            return Ok(());
+        };
+        self.freeze = Freeze::Done;
+        self.foreground.suspended();
+        self.suspend(signal)
+    }
+
     fn suspend(&mut self, signal: Signal) -> io::Result<()> {
+        let mut result = Ok(true);
+        let (foreground, control) = (&mut self.foreground, &self.control);
+        let mut stop = || result = stop(foreground, control, signal);
+        match &mut self.suspend {
+            Some(Suspend(suspend)) => suspend(&mut stop),
+            None => stop(),
+        }
         // If we did stop, the SIGCONT that ended it is read next, and resumes.
-        if !self.job.suspend(signal)? {
+        if !result? {
             self.resume();
         }
         Ok(())
@@ -334,30 +391,36 @@ impl Running {
 
     fn resume(&mut self) {
         self.is_stopped = false;
-        let foreground = self.job.lend();
+        self.freeze = Freeze::No;
+        let foreground = self.foreground.lend();
         self.order(&Order::Continue { foreground });
     }
 
     /// A signal came for the warden, which means the command.
     fn signal(&mut self, received: Received) -> io::Result<()> {
         let signal = received.signal;
-        match (&self.state, signal) {
-            (State::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
+        match (&self.progress, signal) {
+            (Progress::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
-            (State::Running, Signal::HUP) if self.reload.is_some() && !self.job.is_hung_up() => {
+            (Progress::Running, Signal::HUP)
+                if self.reload.is_some() && !self.foreground.is_hung_up() =>
+            {
                 if let Some(Reload(reload)) = &mut self.reload {
                     reload();
                 }
             }
             // Ctrl-Z right after `fg`, before we had read the SIGCONT, which the kernel
             // then takes back: the command still lies stopped, and cannot stop again.
-            (_, Signal::TSTP) if self.is_stopped => self.suspend(signal)?,
+            (_, Signal::TSTP) if self.is_stopped => match self.freeze {
+                Freeze::Done => self.suspend(signal)?,
+                Freeze::No | Freeze::Ordered(_) => self.freeze(signal),
+            },
             // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
-            (State::Building, signal)
+            (Progress::Building, signal)
                 if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
             {
-                self.state = State::Over(Ok(Outcome::Killed(signal)));
-                self.keeper.end()?;
+                self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
+                self.bwrap.end()?;
             }
             _ => {
                 self.is_asked_to_stop |= signal == Signal::TSTP;
@@ -380,12 +443,27 @@ impl Running {
 
     /// What to make of it all, now that bubblewrap has ended.
     fn result(&mut self, status: ExitStatus) -> Result<Outcome, Error> {
-        match std::mem::replace(&mut self.state, State::Running) {
-            State::Over(result) => result,
-            State::Building => Err(Error::BubblewrapFailed(status)),
-            State::Running => Err(Error::SandboxLost(status)),
+        match std::mem::replace(&mut self.progress, Progress::Running) {
+            Progress::Over(result) => result,
+            Progress::Building => Err(Error::BubblewrapFailed(status)),
+            Progress::Running => Err(Error::SandboxLost(status)),
         }
     }
+}
+
+/// Stops the warden, until the shell continues it or process 1 has something to say: what it says
+/// while nothing runs inside is the end. Says whether something is to be read, a signal or that.
+fn stop(foreground: &mut Foreground, control: &Control, signal: Signal) -> io::Result<bool> {
+    stockade_sys::signals::send_when_readable(control, Some(Signal::CONT))?;
+    // Before this the kernel has sent nothing, and a SIGCONT that comes just before we stop is
+    // forgotten; but process 1 says it again.
+    let stopped = if control.has_news()? {
+        Ok(true)
+    } else {
+        foreground.suspend(signal)
+    };
+    stockade_sys::signals::send_when_readable(control, None)?;
+    stopped
 }
 
 fn is_gone(error: &io::Error) -> bool {

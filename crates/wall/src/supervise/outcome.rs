@@ -1,4 +1,4 @@
-//! What became of the command, and the exit code that says so.
+//! How the command ended, and the exit code for it.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! The warden's signals: taken off the process and read one by one, so that each can be
+//! The warden's signals: blocked for the process, and read one by one, so that each can be
 //! passed on to the command.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -68,7 +68,7 @@ impl Signals {
     }
 
     /// What bubblewrap and the inner stage have blocked: signals are for the command.
-    pub(crate) fn mask_for_keepers(&self) -> SignalSet {
+    pub(crate) fn mask_for_bwrap(&self) -> SignalSet {
         let taken = FORWARDED.iter().chain(TERMINAL);
         taken.copied().fold(self.blocked, SignalSet::with)
     }

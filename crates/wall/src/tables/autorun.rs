@@ -1,274 +1,151 @@
 //! Files that programs outside execute, or agents obey, without being asked to.
 //!
-//! One table: the name, and who runs it when. What people do not ask an agent to change every day is
-//! *guarded*: where it exists it is read-only inside, so that a session leaves nothing behind that
-//! runs later, outside. The rest is a part of the work and stays writable. A change of either,
-//! and one that appears, is told at the end ([`crate::Watch`]): what does not exist cannot be
-//! protected without leaving something in the checkout.
+//! One table: the names, who runs them, and when. Files that people do not ask an agent to change
+//! every day are *guarded*: if they exist they are read-only inside, so that a session leaves
+//! nothing behind that runs outside later. The others are a part of the work and stay writable. The
+//! end of a session reports every change of either kind, and every new one ([`crate::Watch`]): a
+//! file that does not exist cannot be protected without leaving something in the checkout.
 //!
-//! Build scripts and the like, which run when a person starts a build, are not here: all of a
-//! workspace is such a script. `docs/files-that-run.md` is made from this table.
+//! Build scripts, which run when a person starts a build, are not here: a whole workspace is such a
+//! script. `docs/files-that-run.md` is made from this table.
 
-/// A file or directory that runs by itself, or is obeyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Runs {
-    /// At the top of the workspace, or below the home directory.
-    pub(crate) name: &'static str,
-    /// Who runs it, and when.
-    pub(crate) why: &'static str,
-    pub(crate) how: How,
-}
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+enum Treatment {
     /// Read-only inside if it exists; told if it changes or appears.
     Guard,
     /// Writable; told if it changes or appears.
     Tell,
 }
 
-const fn guard(name: &'static str, why: &'static str) -> Runs {
-    let how = How::Guard;
-    Runs { name, why, how }
+/// Files and directories that run by themselves, or are obeyed: who runs them and when, and their
+/// names at the top of the workspace or below the home directory.
+#[derive(Debug)]
+pub(crate) struct Autoruns(Treatment, &'static str, &'static [&'static str]);
+
+const fn guard(why: &'static str, names: &'static [&'static str]) -> Autoruns {
+    Autoruns(Treatment::Guard, why, names)
 }
 
-const fn tell(name: &'static str, why: &'static str) -> Runs {
-    let how = How::Tell;
-    Runs { name, why, how }
+const fn tell(why: &'static str, names: &'static [&'static str]) -> Autoruns {
+    Autoruns(Treatment::Tell, why, names)
 }
 
-const DIRENV: &str = "direnv runs it outside, when a shell enters the directory";
-const AUTOENV: &str = "autoenv runs it outside, when a shell enters or leaves the directory";
+impl Autoruns {
+    pub(crate) fn are_guarded(&self) -> bool {
+        self.0 == Treatment::Guard
+    }
+
+    /// Where they are below a directory, and who runs them.
+    pub(crate) fn below(&self, directory: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        let Self(_, why, names) = *self;
+        names.iter().map(move |name| (directory.join(name), why))
+    }
+}
+
 const MISE: &str = "mise may run it outside, when a shell enters the directory";
-const NIX: &str = "direnv may run it outside, when a shell enters the directory";
-const VIM: &str = "vim may run it outside, when it starts here";
-const NEOVIM: &str = "Neovim may run it outside, when it starts here";
-const EMACS: &str = "Emacs may run it outside, when it opens a file";
 const EDITOR: &str = "editors run its commands outside, when they open the directory";
-const DEBUGGER: &str = "a debugger may run it outside, when it starts here";
-const PROMPT: &str = "an interpreter may run it outside, when its prompt starts here";
-const VCS: &str = "names programs that version control runs outside, with every command";
-const GIT_HOOKS: &str = "git's hooks run its commands outside, with commits";
-const NPM: &str = "npm, pnpm and yarn take programs and settings from it, with every command";
-const CARGO: &str = "cargo and rustup take programs from it, with every command";
 const CLAUDE: &str = "Claude Code runs or obeys it outside, when it starts here";
-const CODEX: &str = "Codex runs or obeys it outside, when it starts here";
 const GEMINI: &str = "Gemini CLI runs or obeys it outside, when it starts here";
 const AGENTS: &str = "agents run or obey it outside, when they start here";
-const FORGE: &str = "the forge runs it, when it is pushed";
 
 /// At the top of the workspace.
-pub(crate) const WORKSPACE: &[Runs] = &[
-    guard(".envrc", DIRENV),
-    tell("flake.nix", NIX),
-    tell("shell.nix", NIX),
-    tell("devenv.nix", NIX),
-    tell("devbox.json", NIX),
-    guard(".autoenv", AUTOENV),
-    guard(".autoenv.zsh", AUTOENV),
-    guard(".autoenv_leave.zsh", AUTOENV),
-    guard(".env.leave", AUTOENV),
-    guard("mise.toml", MISE),
-    guard(".mise.toml", MISE),
-    guard("mise.local.toml", MISE),
-    guard(".mise.local.toml", MISE),
-    guard("mise/config.toml", MISE),
-    guard(".mise/config.toml", MISE),
-    guard(".config/mise.toml", MISE),
-    guard(".config/mise/config.toml", MISE),
-    guard(".rtx.toml", MISE),
-    tell(".tool-versions", MISE),
-    guard(
-        ".vscode",
-        "VS Code runs its tasks outside, when it opens the directory",
-    ),
-    guard(".devcontainer", EDITOR),
-    guard(".devcontainer.json", EDITOR),
-    guard(".idea", "JetBrains IDEs run its configurations outside"),
-    guard(".zed", "Zed runs its tasks and servers outside"),
-    guard(".fleet", "Fleet runs its configurations outside"),
-    guard(".nova", EDITOR),
-    guard(".vs", EDITOR),
-    guard(".lapce", EDITOR),
-    guard(".theia", EDITOR),
-    guard(
-        ".externalToolBuilders",
-        "Eclipse runs its builders outside, when it builds",
-    ),
-    guard(
-        ".helix/config.toml",
-        "Helix takes programs from it, when it starts here",
-    ),
-    guard(
-        ".helix/languages.toml",
-        "Helix takes programs from it, when it starts here",
-    ),
-    guard(".exrc", VIM),
-    guard(".vimrc", VIM),
-    guard(".lvimrc", VIM),
-    guard(".local.vimrc", VIM),
-    guard(".nvimrc", NEOVIM),
-    guard(".nvim.lua", NEOVIM),
-    guard(".dir-locals.el", EMACS),
-    guard(".dir-locals-2.el", EMACS),
-    guard(".gdbinit", DEBUGGER),
-    guard(".lldbinit", DEBUGGER),
-    guard(".pdbrc", DEBUGGER),
-    guard(".perldb", DEBUGGER),
-    guard(".byebugrc", DEBUGGER),
-    guard(".rdbgrc", DEBUGGER),
-    guard(".Rprofile", "R runs it outside, when it starts here"),
-    guard(
-        ".Renviron",
-        "R takes its environment from it, when it starts here",
-    ),
-    guard(".RData", "R loads it outside, when it starts here"),
-    guard(".irbrc", PROMPT),
-    guard(".pryrc", PROMPT),
-    guard(".ghci", PROMPT),
-    guard(".ocamlinit", PROMPT),
-    guard(".iex.exs", PROMPT),
-    guard(".erlang", PROMPT),
-    guard(".octaverc", PROMPT),
-    guard("startup.m", PROMPT),
-    guard(".hg/hgrc", VCS),
-    guard(".hg/hgrc-not-shared", VCS),
-    guard(".sl/config", VCS),
-    guard(".jj/repo/config.toml", VCS),
-    guard("_darcs/prefs/defaults", VCS),
-    guard(".pijul/config", VCS),
-    guard(".bzr/branch/branch.conf", VCS),
-    guard(".git/lazygit.yml", "lazygit runs its commands outside"),
-    guard(".lazygit.yml", "lazygit runs its commands outside"),
-    tell(".husky", GIT_HOOKS),
-    tell(".pre-commit-config.yaml", GIT_HOOKS),
-    tell(".overcommit.yml", GIT_HOOKS),
-    tell("lefthook.yml", GIT_HOOKS),
-    tell("lefthook.yaml", GIT_HOOKS),
-    tell("lefthook.toml", GIT_HOOKS),
-    tell("lefthook.json", GIT_HOOKS),
-    tell(".lefthook.yml", GIT_HOOKS),
-    tell(".lefthook.yaml", GIT_HOOKS),
-    tell(".lefthook.toml", GIT_HOOKS),
-    tell(".lefthook.json", GIT_HOOKS),
-    tell("lefthook-local.yml", GIT_HOOKS),
-    tell("lefthook-local.yaml", GIT_HOOKS),
-    tell(".lefthook-local.yml", GIT_HOOKS),
-    tell(".lefthook-local.yaml", GIT_HOOKS),
-    tell(".config/lefthook.yml", GIT_HOOKS),
-    tell(".npmrc", NPM),
-    tell(".yarnrc", NPM),
-    tell(".yarnrc.yml", NPM),
-    tell(".yarn/plugins", NPM),
-    tell(".yarn/releases", NPM),
-    tell(".pnpmfile.cjs", NPM),
-    tell(".pnpmfile.mjs", NPM),
-    tell("bunfig.toml", "bun runs what it names, with every command"),
-    tell(".cargo/config.toml", CARGO),
-    tell(".cargo/config", CARGO),
-    tell("rust-toolchain", CARGO),
-    tell("rust-toolchain.toml", CARGO),
-    tell(
-        ".bazelrc",
-        "bazel takes settings from it, with every command",
-    ),
-    tell(
-        "tools/bazel",
-        "bazelisk runs it outside, with every command",
-    ),
-    tell(
-        ".mvn",
-        "Maven takes programs and settings from it, with every command",
-    ),
-    tell(".claude/settings.json", CLAUDE),
-    tell(".claude/settings.local.json", CLAUDE),
-    tell(".claude/hooks", CLAUDE),
-    tell(".claude/skills", CLAUDE),
-    tell(".claude/commands", CLAUDE),
-    tell(".claude/agents", CLAUDE),
-    tell(".claude/plugins", CLAUDE),
-    tell(".claude/rules", CLAUDE),
-    tell(".claude/output-styles", CLAUDE),
-    tell("CLAUDE.md", CLAUDE),
-    tell("CLAUDE.local.md", CLAUDE),
-    tell(".claude/CLAUDE.md", CLAUDE),
-    tell(".codex", CODEX),
-    tell(".gemini", GEMINI),
-    tell("GEMINI.md", GEMINI),
-    tell("AGENTS.md", AGENTS),
-    tell("AGENTS.override.md", AGENTS),
-    tell(".agents", AGENTS),
-    tell(".mcp.json", AGENTS),
-    tell(".cursor", AGENTS),
-    tell(".cursorrules", AGENTS),
-    tell(".windsurf", AGENTS),
-    tell(".windsurfrules", AGENTS),
-    tell(".continue", AGENTS),
-    tell(".clinerules", AGENTS),
-    tell(".roo", AGENTS),
-    tell(".kilocode", AGENTS),
-    tell(".kiro", AGENTS),
-    tell(".amazonq", AGENTS),
-    tell(".junie", AGENTS),
-    tell(".trae", AGENTS),
-    tell(".opencode", AGENTS),
-    tell("opencode.json", AGENTS),
-    tell("opencode.jsonc", AGENTS),
-    tell(".crush.json", AGENTS),
-    tell("crush.json", AGENTS),
-    tell(".qwen", AGENTS),
-    tell(".goosehints", AGENTS),
-    tell(".aider.conf.yml", AGENTS),
-    tell(".github/copilot-instructions.md", AGENTS),
-    tell(".github/workflows", FORGE),
-    tell(".github/actions", FORGE),
-    tell(".gitlab-ci.yml", FORGE),
-    tell(".circleci", FORGE),
-    tell(".gitpod.yml", FORGE),
-    tell("Jenkinsfile", FORGE),
+#[rustfmt::skip]
+pub(crate) const WORKSPACE: &[Autoruns] = &[
+    guard("direnv runs it outside, when a shell enters the directory", &[".envrc"]),
+    tell("direnv may run it outside, when a shell enters the directory", &[
+        "flake.nix", "shell.nix", "devenv.nix", "devbox.json",
+    ]),
+    guard("autoenv runs it outside, when a shell enters or leaves the directory", &[
+        ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".env.leave",
+    ]),
+    guard(MISE, &[
+        "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml",
+        ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml", ".rtx.toml",
+    ]),
+    tell(MISE, &[".tool-versions"]),
+    guard("VS Code runs its tasks outside, when it opens the directory", &[".vscode"]),
+    guard(EDITOR, &[".devcontainer", ".devcontainer.json"]),
+    guard("JetBrains IDEs run its configurations outside", &[".idea"]),
+    guard("Zed runs its tasks and servers outside", &[".zed"]),
+    guard("Fleet runs its configurations outside", &[".fleet"]),
+    guard(EDITOR, &[".nova", ".vs", ".lapce", ".theia"]),
+    guard("Eclipse runs its builders outside, when it builds", &[".externalToolBuilders"]),
+    guard("Helix takes programs from it, when it starts here", &[
+        ".helix/config.toml", ".helix/languages.toml",
+    ]),
+    guard("vim may run it outside, when it starts here", &[".exrc", ".vimrc", ".lvimrc", ".local.vimrc"]),
+    guard("Neovim may run it outside, when it starts here", &[".nvimrc", ".nvim.lua"]),
+    guard("Emacs may run it outside, when it opens a file", &[".dir-locals.el", ".dir-locals-2.el"]),
+    guard("a debugger may run it outside, when it starts here", &[
+        ".gdbinit", ".lldbinit", ".pdbrc", ".perldb", ".byebugrc", ".rdbgrc",
+    ]),
+    guard("R runs it outside, when it starts here", &[".Rprofile"]),
+    guard("R takes its environment from it, when it starts here", &[".Renviron"]),
+    guard("R loads it outside, when it starts here", &[".RData"]),
+    guard("an interpreter may run it outside, when its prompt starts here", &[
+        ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".octaverc", "startup.m",
+    ]),
+    guard("names programs that version control runs outside, with every command", &[
+        ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", "_darcs/prefs/defaults",
+        ".pijul/config", ".bzr/branch/branch.conf",
+    ]),
+    guard("lazygit runs its commands outside", &[".git/lazygit.yml", ".lazygit.yml"]),
+    tell("git's hooks run its commands outside, with commits", &[
+        ".husky", ".pre-commit-config.yaml", ".overcommit.yml", "lefthook.yml", "lefthook.yaml",
+        "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml",
+        ".lefthook.json", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml",
+        ".lefthook-local.yaml", ".config/lefthook.yml",
+    ]),
+    tell("npm, pnpm and yarn take programs and settings from it, with every command", &[
+        ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs",
+        ".pnpmfile.mjs",
+    ]),
+    tell("bun runs what it names, with every command", &["bunfig.toml"]),
+    tell("cargo and rustup take programs from it, with every command", &[
+        ".cargo/config.toml", ".cargo/config", "rust-toolchain", "rust-toolchain.toml",
+    ]),
+    tell("bazel takes settings from it, with every command", &[".bazelrc"]),
+    tell("bazelisk runs it outside, with every command", &["tools/bazel"]),
+    tell("Maven takes programs and settings from it, with every command", &[".mvn"]),
+    tell(CLAUDE, &[
+        ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/skills",
+        ".claude/commands", ".claude/agents", ".claude/plugins", ".claude/rules", ".claude/output-styles",
+        "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md",
+    ]),
+    tell("Codex runs or obeys it outside, when it starts here", &[".codex"]),
+    tell(GEMINI, &[".gemini", "GEMINI.md"]),
+    tell(AGENTS, &[
+        "AGENTS.md", "AGENTS.override.md", ".agents", ".mcp.json", ".cursor", ".cursorrules", ".windsurf",
+        ".windsurfrules", ".continue", ".clinerules", ".roo", ".kilocode", ".kiro", ".amazonq", ".junie",
+        ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".qwen",
+        ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md",
+    ]),
+    tell("the forge runs it, when it is pushed", &[
+        ".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".gitpod.yml", "Jenkinsfile",
+    ]),
 ];
 
 /// In the home directory, where an agent has its state. All of it is writable there.
-pub(crate) const STATE: &[Runs] = &[
-    tell(".claude/settings.json", CLAUDE_ANYWHERE),
-    tell(".claude/settings.local.json", CLAUDE_ANYWHERE),
-    tell(".claude/hooks", CLAUDE_ANYWHERE),
-    tell(".claude/agents", CLAUDE_ANYWHERE),
-    tell(".claude/commands", CLAUDE_ANYWHERE),
-    tell(".claude/skills", CLAUDE_ANYWHERE),
-    tell(".claude/plugins", CLAUDE_ANYWHERE),
-    tell(".claude/rules", CLAUDE_ANYWHERE),
-    tell(".claude/output-styles", CLAUDE_ANYWHERE),
-    tell(".claude/CLAUDE.md", CLAUDE_ANYWHERE),
-    tell(
-        ".claude.json",
-        "Claude Code starts its servers outside, in any project",
-    ),
-    tell(".codex/config.toml", CODEX_ANYWHERE),
-    tell(".codex/hooks.json", CODEX_ANYWHERE),
-    tell(".codex/hooks", CODEX_ANYWHERE),
-    tell(".codex/prompts", CODEX_ANYWHERE),
-    tell(".codex/skills", CODEX_ANYWHERE),
-    tell(".codex/rules", CODEX_ANYWHERE),
-    tell(".codex/AGENTS.md", CODEX_ANYWHERE),
-    tell(".codex/AGENTS.override.md", CODEX_ANYWHERE),
-    tell(".gemini/settings.json", GEMINI_ANYWHERE),
-    tell(".gemini/trustedFolders.json", GEMINI_ANYWHERE),
-    tell(".gemini/commands", GEMINI_ANYWHERE),
-    tell(".gemini/extensions", GEMINI_ANYWHERE),
-    tell(".gemini/skills", GEMINI_ANYWHERE),
-    tell(".gemini/hooks", GEMINI_ANYWHERE),
-    tell(".gemini/agents", GEMINI_ANYWHERE),
-    tell(".gemini/GEMINI.md", GEMINI_ANYWHERE),
-    tell(
-        ".aider.conf.yml",
-        "aider runs or obeys it outside, in any project",
-    ),
+#[rustfmt::skip]
+pub(crate) const STATE: &[Autoruns] = &[
+    tell("Claude Code runs or obeys it outside, in any project", &[
+        ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/agents",
+        ".claude/commands", ".claude/skills", ".claude/plugins", ".claude/rules", ".claude/output-styles",
+        ".claude/CLAUDE.md",
+    ]),
+    tell("Claude Code starts its servers outside, in any project", &[".claude.json"]),
+    tell("Codex runs or obeys it outside, in any project", &[
+        ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/prompts", ".codex/skills",
+        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md",
+    ]),
+    tell("Gemini CLI runs or obeys it outside, in any project", &[
+        ".gemini/settings.json", ".gemini/trustedFolders.json", ".gemini/commands", ".gemini/extensions",
+        ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md",
+    ]),
+    tell("aider runs or obeys it outside, in any project", &[".aider.conf.yml"]),
 ];
-
-const CLAUDE_ANYWHERE: &str = "Claude Code runs or obeys it outside, in any project";
-const CODEX_ANYWHERE: &str = "Codex runs or obeys it outside, in any project";
-const GEMINI_ANYWHERE: &str = "Gemini CLI runs or obeys it outside, in any project";
 
 /// Claude Code writes to this file all the time. Of it these parts run or are obeyed.
 pub(crate) const CLAUDE_JSON: &str = ".claude.json";
@@ -284,6 +161,10 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
 
 pub(crate) const HOOKS: &str = "git runs them outside";
 pub(crate) const ATTRIBUTES: &str = "says which files git gives to programs";
+/// In a repository's directory: files that git leaves out although they are not in `.gitignore`.
+pub(crate) const EXCLUDE: &str = "info/exclude";
+pub(crate) const EXCLUDED: &str =
+    "`git status` and `git add` leave out the new files that it names";
 pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";
@@ -293,7 +174,7 @@ pub(crate) const DOTFILE: &str = "a link in your home leads to it, so programs o
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::Path};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -308,22 +189,27 @@ mod tests {
             `STOCKADE_UPDATE=1 cargo test -p stockade-wall the_page_of_files`.\n"
             .to_owned();
         let parts = [
-            ("At the top of the workspace", WORKSPACE),
+            (
+                "At the top of the workspace, and of each directory given with `write`",
+                WORKSPACE,
+            ),
             ("In an agent's own state, below your home", STATE),
         ];
         for (heading, table) in parts {
             page.push_str(&format!(
                 "\n## {heading}\n\n| file | inside | who runs it, and when |\n|---|---|---|\n"
             ));
-            for Runs { name, why, how } in table {
-                let how = match how {
-                    How::Guard => "read-only",
-                    How::Tell => "writable",
+            let mut names = BTreeSet::new();
+            for Autoruns(treatment, why, run) in table {
+                let inside = match treatment {
+                    Treatment::Guard => "read-only",
+                    Treatment::Tell => "writable",
                 };
-                page.push_str(&format!("| `{name}` | {how} | {why} |\n"));
+                for name in *run {
+                    page.push_str(&format!("| `{name}` | {inside} | {why} |\n"));
+                    assert!(names.insert(name), "{name} stands twice");
+                }
             }
-            let names: BTreeSet<_> = table.iter().map(|runs| runs.name).collect();
-            assert_eq!(names.len(), table.len(), "a name stands twice");
         }
         page.push_str(
             "\nDotfiles of your home that are links into the workspace are treated like the writable ones. \

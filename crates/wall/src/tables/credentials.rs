@@ -1,5 +1,6 @@
-//! Where people keep what only they should have, and what it is. A workspace is never there;
-//! a path that is asked for may be, since the user decides, but not without a word.
+//! Places of credentials and private data in a home directory.
+//!
+//! Stockade masks them, refuses them as a workspace, and warns the user who gives one to a command.
 
 use std::path::Path;
 
@@ -10,30 +11,16 @@ use crate::{
     nofollow,
 };
 
-/// What lies in some places of a home directory.
-struct Known {
-    what: &'static str,
-    /// A workspace is never there. What is only private may be what somebody works on.
-    is_credential: bool,
-    places: &'static [&'static str],
-}
+/// What lies in some places of a home directory: whether it is a credential, what it is, and the
+/// places. A workspace is never at a credential. What is only private may be what somebody works on.
+struct Known(bool, &'static str, &'static [&'static str]);
 
 const fn credential(what: &'static str, places: &'static [&'static str]) -> Known {
-    let is_credential = true;
-    Known {
-        what,
-        is_credential,
-        places,
-    }
+    Known(true, what, places)
 }
 
 const fn private(what: &'static str, places: &'static [&'static str]) -> Known {
-    let is_credential = false;
-    Known {
-        what,
-        is_credential,
-        places,
-    }
+    Known(false, what, places)
 }
 
 /// The one table of what only the user should have, by what it is. Whatever is about such places
@@ -292,7 +279,7 @@ const KNOWN: &[Known] = &[
 pub fn known_places() -> impl Iterator<Item = (&'static str, &'static str)> {
     KNOWN
         .iter()
-        .flat_map(|known| known.places.iter().map(|place| (*place, known.what)))
+        .flat_map(|Known(_, what, places)| places.iter().map(move |place| (*place, *what)))
 }
 
 /// The known places in the directories of the home that are shown whole.
@@ -311,8 +298,8 @@ fn is_in_bulk(place: &str) -> bool {
 pub(crate) fn holding(below_home: &Path) -> Option<&'static str> {
     KNOWN
         .iter()
-        .filter(|known| known.is_credential)
-        .flat_map(|known| known.places)
+        .filter(|Known(is_credential, ..)| *is_credential)
+        .flat_map(|Known(.., places)| *places)
         .find(|place| below_home.starts_with(place))
         .copied()
 }

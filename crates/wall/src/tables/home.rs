@@ -1,10 +1,9 @@
-//! The tables of what is seen of the home directory. Everything else in it is hidden.
+//! The parts of the home directory that are shown. Everything else in it is hidden.
 //!
-//! By the customs of XDG, `.config` holds credentials: nothing of it is shown but the
-//! logins of forges that are on. `.local/share` and `.cache` hold programs, plugins and
-//! downloads: both are shown whole. But programs outside execute what lies there, and some
-//! programs keep secrets there nevertheless. So changes stay inside, and the places that
-//! are known for secrets are masked. `.local/state` and `.local/bin` are empty.
+//! By the customs of XDG, `.config` holds credentials: only the logins of forges that are on are
+//! shown. `.local/share` and `.cache` hold programs, plugins and downloads: both are shown whole.
+//! But programs outside execute files there, and some programs keep secrets there. So changes stay
+//! inside, and known places of secrets are masked. `.local/state` and `.local/bin` are empty.
 
 /// Directories that are shown whole. Changes to them are gone at the end.
 pub(crate) const SCRATCH: &[(&str, &str)] = &[

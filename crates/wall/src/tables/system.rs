@@ -1,5 +1,5 @@
-//! The tables: which parts of the disk are the system's, which are private, and which
-//! files of `/etc` are secrets. Each entry says why it is there.
+//! The system's parts of the disk, the private ones, and the secrets in `/etc`. Each entry has
+//! its reason.
 
 /// Where programs, libraries and their settings live. Shown read-only, if they exist.
 pub(crate) const SYSTEM: &[(&str, &str)] = &[

@@ -27,14 +27,14 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::PollFlags,
     io::Errno,
     termios::{
         Action, InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios,
         ioctl_tiocnxcl, tcflow, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
     },
 };
-use stockade_sys::tty;
+use stockade_sys::{deadline::poll_until, tty};
 
 /// How long a terminal that has a size may take to answer: over a slow network, or with much to
 /// draw.
@@ -261,18 +261,8 @@ fn write(terminal: BorrowedFd<'_>, mut bytes: &[u8], deadline: Instant) {
 
 /// Waits until the terminal can be read or written. Says whether it can.
 fn wait(terminal: BorrowedFd<'_>, what: PollFlags, deadline: Instant) -> bool {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let Ok(left) = Timespec::try_from(left) else {
-            return false;
-        };
-        let mut fds = [PollFd::from_borrowed_fd(terminal, what)];
-        match poll(&mut fds, Some(&left)) {
-            Err(Errno::INTR) => {}
-            Ok(ready) => return ready > 0 && !fds[0].revents().contains(PollFlags::HUP),
-            Err(_) => return false,
-        }
-    }
+    poll_until(terminal, what, deadline)
+        .is_ok_and(|happened| !happened.is_empty() && !happened.contains(PollFlags::HUP))
 }
 
 /// A place on the screen.
@@ -329,14 +319,14 @@ struct Reader {
     /// How many there were.
     count: usize,
     /// The sequence that is being read: how far it is, and its numbers.
-    state: State,
+    state: ReaderState,
     numbers: [u32; 2],
     /// Bytes that are part of no position.
     others: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReaderState {
     #[default]
     Ground,
     Escape,
@@ -351,7 +341,7 @@ impl Reader {
         }
     }
 
-    fn step(&mut self, byte: u8) -> State {
+    fn step(&mut self, byte: u8) -> ReaderState {
         const ESCAPE: u8 = 0x1b;
         /// `ESC [` in one byte. In UTF-8 another one comes before it, which is skipped.
         const CSI: u8 = 0x9b;
@@ -362,31 +352,31 @@ impl Reader {
                 .saturating_add(u32::from(byte.wrapping_sub(b'0')))
         };
         match (self.state, byte) {
-            (State::Escape, b'[') | (State::Ground, CSI) => {
+            (ReaderState::Escape, b'[') | (ReaderState::Ground, CSI) => {
                 self.numbers = [0, 0];
-                State::Row
+                ReaderState::Row
             }
-            (State::Row, b'0'..=b'9') => {
+            (ReaderState::Row, b'0'..=b'9') => {
                 self.numbers[0] = digit(self.numbers[0]);
-                State::Row
+                ReaderState::Row
             }
-            (State::Row, b';') => State::Column,
-            (State::Column, b'0'..=b'9') => {
+            (ReaderState::Row, b';') => ReaderState::Column,
+            (ReaderState::Column, b'0'..=b'9') => {
                 self.numbers[1] = digit(self.numbers[1]);
-                State::Column
+                ReaderState::Column
             }
-            (State::Column, b'R') => {
+            (ReaderState::Column, b'R') => {
                 self.found();
-                State::Ground
+                ReaderState::Ground
             }
-            (State::Ground, UTF8) => State::Ground,
+            (ReaderState::Ground, UTF8) => ReaderState::Ground,
             (state, ESCAPE) => {
-                self.others |= state != State::Ground;
-                State::Escape
+                self.others |= state != ReaderState::Ground;
+                ReaderState::Escape
             }
             _ => {
                 self.others = true;
-                State::Ground
+                ReaderState::Ground
             }
         }
     }

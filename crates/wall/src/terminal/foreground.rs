@@ -26,7 +26,7 @@ use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 use super::{Terminal, fence::Users, is_controlling};
 
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct Foreground {
     terminal: Option<Terminal>,
     /// The command is one that uses the terminal.
     wants_terminal: bool,
@@ -46,7 +46,7 @@ pub(crate) enum AfterStop {
     Suspend,
 }
 
-impl Job {
+impl Foreground {
     /// The job as it is before the command starts.
     pub(crate) fn new() -> Self {
         let terminal = Terminal::controlling().or_else(Terminal::of_streams);
@@ -85,15 +85,19 @@ impl Job {
                 return AfterStop::Lend;
             }
         }
+        AfterStop::Suspend
+    }
+
+    /// Everything inside has stopped, and the whole job is about to.
+    pub(crate) fn suspended(&mut self) {
         self.take_back();
         // The command goes on later, and a program that draws the whole screen tidied up itself.
         self.give_back(Users::Command, false);
-        AfterStop::Suspend
     }
 
     /// Stops ourselves as the command was stopped, and returns when we are continued, or
     /// at once if nobody would continue us. Says whether we did stop.
-    pub(crate) fn suspend(&self, signal: Signal) -> io::Result<bool> {
+    pub(crate) fn suspend(&mut self, signal: Signal) -> io::Result<bool> {
         // Where the terminal stops jobs it stops all of them: the other processes of a
         // pipeline, or the script that called us. Elsewhere only the command stopped.
         let is_controlled = self.terminal.as_ref().is_some_and(Terminal::is_controlling);
@@ -104,6 +108,9 @@ impl Job {
             Recipient::Process(rustix::process::getpid())
         };
         let before = signals::set_mask(signals::block(SignalSet::EMPTY)?.without(signal))?;
+        // From then on the foreground is for the shell to give. If everything inside has died
+        // meanwhile, we end, and have nothing to take back.
+        self.had = false;
         let sent = signals::send(signal, whom);
         // Here we are stopped, and go on when a SIGCONT came. Being blocked, it still
         // waits to be read. Without one, nothing stopped us: the kernel does not stop a

@@ -51,13 +51,10 @@ impl Query {
     }
 
     /// The same for all queries that have the same answer: what is sent upstream but for
-    /// its identifier and its letter case.
+    /// its identifier.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
-        let mut key = self.to_upstream(0);
-        let question = key.iter_mut().skip(HEADER).take(self.question_wire.len());
-        question.for_each(u8::make_ascii_lowercase);
-        key
+        self.to_upstream(0)
     }
 
     /// The identifier that the client gave, and expects in its answer.
@@ -86,8 +83,8 @@ impl Query {
     }
 
     /// The query to send upstream: the client's question and flags, and nothing else of
-    /// its message, in which it could have hidden anything. `id` must be unpredictable
-    /// from inside.
+    /// its message, in which it could have hidden anything: not even the case of its
+    /// letters. `id` must be unpredictable from inside.
     #[must_use]
     pub fn to_upstream(&self, id: u16) -> Vec<u8> {
         let opt = self.our_opt(&[]);
@@ -99,13 +96,16 @@ impl Query {
             authorities: 0,
             additionals: u16::from(!opt.is_empty()),
         };
-        let question = self.question_wire.iter().copied();
+        let name = self.question_wire.len().saturating_sub(TYPE_AND_CLASS);
+        let (name, rest) = self.question_wire.split_at(name);
+        let name = name.iter().map(u8::to_ascii_lowercase);
+        let question = name.chain(rest.iter().copied());
         header.bytes().chain(question).chain(opt).collect()
     }
 }
 
-/// Where the question starts.
-const HEADER: usize = 12;
+/// What follows the name in a question.
+const TYPE_AND_CLASS: usize = 4;
 
 /// `message` under another identifier: its first two bytes.
 pub(super) fn with_id(mut message: Vec<u8>, id: u16) -> Vec<u8> {

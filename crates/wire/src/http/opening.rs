@@ -151,7 +151,14 @@ impl FirstLine {
         let room = MAX_HEAD.saturating_sub(self.seen);
         let bytes = bytes.get(..room).unwrap_or(bytes);
         self.seen = self.seen.saturating_add(bytes.len());
-        let end = bytes.iter().position(|byte| *byte == b'\n');
+        // Some servers end a line at CR LF only.
+        let before = self.last.last().into_iter().chain(bytes);
+        let mut pairs = before.zip(
+            bytes
+                .get(usize::from(self.last.is_empty())..)
+                .unwrap_or_default(),
+        );
+        let end = pairs.position(|pair| pair == (&b'\r', &b'\n'));
         let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         self.last.extend_from_slice(line);
         // Some servers take any byte that does not show for white space.

@@ -11,14 +11,14 @@ pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
 pub(super) const ACK: u8 = 0x10;
 
-/// The first packet of a TCP connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Syn<'a> {
+/// The first packet of a TCP connection, parsed once and kept as long as it is held.
+#[derive(Debug, Clone)]
+pub struct Syn {
     path: Path,
     /// The IP header with its options or extension headers.
-    header: &'a [u8],
+    header: Vec<u8>,
     /// The TCP header with its options, and the data (TCP fast open has some).
-    segment: &'a [u8],
+    segment: Vec<u8>,
     source_port: u16,
     destination_port: u16,
     sequence: u32,
@@ -26,9 +26,9 @@ pub struct Syn<'a> {
     data: usize,
 }
 
-impl<'a> Syn<'a> {
+impl Syn {
     /// Reads a packet that starts at its IP header.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let Datagram {
             path,
             header,
@@ -57,8 +57,8 @@ impl<'a> Syn<'a> {
         }
         Ok(Self {
             path,
-            header,
-            segment,
+            header: header.to_vec(),
+            segment: segment.to_vec(),
             source_port,
             destination_port,
             sequence,
@@ -81,8 +81,8 @@ impl<'a> Syn<'a> {
     /// The packet itself, to be sent on its way.
     #[must_use]
     pub fn complete(&self) -> Vec<u8> {
-        let mut packet = self.header.to_vec();
-        packet.extend(self.path.sealed(Transport::Tcp, self.segment.to_vec()));
+        let mut packet = self.header.clone();
+        packet.extend(self.path.sealed(Transport::Tcp, self.segment.clone()));
         packet
     }
 
@@ -106,6 +106,6 @@ impl<'a> Syn<'a> {
     /// "No way there", said in the destination's name.
     #[must_use]
     pub fn unreachable(&self, why: Unreachable) -> Vec<u8> {
-        unreachable::about(self.path, self.header, self.segment, why)
+        unreachable::about(self.path, &self.header, &self.segment, why)
     }
 }

@@ -98,13 +98,11 @@ impl Handshake {
         match message {
             [] if length > 0 => return Next::NeedMore,
             [CERTIFICATE | CLIENT_KEY_EXCHANGE, ..] if !self.changed => return Next::Opaque,
-            _ if self.changed && length >= SHORTEST_FINISHED => {
-                match looks_plain(message, length) {
-                    None => return Next::NeedMore,
-                    Some(false) => return Next::Opaque,
-                    Some(true) => {}
-                }
-            }
+            _ if self.changed && length >= SHORTEST_FINISHED => match looks_plain(message) {
+                None => return Next::NeedMore,
+                Some(false) => return Next::Opaque,
+                Some(true) => {}
+            },
             _ => {}
         }
         match read(held) {
@@ -118,19 +116,15 @@ impl Handshake {
 
 const RECORD_HEADER: usize = 5;
 
-/// Whether a record of `length` bytes is, or starts, a hello rather than being encrypted:
-/// by the type and the length that a hello starts with, not by its version, for which
-/// servers care little. One encrypted record in some twenty thousand looks like that by
-/// chance, and that resumed session of TLS 1.2 is cut.
-fn looks_plain(message: &[u8], length: usize) -> Option<bool> {
+/// Whether a record is, or starts, a hello rather than being encrypted: by the type and the
+/// first byte of the length that a hello starts with. Servers care little for its version, and some
+/// for what follows it in the record. One encrypted record in some twenty thousand looks like that
+/// by chance, and that resumed session of TLS 1.2 is cut.
+fn looks_plain(message: &[u8]) -> Option<bool> {
     match *message {
         // No server takes a longer one.
-        [CLIENT_HELLO, 1..=2, ..] => Some(true),
-        [CLIENT_HELLO, 0, high, low, ..] => {
-            let announced = usize::from(u16::from_be_bytes([high, low])).saturating_add(4);
-            Some(announced >= length)
-        }
-        [] | [CLIENT_HELLO] | [CLIENT_HELLO, 0] | [CLIENT_HELLO, 0, _] => None,
+        [CLIENT_HELLO, 0..=2, ..] => Some(true),
+        [] | [CLIENT_HELLO] => None,
         _ => Some(false),
     }
 }

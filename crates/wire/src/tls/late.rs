@@ -4,8 +4,9 @@
 //! PostgreSQL and MySQL after a packet. Where that happens depends on the protocol and on how its
 //! server reads, so a hello is looked for at every byte of what the client sends:
 //!
-//! - a *candidate* begins with the header of a handshake record. Most are none after a few bytes
-//!   more; that leaves about one in 2^38 places of random bytes;
+//! - a *candidate* begins with the header of a handshake record, of any version: some servers take
+//!   any. Most are none after a few bytes more; that leaves about one in 2^38 places of random
+//!   bytes with a version that is plausible, and with others those whose lengths all fit;
 //! - one that has the shape of a hello is read like a first hello when its last byte is there,
 //!   and is a hello or [`Broken`]. No server acts on a part of one, so its first bytes may have
 //!   left before;
@@ -13,8 +14,8 @@
 //!   that the server reads in one that it does not.
 
 use super::records::{
-    CHANGE_CIPHER_SPEC, CLIENT_HELLO, HANDSHAKE, HEADER, HEARTBEAT, LAXEST_MAJOR, MAX_CIPHERTEXT,
-    MAX_RECORDS, read,
+    CHANGE_CIPHER_SPEC, CLIENT_HELLO, HANDSHAKE, HEADER, HEARTBEAT, LAXEST_MAJOR, MAX_RECORDS,
+    SSL2_LONGEST, SSL2_SHORTEST, read,
 };
 use super::{Broken, Hello, MAX_HELLO};
 use crate::cursor::{Cursor, Short};
@@ -24,6 +25,8 @@ const MOST: usize = 32;
 /// A record of another type that some servers skip inside a hello: a warning, or a change of
 /// ciphers.
 const SHORT_RECORD: usize = 2;
+/// The longest record that a server is known to take.
+const LONGEST_RECORD: u16 = 33_093;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +70,8 @@ enum Shape {
     None,
     /// Ask again with so many bytes.
     Undecided(usize),
-    Whole,
+    /// The message, and whether a server has to be very lax to take it.
+    Whole(Vec<u8>, bool),
     Broken(Broken),
 }
 
@@ -145,13 +149,22 @@ fn scan<E>(
 ) -> Result<(), E> {
     let mut at = from;
     while let Some(rest) = bytes.get(at..)
-        && let Some(offset) = rest.iter().position(|byte| *byte == HANDSHAKE)
+        && let Some(offset) = rest.iter().position(|byte| is_start(*byte))
     {
         at = at.saturating_add(offset);
         follow(bytes, at, work, open, judge)?;
         at = at.saturating_add(1);
     }
     Ok(())
+}
+
+fn is_start(byte: u8) -> bool {
+    byte == HANDSHAKE || is_ssl2(byte)
+}
+
+/// GnuTLS takes the data of SSL 2 records for parts of a hello, too.
+fn is_ssl2(byte: u8) -> bool {
+    (SSL2_SHORTEST..=SSL2_LONGEST).contains(&byte)
 }
 
 /// Looks at one candidate.
@@ -178,7 +191,8 @@ fn follow<E>(
             Ok(())
         }
         Shape::Broken(why) => judge(Late::Broken(why)),
-        Shape::Whole => match read(candidate) {
+        Shape::Whole(message, is_odd) if is_odd && !fits(&message) => Ok(()),
+        Shape::Whole(..) => match read(candidate) {
             Ok(Some(hello)) => judge(Late::Hello(hello)),
             // It is whole to a reader that is less strict.
             Ok(None) => judge(Late::Broken(Broken::Length)),
@@ -191,32 +205,35 @@ fn follow<E>(
 /// records, and in records of other types between those of the hello.
 fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
     let mut cursor = Cursor::new(bytes);
-    let mut start = Start::default();
-    let mut length = 0_usize;
+    let mut message = Vec::new();
+    let mut is_odd = false;
     for _ in 0..MAX_RECORDS {
         *looked_at = looked_at.saturating_add(1);
         let header = cursor.position();
         let Ok(kind) = cursor.u8() else {
             return Shape::Undecided(header.saturating_add(1));
         };
-        let Ok(version) = cursor.u16() else {
-            // The first byte that is there already may decide.
-            let is_odd = bytes
-                .get(header.saturating_add(1))
-                .is_some_and(|major| *major > LAXEST_MAJOR);
-            if is_odd {
-                return Shape::None;
-            }
-            return Shape::Undecided(header.saturating_add(3));
+        let is_ssl2 = is_ssl2(kind);
+        let announced = if is_ssl2 {
+            cursor
+                .u8()
+                .map(|low| u16::from_be_bytes([kind & 0x7f, low]))
+        } else {
+            cursor.u16().and_then(|version| {
+                is_odd |= version >> 8 > u16::from(LAXEST_MAJOR);
+                cursor.u16()
+            })
         };
-        let Ok(announced) = cursor.u16() else {
-            return Shape::Undecided(header.saturating_add(5));
+        let Ok(announced) = announced else {
+            let header_length = if is_ssl2 { 2 } else { 5 };
+            return Shape::Undecided(header.saturating_add(header_length));
         };
-        let is_record = (CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind)
-            && version >> 8 <= u16::from(LAXEST_MAJOR)
-            && announced <= MAX_CIPHERTEXT;
+        is_odd |= is_ssl2;
+        let is_record = is_ssl2
+            || ((CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) && announced <= LONGEST_RECORD);
+        let is_handshake = is_ssl2 || kind == HANDSHAKE;
         let record = usize::from(announced);
-        if !is_record || (kind != HANDSHAKE && record > SHORT_RECORD) {
+        if !is_record || (!is_handshake && record > SHORT_RECORD) {
             return Shape::None;
         }
         let there = cursor.rest().len().min(record);
@@ -225,70 +242,57 @@ fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
         };
         let missing = record.saturating_sub(there);
         let end = cursor.position().saturating_add(missing);
-        if kind != HANDSHAKE {
+        if !is_handshake {
             if missing > 0 {
                 return Shape::Undecided(end);
             }
             continue;
         }
-        if record == 0 && length == 0 {
+        if record == 0 && message.is_empty() {
             // If the next record begins a hello, it is a candidate of its own.
             return Shape::None;
         }
-        start.add(data);
-        length = length.saturating_add(there);
-        match start.look() {
+        message.extend_from_slice(data);
+        match look(&message) {
             Look::None => return Shape::None,
             Look::Undecided if missing > 0 => {
                 return Shape::Undecided(cursor.position().saturating_add(1));
             }
             Look::Undecided => {}
-            Look::Hello(whole) if whole > MAX_HELLO.saturating_add(HEADER) => {
+            // With an odd version, it takes all of it to tell a hello from chance.
+            Look::Hello(whole, true) if whole > MAX_HELLO.saturating_add(HEADER) && !is_odd => {
                 return Shape::Broken(Broken::TooLong);
             }
-            Look::Hello(whole) if length >= whole => return Shape::Whole,
-            Look::Hello(whole) if missing > 0 => {
-                let rest = whole.saturating_sub(length);
+            Look::Hello(whole, is_plausible) if message.len() >= whole => {
+                message.truncate(whole);
+                return Shape::Whole(message, is_odd || !is_plausible);
+            }
+            Look::Hello(whole, _) if missing > 0 => {
+                let rest = whole.saturating_sub(message.len());
                 return Shape::Undecided(end.min(cursor.position().saturating_add(rest)));
             }
-            Look::Hello(_) => {}
+            Look::Hello(..) => {}
         }
     }
     // More records than any reader takes, and not yet known to be no hello.
     Shape::Broken(Broken::Records)
 }
 
-/// The start of a message: as much as tells a hello from anything else.
-#[derive(Default)]
-struct Start {
-    bytes: Vec<u8>,
-}
-
 enum Look {
     None,
     Undecided,
-    /// A hello of this length.
-    Hello(usize),
+    /// A hello of this length. Whether its version is one that clients could have.
+    Hello(usize, bool),
 }
 
-impl Start {
-    /// Type, length, version, random number, session, and the length of the ciphers.
-    const MOST: usize = HEADER + 2 + 32 + 1 + 255 + 2;
-    /// The shortest body: with one cipher and one compression.
-    const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
+/// The shortest body: with one cipher and one compression.
+const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
 
-    fn add(&mut self, data: &[u8]) {
-        let room = Self::MOST.saturating_sub(self.bytes.len());
-        let data = data.get(..room).unwrap_or(data);
-        self.bytes.extend_from_slice(data);
-    }
-
-    fn look(&self) -> Look {
-        self.read().unwrap_or(Look::Undecided)
-    }
-
-    fn read(&self) -> Result<Look, Short> {
-        let mut cursor = Cursor::new(&self.bytes);
+/// What the start of a message tells: its type, length, version, random number, session, and the
+/// length of its ciphers.
+fn look(message: &[u8]) -> Look {
+    let read = || -> Result<Look, Short> {
+        let mut cursor = Cursor::new(message);
         if cursor.u8()? != CLIENT_HELLO {
             return Ok(Look::None);
         }
@@ -298,22 +302,51 @@ impl Start {
             return Ok(Look::None);
         }
         let length = usize::from(high) << 16 | usize::from(cursor.u16()?);
-        if length < Self::SHORTEST || !(3..=LAXEST_MAJOR).contains(&cursor.u8()?) {
+        if length < SHORTEST {
             return Ok(Look::None);
         }
+        let is_plausible = (3..=LAXEST_MAJOR).contains(&cursor.u8()?);
         cursor.take(1 + 32)?; // minor version, random number
         let session = cursor.u8()?;
         cursor.take(session.into())?;
         let suites = cursor.u16()?;
-        let least = Self::SHORTEST
+        let least = SHORTEST
             .saturating_sub(2)
             .saturating_add(session.into())
             .saturating_add(suites.into());
         if suites == 0 || suites % 2 == 1 || least > length {
             return Ok(Look::None);
         }
-        Ok(Look::Hello(length.saturating_add(HEADER)))
-    }
+        Ok(Look::Hello(length.saturating_add(HEADER), is_plausible))
+    };
+    read().unwrap_or(Look::Undecided)
+}
+
+/// Whether all lengths in a message fit, as they hardly do by chance. No server takes one in which
+/// they do not.
+fn fits(message: &[u8]) -> bool {
+    const LONGEST_SESSION: u8 = 32;
+    let read = || -> Result<bool, Short> {
+        let mut cursor = Cursor::new(message);
+        cursor.take(HEADER + 2 + 32)?;
+        let session = cursor.u8()?;
+        cursor.take(session.into())?;
+        let suites = cursor.u16()?;
+        cursor.take(suites.into())?;
+        let compressions = cursor.u8()?;
+        cursor.take(compressions.into())?;
+        let mut fits = session <= LONGEST_SESSION && compressions > 0;
+        if !cursor.rest().is_empty() {
+            fits &= usize::from(cursor.u16()?) == cursor.rest().len();
+        }
+        while !cursor.rest().is_empty() {
+            cursor.u16()?;
+            let length = cursor.u16()?;
+            cursor.take(length.into())?;
+        }
+        Ok(fits)
+    };
+    read().unwrap_or(false)
 }
 
 #[cfg(test)]

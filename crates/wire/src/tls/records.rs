@@ -10,9 +10,6 @@ pub(super) const APPLICATION_DATA: u8 = 23;
 pub(super) const HEARTBEAT: u8 = 24;
 
 pub(super) const CLIENT_HELLO: u8 = 1;
-const SSL2_CLIENT_HELLO: u8 = 1;
-/// Version, lengths of ciphers, session and challenge, and the message's type.
-const SSL2_SHORTEST: u16 = 9;
 
 /// What one record holds at most before encryption, and with it (RFC 5246 §6.2).
 const MAX_PLAIN: u16 = 1 << 14;
@@ -57,25 +54,21 @@ fn claim(sent: &[u8]) -> Claim {
         [kind @ CHANGE_CIPHER_SPEC..=HEARTBEAT, 0..=LAXEST_MAJOR, ..] => {
             Claim::Broken(Broken::NoHandshake(kind))
         }
-        // A length below 16 KiB, with the top bit set.
-        [0x80..=0xbf, ..] => ssl2(sent),
+        // Nothing in the record, as in a call of Sun's RPC.
+        [0x80, 0, ..] => Claim::NotTls,
+        // The start of an SSL 2 hello, or of one of TLS in an SSL 2 record, which some server takes.
+        [SSL2_SHORTEST..=SSL2_LONGEST] | [SSL2_SHORTEST..=SSL2_LONGEST, _] => Claim::Undecided,
+        [SSL2_SHORTEST..=SSL2_LONGEST, _, CLIENT_HELLO, ..] => Claim::Broken(Broken::Ssl2),
+        // A server that takes other versions is a matter of [`super::Search`].
         _ => Claim::NotTls,
     }
 }
 
-/// The largest major version of a first record that a server is known to take.
+/// The largest major version of a first record that is refused whatever follows.
 pub(super) const LAXEST_MAJOR: u8 = 0x0f;
-
-fn ssl2(sent: &[u8]) -> Claim {
-    match *sent {
-        [high, low, ..] if u16::from_be_bytes([high & 0x7f, low]) < SSL2_SHORTEST => Claim::NotTls,
-        [_] | [_, _] | [_, _, SSL2_CLIENT_HELLO] | [_, _, SSL2_CLIENT_HELLO, 0] => Claim::Undecided,
-        [_, _, SSL2_CLIENT_HELLO, 0, 2, ..] | [_, _, SSL2_CLIENT_HELLO, 3, ..] => {
-            Claim::Broken(Broken::Ssl2)
-        }
-        _ => Claim::NotTls,
-    }
-}
+/// The first byte of a record of SSL 2: a length below 16 KiB, with the top bit set.
+pub(super) const SSL2_SHORTEST: u8 = 0x80;
+pub(super) const SSL2_LONGEST: u8 = 0xbf;
 
 /// The hello, or nothing while a part of it is missing.
 pub(super) fn read(sent: &[u8]) -> Result<Option<Hello>, Broken> {

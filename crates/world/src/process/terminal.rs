@@ -5,11 +5,12 @@
 //! controls, and becomes the program: its pid stays.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
@@ -37,27 +38,56 @@ impl Default for Size {
     }
 }
 
-/// A terminal with a program on it. The program is killed when this is dropped.
+/// A terminal with a program on it. When this is dropped, the program is killed and the terminal
+/// hangs up, as when its window is closed.
 pub struct Terminal {
     child: Child,
     name: String,
     master: File,
     screen: Transcript,
+    /// Held while the screen is read.
+    _open: PipeWriter,
     started: Instant,
     limit: Duration,
 }
 
 pub(super) fn open(command: &Command, size: Size) -> Result<Terminal> {
     let (master, slave) = pair(size).doing("open a terminal")?;
-    let screen = Transcript::of(master.try_clone().doing("share the terminal")?);
+    let (closed, open) = io::pipe().doing("open a pipe")?;
+    let screen = Transcript::of(Screen {
+        master: master.try_clone().doing("share the terminal")?,
+        closed,
+    });
     Ok(Terminal {
         child: start_on(command, slave)?,
         name: command.to_string(),
         master,
         screen,
+        _open: open,
         started: Instant::now(),
         limit: command.limit,
     })
+}
+
+/// What appears on the terminal, until nobody wants to see it. The kernel hangs a terminal up when
+/// the last descriptor of its master is closed, and a thread that reads from one holds one.
+struct Screen {
+    master: File,
+    closed: PipeReader,
+}
+
+impl Read for Screen {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut fds = [
+            PollFd::new(&self.master, PollFlags::IN),
+            PollFd::new(&self.closed, PollFlags::IN),
+        ];
+        poll(&mut fds, None)?;
+        if !fds[1].revents().is_empty() {
+            return Ok(0);
+        }
+        self.master.read(buffer)
+    }
 }
 
 /// Starts a command as the leader of a session controlled by `terminal`.
@@ -73,7 +103,7 @@ pub(super) fn start_on(command: &Command, terminal: File) -> Result<Child> {
     command.start(leader)
 }
 
-pub(super) fn pair(size: Size) -> std::io::Result<(File, File)> {
+pub(super) fn pair(size: Size) -> io::Result<(File, File)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     unlockpt(&master)?;
     let path = ptsname(&master, Vec::new())?;

@@ -8,8 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::results::{Spread, Stage};
-use super::stage::PRODUCT;
+use super::PRODUCT;
 
 const CALLS: &str = "trace=execve,unshare,exit_group";
 const FILE: &str = "/tmp/trace";
@@ -28,8 +27,8 @@ const STAGES: [&str; 10] = [
     "end of the process, as the kernel closes its sockets and namespaces",
 ];
 
-/// The median of each stage, in milliseconds.
-pub(super) fn stages(traces: usize) -> Result<Vec<Stage>> {
+/// Each stage and its median, in milliseconds.
+pub(super) fn stages(traces: usize) -> Result<Vec<(&'static str, f64)>> {
     let mut runs = Vec::new();
     for _ in 0..traces {
         let status = Command::new("strace")
@@ -43,63 +42,52 @@ pub(super) fn stages(traces: usize) -> Result<Vec<Stage>> {
         let text = fs::read_to_string(FILE)?;
         runs.push(moments(&text).context("the trace is not as expected")?);
     }
-    let stage = |(number, name): (usize, &str)| {
-        let lengths = runs.iter().filter_map(|moments| {
-            let (from, to) = (moments.get(number)?, moments.get(number + 1)?);
-            Some((to - from) * 1000.0)
-        });
-        Some(Stage {
-            name: name.to_owned(),
-            milliseconds: Spread::of(lengths)?.median,
-        })
+    let stage = |(number, name)| {
+        let lengths = runs
+            .iter()
+            .map(|moments| moments[number + 1] - moments[number]);
+        let mut lengths: Vec<f64> = lengths.collect();
+        lengths.sort_by(f64::total_cmp);
+        (name, lengths[lengths.len() / 2] * 1000.0)
     };
-    Ok(STAGES.into_iter().enumerate().filter_map(stage).collect())
+    Ok(STAGES.into_iter().enumerate().map(stage).collect())
 }
 
-/// One line of a trace: `28793 1794787357.505963 unshare(CLONE_NEWUSER) = 0`.
-struct Event<'a> {
-    process: &'a str,
-    time: f64,
-    text: &'a str,
-}
-
-impl<'a> Event<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let (process, rest) = line.split_once(' ')?;
-        let (time, text) = rest.trim_start().split_once(' ')?;
-        let time = time.parse().ok()?;
-        Some(Self {
-            process,
-            time,
-            text,
-        })
-    }
+/// Process, time and text of a line: `28793 1794787357.505963 unshare(CLONE_NEWUSER) = 0`.
+fn event(line: &str) -> Option<(&str, f64, &str)> {
+    let (process, rest) = line.split_once(' ')?;
+    let (time, text) = rest.trim_start().split_once(' ')?;
+    Some((process, time.parse().ok()?, text))
 }
 
 /// The beginning, the ends of all stages but the last, and the end, in seconds.
 fn moments(trace: &str) -> Option<[f64; STAGES.len() + 1]> {
-    let mut events = trace.lines().filter_map(Event::parse);
-    let mut next = |wanted: &dyn Fn(&Event<'_>) -> bool| events.find(|event| wanted(event));
-    let begins = |event: &Event<'_>, start: &str| event.text.starts_with(start);
-
-    let start = next(&|event| begins(event, "execve("))?;
-    let own = start.process;
-    let user = next(&|event| begins(event, "unshare(CLONE_NEWUSER"))?;
-    let network = next(&|event| begins(event, "unshare(CLONE_NEWNET"))?;
-    let mount = next(&|event| begins(event, "unshare(CLONE_NEWNS"))?;
-    let bubblewrap = next(&|event| begins(event, "execve("))?;
-    let inner = next(&|event| begins(event, "execve(\"/run/stockade/init\""))?;
+    let mut events = trace.lines().filter_map(event);
+    // The next event of a process, or of any, that begins so.
+    let mut next = |wanted: Option<&str>, start: &str| {
+        events.find(|(process, _, text)| {
+            wanted.is_none_or(|wanted| *process == wanted) && text.starts_with(start)
+        })
+    };
+    let start = next(None, "execve(")?;
+    let user = next(None, "unshare(CLONE_NEWUSER")?;
+    let network = next(None, "unshare(CLONE_NEWNET")?;
+    let mount = next(None, "unshare(CLONE_NEWNS")?;
+    let bubblewrap = next(None, "execve(")?;
+    let inner = next(None, "execve(\"/run/stockade/init\"")?;
+    let mut command = next(None, "execve(")?;
     // It looks in several directories.
-    let command = next(&|event| begins(event, "execve(") && event.text.ends_with("= 0"))?;
-    let done = next(&|event| event.process == command.process && begins(event, "exit_group("))?;
-    let keeper = bubblewrap.process;
-    let walled = next(&|event| event.process == keeper && begins(event, "+++ exited"))?;
-    let over = next(&|event| event.process == own && begins(event, "exit_group("))?;
-    let end = next(&|event| event.process == own && begins(event, "+++ exited"))?;
+    while !command.2.ends_with("= 0") {
+        command = next(None, "execve(")?;
+    }
+    let done = next(Some(command.0), "exit_group(")?;
+    let walled = next(Some(bubblewrap.0), "+++ exited")?;
+    let over = next(Some(start.0), "exit_group(")?;
+    let end = next(Some(start.0), "+++ exited")?;
     let all = [
         start, user, network, mount, bubblewrap, inner, command, done, walled, over, end,
     ];
-    Some(all.map(|event| event.time))
+    Some(all.map(|(_, time, _)| time))
 }
 
 #[cfg(test)]

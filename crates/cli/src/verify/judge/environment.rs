@@ -8,9 +8,9 @@ use stockade_wall::Operation;
 use super::{Case, shown};
 use crate::verify::{
     GIT_CONFIG,
+    messages::Tried,
     outside::SECRET_VARIABLE,
     report::{Check, Finding},
-    words::Tried,
 };
 
 pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {

@@ -7,9 +7,9 @@ use stockade_wall::Operation;
 use super::{Case, guarded, shown};
 use crate::verify::{
     credentials as known,
+    messages::Tried,
     outside::{PRIVATE, Place},
     report::{Check, Finding},
-    words::Tried,
 };
 
 pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {

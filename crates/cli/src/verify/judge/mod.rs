@@ -16,9 +16,9 @@ use stockade_config::{Effective, Mode};
 use stockade_wall::{Operation, Plan};
 
 use super::{
+    messages::{Observations, SecondAssignment, SecondObservations},
     outside::Outside,
     report::Finding,
-    words::{Observations, SecondAssignment, SecondObservations},
 };
 
 /// Everything that is known.

@@ -9,9 +9,9 @@ use stockade_jail::NAME_SERVER;
 use super::{Case, Controls};
 use crate::verify::{
     destinations::{is_allowed, is_metadata},
+    messages::{Target, Transport, Tried},
     outside::Role,
     report::{Check, Finding},
-    words::{Target, Transport, Tried},
 };
 
 pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {

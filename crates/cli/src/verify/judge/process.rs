@@ -7,8 +7,8 @@ use stockade_wall::Operation;
 
 use super::Case;
 use crate::verify::{
+    messages::{Changes, Nested, Tried},
     report::{Check, Finding},
-    words::{Changes, Nested, Tried},
 };
 
 pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {

@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result};
 use stockade_sys::interfaces::interfaces;
 
 use crate::verify::{
+    messages::{Target, Transport, Tried},
     probe,
-    words::{Target, Transport, Tried},
 };
 
 /// What a listener is for.

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use crate::verify::words::{Mount, Tried};
+use crate::verify::messages::{Mount, Tried};
 
 /// Tries something with each path.
 pub(super) fn each(paths: &[PathBuf], what: fn(&Path) -> Tried) -> BTreeMap<PathBuf, Tried> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use rustix::process::{Pid, Resource, getrlimit, test_kill_process};
 use stockade_sys::attempt::ATTEMPTS;
 
-use crate::verify::words::Tried;
+use crate::verify::messages::Tried;
 
 /// The namespaces that this process is in, by kind.
 pub(in crate::verify) fn namespaces() -> BTreeMap<String, String> {

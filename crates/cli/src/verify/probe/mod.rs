@@ -22,7 +22,7 @@ pub(super) use self::{
     kernel::{calls, namespaces},
     network::ask,
 };
-use super::words::{Assignment, Observations, SecondAssignment, SecondObservations};
+use super::messages::{Assignment, Observations, SecondAssignment, SecondObservations};
 
 pub(crate) fn probe() -> Result<ExitCode> {
     let assignment: Assignment = hear()?;

@@ -22,7 +22,7 @@ use stockade_sys::{
 };
 
 use super::network;
-use crate::verify::words::{Lift, Nested, Tried};
+use crate::verify::messages::{Lift, Nested, Tried};
 
 /// `change`: whether the network is the session's own.
 /// `covered`: a file that is hidden in a directory that can be written.

@@ -19,7 +19,7 @@ use stockade_sys::{
     transparent::{self, Family},
 };
 
-use crate::verify::words::{Changes, Target, Transport, Tried};
+use crate::verify::messages::{Changes, Target, Transport, Tried};
 
 /// A denial comes at once, and so does an answer of this machine.
 const PATIENCE: Duration = Duration::from_secs(1);

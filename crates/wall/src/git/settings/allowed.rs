@@ -1,13 +1,13 @@
-//! Which settings of a repository only describe, and so may be changed by a session.
+//! The settings of a repository that a session may change, because they only describe.
 //!
 //! A list of dangerous settings is never complete: git has hundreds, other programs add theirs,
-//! and every release has new ones. So this is a list of harmless ones, each with the reason why it
-//! is; whatever is not on it is not harmless. `docs/git-settings.md` has the verdict on every
-//! setting that git documents.
+//! and every release has new ones. So this is a list of harmless settings, each with its reason.
+//! A setting that is not on the list counts as dangerous. `docs/git-settings.md` has the verdict on
+//! every setting that git documents.
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::Setting;
+use super::{Setting, address::is_on_a_server};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,16 @@ pub(crate) struct Context<'a> {
     pub(crate) repository: Option<&'a Path>,
     /// What a session can write.
     pub(crate) writable: &'a [&'a Path],
+    /// The session made the repository.
+    pub(crate) is_new: bool,
+    /// The branches that were there before; nothing if they are not known.
+    pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// The remotes that have an address of their own.
     pub(crate) remotes: BTreeSet<Vec<u8>>,
+    /// Those whose address was there before.
+    pub(crate) known: BTreeSet<Vec<u8>>,
+    /// Those that git may fetch from without being asked.
+    pub(crate) promisors: BTreeSet<Vec<u8>>,
 }
 
 /// Which values of a setting are harmless.
@@ -39,11 +47,16 @@ enum Value {
     /// The name of a remote with such an address, or the address itself. Git takes every other
     /// name for a path, and the repository there may be the session's.
     Remote,
+    /// Of a remote from which git fetches what is missing whenever it comes to that, or its name: also
+    /// `git status` talks to it. So a session cannot make one of what there was. A repository that it
+    /// cloned is of no use without; there a server with a global name passes, to which the session
+    /// could have sent what it has anyway.
+    Promisor,
     /// A directory in the same place as the repository.
     Worktree,
 }
 
-use Value::{Address, Any, OneOf, Remote, Worktree};
+use Value::{Address, Any, OneOf, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
 
@@ -58,305 +71,149 @@ const SUBMODULE: &str = "which submodules there are";
 const DEFAULT: &str = "what a command of git's does by default";
 const SPEED: &str = "how git stores and looks things up";
 
-/// Settings that only describe. `*` stands for one subsection; a name of only `*` for all names of
+/// Settings that only describe, by which values do and what. `*` stands for one subsection; a name of only `*` for all names of
 /// the section, with subsections or without.
-const TABLE: &[(&str, Value, &str)] = &[
-    ("advice.*", Any, LOOKS),
-    ("apply.whitespace", Any, DEFAULT),
-    ("author.email", Any, IDENTITY),
-    ("author.name", Any, IDENTITY),
-    ("blame.blankboundary", Any, LOOKS),
-    ("blame.coloring", Any, LOOKS),
-    ("blame.date", Any, LOOKS),
-    ("blame.ignorerevsfile", Any, LOOKS),
-    ("blame.markignoredlines", Any, LOOKS),
-    ("blame.markunblamablelines", Any, LOOKS),
-    ("blame.showemail", Any, LOOKS),
-    ("blame.showroot", Any, LOOKS),
-    ("branch.autosetupmerge", Any, DEFAULT),
-    ("branch.autosetuprebase", Any, DEFAULT),
-    ("branch.sort", Any, LOOKS),
-    ("branch.*.description", Any, BRANCH),
-    ("branch.*.gh-merge-base", Any, BRANCH),
-    ("branch.*.github-pr-base-branch", Any, BRANCH),
-    ("branch.*.github-pr-owner-number", Any, BRANCH),
-    ("branch.*.merge", Any, BRANCH),
-    ("branch.*.pushremote", Remote, BRANCH),
-    (
-        "branch.*.rebase",
-        OneOf(&["true", "false", "merges", "interactive", "m", "i"]),
-        BRANCH,
-    ),
-    ("branch.*.remote", Remote, BRANCH),
-    ("branch.*.vscode-merge-base", Any, BRANCH),
-    ("checkout.guess", BOOLEAN, DEFAULT),
-    ("checkout.thresholdforparallelism", Any, SPEED),
-    ("checkout.workers", Any, SPEED),
-    ("color.*", Any, LOOKS),
-    ("column.*", Any, LOOKS),
-    ("commit.cleanup", Any, DEFAULT),
-    ("commit.status", Any, LOOKS),
-    ("commit.verbose", Any, LOOKS),
-    ("commitgraph.*", Any, SPEED),
-    ("committer.email", Any, IDENTITY),
-    ("committer.name", Any, IDENTITY),
-    ("core.abbrev", Any, LOOKS),
-    ("core.autocrlf", Any, FILES),
-    ("core.bare", BOOLEAN, FORM),
-    ("core.bigfilethreshold", Any, SPEED),
-    ("core.checkroundtripencoding", Any, FILES),
-    ("core.commentchar", Any, LOOKS),
-    ("core.commentstring", Any, LOOKS),
-    ("core.commitgraph", BOOLEAN, SPEED),
-    ("core.compression", Any, SPEED),
-    ("core.deltabasecachelimit", Any, SPEED),
-    ("core.eol", Any, FILES),
-    ("core.filemode", BOOLEAN, FILES),
-    ("core.ignorecase", BOOLEAN, FILES),
-    ("core.logallrefupdates", Any, FORM),
-    ("core.loosecompression", Any, SPEED),
-    ("core.multipackindex", BOOLEAN, SPEED),
-    ("core.packedgitlimit", Any, SPEED),
-    ("core.packedgitwindowsize", Any, SPEED),
-    ("core.precomposeunicode", BOOLEAN, FILES),
-    ("core.preloadindex", BOOLEAN, SPEED),
-    ("core.quotepath", Any, LOOKS),
-    ("core.repositoryformatversion", Any, FORM),
-    ("core.safecrlf", Any, FILES),
-    ("core.sparsecheckout", BOOLEAN, FILES),
-    ("core.sparsecheckoutcone", BOOLEAN, FILES),
-    ("core.splitindex", BOOLEAN, SPEED),
-    ("core.symlinks", BOOLEAN, FILES),
-    ("core.untrackedcache", Any, SPEED),
-    ("core.warnambiguousrefs", Any, LOOKS),
-    ("core.whitespace", Any, LOOKS),
-    ("core.worktree", Worktree, FORM),
-    ("diff.algorithm", Any, LOOKS),
-    ("diff.colormoved", Any, LOOKS),
-    ("diff.colormovedws", Any, LOOKS),
-    ("diff.context", Any, LOOKS),
-    ("diff.dirstat", Any, LOOKS),
-    ("diff.dstprefix", Any, LOOKS),
-    ("diff.indentheuristic", Any, LOOKS),
-    ("diff.interhunkcontext", Any, LOOKS),
-    ("diff.mnemonicprefix", Any, LOOKS),
-    ("diff.noprefix", Any, LOOKS),
-    ("diff.relative", Any, LOOKS),
-    ("diff.renamelimit", Any, LOOKS),
-    ("diff.renames", Any, LOOKS),
-    ("diff.srcprefix", Any, LOOKS),
-    ("diff.statgraphwidth", Any, LOOKS),
-    ("diff.statnamewidth", Any, LOOKS),
-    ("diff.submodule", Any, LOOKS),
-    ("diff.wserrorhighlight", Any, LOOKS),
-    ("extensions.compatobjectformat", Any, FORM),
-    ("extensions.objectformat", Any, FORM),
-    ("extensions.partialclone", Remote, FORM),
-    ("extensions.refstorage", OneOf(&["files", "reftable"]), FORM),
-    ("extensions.relativeworktrees", BOOLEAN, FORM),
-    ("extensions.worktreeconfig", BOOLEAN, FORM),
-    ("feature.experimental", BOOLEAN, SPEED),
-    ("feature.manyfiles", BOOLEAN, SPEED),
-    ("fetch.all", BOOLEAN, DEFAULT),
-    ("fetch.output", Any, LOOKS),
-    ("fetch.parallel", Any, SPEED),
-    ("fetch.prune", BOOLEAN, DEFAULT),
-    ("fetch.prunetags", BOOLEAN, DEFAULT),
-    ("fetch.showforcedupdates", BOOLEAN, LOOKS),
-    ("fetch.unpacklimit", Any, SPEED),
-    ("fetch.writecommitgraph", BOOLEAN, SPEED),
-    ("gc.auto", Any, SPEED),
-    ("gc.autopacklimit", Any, SPEED),
-    ("gc.packrefs", Any, SPEED),
-    ("gc.writecommitgraph", BOOLEAN, SPEED),
-    ("grep.column", Any, LOOKS),
-    ("grep.extendedregexp", Any, DEFAULT),
-    ("grep.fullname", Any, LOOKS),
-    ("grep.linenumber", Any, LOOKS),
-    ("grep.patterntype", Any, DEFAULT),
-    ("grep.threads", Any, SPEED),
-    ("gui.encoding", Any, LOOKS),
-    ("gui.geometry", Any, LOOKS),
-    ("gui.wmstate", Any, LOOKS),
-    ("i18n.commitencoding", Any, LOOKS),
-    ("i18n.logoutputencoding", Any, LOOKS),
-    ("index.*", Any, SPEED),
-    ("init.defaultbranch", Any, DEFAULT),
-    ("lfs.repositoryformatversion", Any, FORM),
-    (
-        "lfs.*.access",
-        OneOf(&["basic", "none", "negotiate", "ntlm"]),
-        REMOTE,
-    ),
-    ("lfs.*.locksverify", BOOLEAN, REMOTE),
-    ("log.abbrevcommit", Any, LOOKS),
-    ("log.date", Any, LOOKS),
-    ("log.decorate", Any, LOOKS),
-    ("log.follow", Any, LOOKS),
-    ("log.graphcolors", Any, LOOKS),
-    ("log.showroot", Any, LOOKS),
-    ("maintenance.auto", BOOLEAN, SPEED),
-    ("maintenance.strategy", Any, SPEED),
-    ("merge.autostash", BOOLEAN, DEFAULT),
-    (
-        "merge.conflictstyle",
-        OneOf(&["merge", "diff3", "zdiff3"]),
-        LOOKS,
-    ),
-    ("merge.directoryrenames", Any, DEFAULT),
-    ("merge.ff", Any, DEFAULT),
-    ("merge.log", Any, LOOKS),
-    ("merge.renamelimit", Any, DEFAULT),
-    ("merge.renames", Any, DEFAULT),
-    ("merge.renormalize", Any, DEFAULT),
-    ("merge.stat", Any, LOOKS),
-    ("merge.verbosity", Any, LOOKS),
-    ("pack.*", Any, SPEED),
-    ("protocol.version", Any, SPEED),
-    ("pull.ff", OneOf(&["true", "false", "only"]), DEFAULT),
-    (
-        "pull.rebase",
-        OneOf(&["true", "false", "merges", "interactive", "m", "i"]),
-        DEFAULT,
-    ),
-    ("push.autosetupremote", BOOLEAN, DEFAULT),
-    (
-        "push.default",
-        OneOf(&["nothing", "current", "upstream", "tracking", "simple"]),
-        DEFAULT,
-    ),
-    ("push.followtags", BOOLEAN, DEFAULT),
-    ("push.negotiate", BOOLEAN, SPEED),
-    ("push.useforceifincludes", BOOLEAN, DEFAULT),
-    ("rebase.abbreviatecommands", BOOLEAN, LOOKS),
-    ("rebase.autosquash", BOOLEAN, DEFAULT),
-    ("rebase.autostash", BOOLEAN, DEFAULT),
-    ("rebase.forkpoint", BOOLEAN, DEFAULT),
-    ("rebase.missingcommitscheck", Any, DEFAULT),
-    ("rebase.rebasemerges", Any, DEFAULT),
-    ("rebase.stat", BOOLEAN, LOOKS),
-    ("rebase.updaterefs", BOOLEAN, DEFAULT),
-    ("remote.pushdefault", Remote, ADDRESS),
-    ("remote.*.fetch", Any, REMOTE),
-    ("remote.*.followremotehead", Any, REMOTE),
-    ("remote.*.gh-resolved", Any, REMOTE),
-    ("remote.*.partialclonefilter", Any, REMOTE),
-    ("remote.*.promisor", BOOLEAN, REMOTE),
-    ("remote.*.prune", BOOLEAN, REMOTE),
-    ("remote.*.prunetags", BOOLEAN, REMOTE),
-    ("remote.*.skipdefaultupdate", BOOLEAN, REMOTE),
-    ("remote.*.skipfetchall", BOOLEAN, REMOTE),
-    ("remote.*.tagopt", OneOf(&["--tags", "--no-tags"]), REMOTE),
-    ("remote.*.url", Address, ADDRESS),
-    ("rerere.autoupdate", BOOLEAN, DEFAULT),
-    ("rerere.enabled", BOOLEAN, DEFAULT),
-    ("sparse.expectfilesoutsideofpatterns", BOOLEAN, FILES),
-    ("splitindex.*", Any, SPEED),
-    ("stash.*", Any, LOOKS),
-    ("status.aheadbehind", BOOLEAN, LOOKS),
-    ("status.branch", BOOLEAN, LOOKS),
-    ("status.displaycommentprefix", BOOLEAN, LOOKS),
-    ("status.relativepaths", BOOLEAN, LOOKS),
-    ("status.short", BOOLEAN, LOOKS),
-    ("status.showstash", BOOLEAN, LOOKS),
-    ("submodule.active", Any, SUBMODULE),
-    ("submodule.fetchjobs", Any, SPEED),
-    ("submodule.propagatebranches", BOOLEAN, DEFAULT),
-    ("submodule.recurse", BOOLEAN, DEFAULT),
-    ("submodule.*.active", BOOLEAN, SUBMODULE),
-    ("submodule.*.branch", Any, SUBMODULE),
-    ("submodule.*.fetchrecursesubmodules", Any, SUBMODULE),
-    ("submodule.*.shallow", BOOLEAN, SUBMODULE),
-    (
-        "submodule.*.update",
-        OneOf(&["checkout", "rebase", "merge", "none"]),
-        SUBMODULE,
-    ),
-    ("submodule.*.url", Address, SUBMODULE),
-    ("tag.sort", Any, LOOKS),
-    ("user.email", Any, IDENTITY),
-    ("user.name", Any, IDENTITY),
-    ("user.useconfigonly", BOOLEAN, IDENTITY),
-    ("versionsort.suffix", Any, LOOKS),
-    ("worktree.guessremote", BOOLEAN, DEFAULT),
-    ("worktree.userelativepaths", BOOLEAN, FORM),
+#[rustfmt::skip]
+const TABLE: &[(Value, &str, &[&str])] = &[
+    (Any, LOOKS, &[
+        "advice.*", "blame.blankboundary", "blame.coloring", "blame.date", "blame.ignorerevsfile",
+        "blame.markignoredlines", "blame.markunblamablelines", "blame.showemail", "blame.showroot",
+        "branch.sort", "color.*", "column.*", "commit.status", "commit.verbose", "core.abbrev",
+        "core.commentchar", "core.commentstring", "core.quotepath", "core.warnambiguousrefs",
+        "core.whitespace", "diff.algorithm", "diff.colormoved", "diff.colormovedws", "diff.context",
+        "diff.dirstat", "diff.dstprefix", "diff.indentheuristic", "diff.interhunkcontext",
+        "diff.mnemonicprefix", "diff.noprefix", "diff.relative", "diff.renamelimit", "diff.renames",
+        "diff.srcprefix", "diff.statgraphwidth", "diff.statnamewidth", "diff.submodule",
+        "diff.wserrorhighlight", "fetch.output", "grep.column", "grep.fullname", "grep.linenumber",
+        "gui.encoding", "gui.geometry", "gui.wmstate", "i18n.commitencoding", "i18n.logoutputencoding",
+        "log.abbrevcommit", "log.date", "log.decorate", "log.follow", "log.graphcolors", "log.showroot",
+        "merge.log", "merge.stat", "merge.verbosity", "stash.*", "tag.sort", "versionsort.suffix",
+    ]),
+    (Any, DEFAULT, &[
+        "apply.whitespace", "branch.autosetupmerge", "branch.autosetuprebase", "commit.cleanup",
+        "grep.extendedregexp", "grep.patterntype", "init.defaultbranch", "merge.directoryrenames", "merge.ff",
+        "merge.renamelimit", "merge.renames", "merge.renormalize", "rebase.missingcommitscheck",
+        "rebase.rebasemerges",
+    ]),
+    (Any, IDENTITY, &[
+        "author.email", "author.name", "committer.email", "committer.name", "user.email", "user.name",
+    ]),
+    (Any, BRANCH, &[
+        "branch.*.description", "branch.*.gh-merge-base", "branch.*.github-pr-base-branch",
+        "branch.*.github-pr-owner-number", "branch.*.merge", "branch.*.vscode-merge-base",
+    ]),
+    (Any, SPEED, &[
+        "checkout.thresholdforparallelism", "checkout.workers", "commitgraph.*", "core.bigfilethreshold",
+        "core.compression", "core.deltabasecachelimit", "core.loosecompression", "core.packedgitlimit",
+        "core.packedgitwindowsize", "core.untrackedcache", "fetch.parallel", "fetch.unpacklimit", "gc.auto",
+        "gc.autopacklimit", "gc.packrefs", "grep.threads", "index.*", "maintenance.strategy", "pack.*",
+        "protocol.version", "splitindex.*", "submodule.fetchjobs",
+    ]),
+    (Any, FILES, &["core.autocrlf", "core.checkroundtripencoding", "core.eol", "core.safecrlf"]),
+    (Any, FORM, &[
+        "core.logallrefupdates", "core.repositoryformatversion", "extensions.compatobjectformat",
+        "extensions.objectformat", "lfs.repositoryformatversion",
+    ]),
+    (Any, REMOTE, &[
+        "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved",
+    ]),
+    (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
+    (BOOLEAN, DEFAULT, &[
+        "checkout.guess", "fetch.all", "fetch.prune", "fetch.prunetags", "merge.autostash",
+        "push.autosetupremote", "push.followtags", "push.useforceifincludes", "rebase.autosquash",
+        "rebase.autostash", "rebase.forkpoint", "rebase.updaterefs", "rerere.autoupdate", "rerere.enabled",
+        "submodule.propagatebranches", "submodule.recurse", "worktree.guessremote",
+    ]),
+    (BOOLEAN, FORM, &[
+        "core.bare", "extensions.relativeworktrees", "extensions.worktreeconfig", "worktree.userelativepaths",
+    ]),
+    (BOOLEAN, SPEED, &[
+        "core.commitgraph", "core.multipackindex", "core.preloadindex", "core.splitindex",
+        "feature.experimental", "feature.manyfiles", "fetch.writecommitgraph", "gc.writecommitgraph",
+        "maintenance.auto", "push.negotiate",
+    ]),
+    (BOOLEAN, FILES, &[
+        "core.filemode", "core.ignorecase", "core.precomposeunicode", "core.sparsecheckout",
+        "core.sparsecheckoutcone", "core.symlinks", "sparse.expectfilesoutsideofpatterns",
+    ]),
+    (BOOLEAN, LOOKS, &[
+        "fetch.showforcedupdates", "rebase.abbreviatecommands", "rebase.stat", "status.aheadbehind",
+        "status.branch", "status.displaycommentprefix", "status.relativepaths", "status.short",
+        "status.showstash",
+    ]),
+    (BOOLEAN, REMOTE, &[
+        "lfs.*.locksverify", "remote.*.prune", "remote.*.prunetags",
+        "remote.*.skipdefaultupdate", "remote.*.skipfetchall",
+    ]),
+    (BOOLEAN, SUBMODULE, &["submodule.*.active", "submodule.*.shallow"]),
+    (BOOLEAN, IDENTITY, &["user.useconfigonly"]),
+    (OneOf(&["--tags", "--no-tags"]), REMOTE, &["remote.*.tagopt"]),
+    (OneOf(&["basic", "none", "negotiate", "ntlm"]), REMOTE, &["lfs.*.access"]),
+    (OneOf(&["checkout", "rebase", "merge", "none"]), SUBMODULE, &["submodule.*.update"]),
+    (OneOf(&["files", "reftable"]), FORM, &["extensions.refstorage"]),
+    (OneOf(&["merge", "diff3", "zdiff3"]), LOOKS, &["merge.conflictstyle"]),
+    (OneOf(&["nothing", "current", "upstream", "tracking", "simple"]), DEFAULT, &["push.default"]),
+    (OneOf(&["true", "false", "merges", "interactive", "m", "i"]), BRANCH, &["branch.*.rebase"]),
+    (OneOf(&["true", "false", "merges", "interactive", "m", "i"]), DEFAULT, &["pull.rebase"]),
+    (OneOf(&["true", "false", "only"]), DEFAULT, &["pull.ff"]),
+    (Address, ADDRESS, &["remote.*.url"]),
+    (Address, SUBMODULE, &["submodule.*.url"]),
+    (Remote, BRANCH, &["branch.*.pushremote", "branch.*.remote"]),
+    (Promisor, FORM, &["extensions.partialclone"]),
+    (Promisor, REMOTE, &["remote.*.partialclonefilter", "remote.*.promisor"]),
+    (Remote, ADDRESS, &["remote.pushdefault"]),
+    (Worktree, FORM, &["core.worktree"]),
 ];
 
 /// What other settings do, as far as it is worth saying.
-const DRIVES: &[(&str, &str)] = &[
-    ("include.path", SETTINGS),
-    ("includeif.*.path", SETTINGS),
-    ("core.attributesfile", SETTINGS),
-    ("core.excludesfile", "can hide files from `git status`"),
-    (
-        "status.showuntrackedfiles",
-        "can hide files from `git status`",
-    ),
-    ("core.worktree", "makes git work on other files"),
-    (
-        "init.templatedir",
-        "makes git copy files into new repositories",
-    ),
-    ("branch.*.remote", ELSEWHERE),
-    ("branch.*.pushremote", ELSEWHERE),
-    ("remote.pushdefault", ELSEWHERE),
-    ("remote.*.url", ELSEWHERE),
-    ("remote.*.pushurl", ELSEWHERE),
-    ("remote.*.proxy", ELSEWHERE),
-    ("submodule.*.url", ELSEWHERE),
-    ("url.*.insteadof", ELSEWHERE),
-    ("url.*.pushinsteadof", ELSEWHERE),
-    ("http.*", "changes how git talks to servers"),
-    ("alias.*", COMMAND),
-    ("core.alternaterefscommand", COMMAND),
-    ("core.askpass", COMMAND),
-    ("core.editor", COMMAND),
-    ("core.fsmonitor", COMMAND),
-    ("core.gitproxy", COMMAND),
-    ("core.hookspath", COMMAND),
-    ("core.pager", COMMAND),
-    ("core.sshcommand", COMMAND),
-    ("credential.*", COMMAND),
-    ("diff.external", COMMAND),
-    ("diff.*.command", COMMAND),
-    ("diff.*.textconv", COMMAND),
-    ("filter.*", COMMAND),
-    ("gc.recentobjectshook", COMMAND),
-    ("gpg.*", COMMAND),
-    ("hook.*", COMMAND),
-    ("interactive.difffilter", COMMAND),
-    ("merge.*.driver", COMMAND),
-    ("pager.*", COMMAND),
-    ("protocol.*", COMMAND),
-    ("remote.*.receivepack", COMMAND),
-    ("remote.*.uploadpack", COMMAND),
-    ("remote.*.vcs", COMMAND),
-    ("sequence.editor", COMMAND),
-    ("submodule.*.update", COMMAND),
+#[rustfmt::skip]
+const DRIVES: &[(&str, &[&str])] = &[
+    (SETTINGS, &["include.path", "includeif.*.path", "core.attributesfile"]),
+    ("can hide files from `git status`", &["core.excludesfile", "status.showuntrackedfiles"]),
+    ("makes git work on other files", &["core.worktree"]),
+    ("makes git copy files into new repositories", &["init.templatedir"]),
+    (ELSEWHERE, &[
+        "branch.*.remote", "branch.*.pushremote", "remote.pushdefault", "remote.*.url", "remote.*.pushurl",
+        "remote.*.proxy", "submodule.*.url", "url.*.insteadof", "url.*.pushinsteadof",
+    ]),
+    (UNASKED, &["remote.*.partialclonefilter", "remote.*.promisor", "extensions.partialclone"]),
+    ("changes how git talks to servers", &["http.*"]),
+    (COMMAND, &[
+        "alias.*", "core.alternaterefscommand", "core.askpass", "core.editor", "core.fsmonitor",
+        "core.gitproxy", "core.hookspath", "core.pager", "core.sshcommand", "credential.*", "diff.external",
+        "diff.*.command", "diff.*.textconv", "filter.*", "gc.recentobjectshook", "gpg.*", "hook.*",
+        "interactive.difffilter", "merge.*.driver", "pager.*", "protocol.*", "remote.*.receivepack",
+        "remote.*.uploadpack", "remote.*.vcs", "sequence.editor", "submodule.*.update",
+    ]),
 ];
 
 const COMMAND: &str = "makes git run a program";
 const SETTINGS: &str = "makes git take settings from another file";
 const ELSEWHERE: &str = "makes git talk to another repository";
+pub(super) const UNASKED: &str = "makes git fetch from there without being asked";
 const UNKNOWN: &str = "is not known to be harmless";
 
 impl Setting {
     /// Whether this setting, as it is, only describes.
     pub(crate) fn verdict(&self, context: &Context<'_>) -> Verdict {
-        let entry = TABLE.iter().find(|(pattern, _, _)| self.fits(pattern));
-        if let Some((_, value, why)) = entry
+        let entry = TABLE.iter().find(|(.., patterns)| self.fits_any(patterns));
+        if let Some((value, why, _)) = entry
             && value.allows(self, context)
         {
             return Verdict::Describes(why);
         }
-        let known = DRIVES.iter().find(|(pattern, _)| self.fits(pattern));
-        Verdict::Drives(known.map_or(UNKNOWN, |(_, effect)| effect))
+        let known = DRIVES.iter().find(|(_, patterns)| self.fits_any(patterns));
+        Verdict::Drives(known.map_or(UNKNOWN, |(effect, _)| effect))
     }
 
     /// Whether some value of this setting only describes, so that its order among others, which
     /// decide, counts for nothing.
     pub(crate) fn may_describe(&self) -> bool {
-        TABLE.iter().any(|(pattern, _, _)| self.fits(pattern))
+        TABLE.iter().any(|(.., patterns)| self.fits_any(patterns))
+    }
+
+    fn fits_any(&self, patterns: &[&str]) -> bool {
+        patterns.iter().any(|pattern| self.fits(pattern))
     }
 
     fn fits(&self, pattern: &str) -> bool {
@@ -386,41 +243,16 @@ impl Value {
             Remote => {
                 value == b"." || context.remotes.contains(value) || text.is_ok_and(is_on_a_server)
             }
+            Promisor => {
+                let promisors = &context.promisors;
+                promisors.contains(setting.subsection().unwrap_or(value))
+            }
             Worktree => text.is_ok_and(|text| is_own_worktree(text, context)),
         }
     }
 }
 
-/// The address of a repository on a server: a URL, or `user@host:path`. No helper of git's
-/// (`ext::command`) and no path.
-fn is_on_a_server(text: &str) -> bool {
-    const SCHEMES: &[&str] = &[
-        "https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps",
-    ];
-    if text.chars().any(|c| c.is_control() || c == ' ') {
-        return false;
-    }
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-        return SCHEMES.contains(&scheme)
-            && !rest.starts_with(['-', '/'])
-            && !host.starts_with('-')
-            && !rest.is_empty();
-    }
-    let Some((host, path)) = text.split_once(':') else {
-        return false;
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '~');
-    let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
-    !name.is_empty()
-        && !name.starts_with('-')
-        && !host.starts_with('-')
-        && host.chars().all(fits)
-        && !path.is_empty()
-        && !path.starts_with([':', '-'])
-}
-
-/// The same, or a directory that no session writes to.
+/// An address on a server, or a directory that no session writes to.
 fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
     if is_on_a_server(text) {
         return true;
@@ -470,6 +302,7 @@ mod tests {
             repository: Some(&repository),
             writable: &writable,
             remotes: [b"origin".to_vec()].into(),
+            ..Context::default()
         };
         let settings = parse(text.as_bytes()).unwrap();
         assert!(!settings.is_empty(), "{text}");
@@ -513,6 +346,12 @@ mod tests {
             "[branch \"main\"] remote = ../x",
             "[branch \"main\"] mergeoptions = -s x",
             "[remote] pushDefault = x",
+            "[remote \"x\"] url = http://127.0.0.1:8080/x",
+            "[remote \"x\"] url = git@localhost:x",
+            "[branch \"main\"] remote = https://192.168.1.5/x",
+            "[remote \"origin\"] promisor = true",
+            "[remote \"origin\"] partialCloneFilter = blob:none",
+            "[extensions] partialClone = origin",
             "[submodule \"a\"] update = !x",
             "[core] worktree = /",
             "[core] worktree = ../../..",
@@ -549,16 +388,25 @@ mod tests {
 
     /// What becomes of it: as text, and whether that depends on its value.
     fn decided(setting: &Setting) -> (&'static str, &'static str) {
-        let entry = TABLE.iter().find(|(pattern, _, _)| setting.fits(pattern));
+        let entry = TABLE
+            .iter()
+            .find(|(.., patterns)| setting.fits_any(patterns));
         match entry {
-            Some((_, Any, why)) => ("stays", why),
-            Some((_, OneOf(_), why)) => ("stays with values that git itself defines", why),
-            Some((_, Address, why)) => (
-                "stays if new and on a server or outside of the workspace",
+            Some((Any, why, _)) => ("stays", why),
+            Some((OneOf(_), why, _)) => ("stays with values that git itself defines", why),
+            Some((Address, why, _)) => (
+                "stays if new and on a server that is not near, or outside of the workspace",
                 why,
             ),
-            Some((_, Remote, why)) => ("stays if it names a remote that has an address", why),
-            Some((_, Worktree, why)) => (
+            Some((Remote, why, _)) => (
+                "stays if it names a remote that was there, or has an address and the branch is new",
+                why,
+            ),
+            Some((Promisor, why, _)) => (
+                "stays in a new repository, for a server with a global name",
+                why,
+            ),
+            Some((Worktree, why, _)) => (
                 "stays in a submodule, for a directory of the workspace",
                 why,
             ),
@@ -612,7 +460,7 @@ mod tests {
             "init.",
             "submodule.*.shallow",
         ];
-        for (pattern, _, _) in TABLE {
+        for pattern in TABLE.iter().flat_map(|(.., patterns)| *patterns) {
             let is_documented = rows.iter().any(|(_, setting)| setting.fits(pattern));
             let is_others = others.iter().any(|other| pattern.contains(other));
             assert!(is_documented || is_others, "{pattern}");

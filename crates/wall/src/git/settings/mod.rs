@@ -1,10 +1,11 @@
 //! git's configuration files: read, judged and written.
 //!
-//! Files of a repository may be hostile. [`read`] lets an installed git read them, which is
-//! the reader that counts; [`parse`] is ours, a port of git's (`config.c`), for machines
-//! without git, for the positions of settings, and for the start of a session, where a process
-//! would cost too much. Both agree: `fuzz/` compares them.
+//! Files of a repository may be hostile. [`read`] asks an installed git, whose reading is the one
+//! that matters. [`parse`] is our own port of git's reader (`config.c`). It serves machines without
+//! git, finds the positions of settings, and saves a process at the start of a session. A test
+//! compares both (`differential`).
 
+mod address;
 mod allowed;
 mod compose;
 #[cfg(test)]
@@ -13,13 +14,15 @@ mod own;
 mod program;
 mod settle;
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, path::Path};
 
 pub(crate) use allowed::{Context, Verdict};
 pub(crate) use compose::{Composer, is_host_name};
-pub(crate) use own::Own;
+pub(crate) use own::{Own, in_file};
 pub(crate) use program::{GitProgram, read};
 pub(crate) use settle::{Change, settle};
+
+use crate::facts::absolute;
 
 /// A setting, e.g. `remote.origin.url = …`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,6 +140,45 @@ pub(crate) fn entries(contents: &[u8]) -> Result<Vec<Entry>, Malformed> {
         }
     }
 }
+
+/// The settings of a file and of those that it includes, in their order. Conditions count as met:
+/// which of them are changes with the branch. `read` says what is in a file.
+pub(crate) fn with_included(
+    path: &Path,
+    home: &Path,
+    read: &dyn Fn(&Path) -> Vec<Setting>,
+) -> Vec<Setting> {
+    let mut all = Vec::new();
+    let mut left = MOST_INCLUDED;
+    include(path, home, read, 0, &mut left, &mut all);
+    all
+}
+
+fn include(
+    path: &Path,
+    home: &Path,
+    read: &dyn Fn(&Path) -> Vec<Setting>,
+    depth: usize,
+    left: &mut usize,
+    all: &mut Vec<Setting>,
+) {
+    let Some(rest) = left.checked_sub(1).filter(|_| depth <= DEEPEST) else {
+        return;
+    };
+    *left = rest;
+    for setting in read(path) {
+        if setting.is_include() {
+            let included = path.parent().unwrap_or(path).join(setting.path(home));
+            include(&absolute(&included), home, read, depth + 1, left, all);
+        }
+        all.push(setting);
+    }
+}
+
+/// How deep files of settings may include one another: as deep as git goes.
+pub(crate) const DEEPEST: usize = 10;
+/// As many of them are followed.
+const MOST_INCLUDED: usize = 256;
 
 /// A long section with many settings would be many times as long when it is written out.
 const MOST: usize = 16 << 20;

@@ -1,5 +1,5 @@
-//! The user's own settings of git, for all repositories, and where they lead into what a session
-//! can write.
+//! The user's own git settings, for all repositories, and those of them that lead into places
+//! that a session can write.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +19,7 @@ pub(crate) struct Own {
     /// Of the files that git always reads and that no session could have written.
     pub(crate) settings: Vec<Setting>,
     /// Those that these include, perhaps under conditions.
-    included: Vec<Setting>,
+    pub(crate) included: Vec<Setting>,
     /// The files that are included and that a session can write.
     pub(crate) writable: Vec<PathBuf>,
 }
@@ -70,6 +70,17 @@ impl Own {
         }
     }
 
+    /// The same of files that a session can write, as `read` has them.
+    pub(crate) fn written(
+        &self,
+        home: &Path,
+        read: &dyn Fn(&Path) -> Vec<Setting>,
+    ) -> Vec<Setting> {
+        let all = self.writable.iter();
+        all.flat_map(|path| super::with_included(path, home, read))
+            .collect()
+    }
+
     /// All that set this of `core`, whichever of them counts where.
     pub(crate) fn all(&self, name: &'static str) -> impl Iterator<Item = &Setting> {
         let all = self.settings.iter().chain(&self.included);
@@ -94,4 +105,9 @@ fn is_in(path: &Path, places: &[&Path]) -> bool {
 fn settings(path: &Path) -> Vec<Setting> {
     let contents = nofollow::read(path).unwrap_or_default();
     super::parse(&contents).unwrap_or_default()
+}
+
+/// The settings of a file that links may lead to; none if they cannot be read.
+pub(crate) fn in_file(path: &Path) -> Vec<Setting> {
+    fs::canonicalize(path).map_or_else(|_| Vec::new(), |real| settings(&real))
 }

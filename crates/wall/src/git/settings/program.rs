@@ -1,9 +1,9 @@
-//! Letting an installed git read a file of settings: no other reader agrees with it always.
+//! Asks an installed git to read a settings file: no other reader always agrees with it.
 //!
-//! git is started by an absolute path of the system, never by `PATH`; it is given bytes that were
-//! read before, on its standard input, so it opens no file of the repository and follows no
-//! include; it stands in `/`, with a git directory that does not exist, and without any variable
-//! of the caller's. Its time and its output are bounded.
+//! git is started by an absolute path of the system, never by `PATH`. It reads bytes from its
+//! standard input, so it opens no file of the repository and follows no include. It runs in `/`,
+//! with a git directory that does not exist, and without any variable of the caller. Its time and
+//! its output are bounded.
 
 use std::{
     fs::File,
@@ -14,10 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::MemfdFlags,
-};
+use rustix::{event::PollFlags, fs::MemfdFlags};
+use stockade_sys::deadline::poll_until;
 
 use super::{Malformed, Setting, parse};
 
@@ -110,14 +108,8 @@ fn listed(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
     let mut listed = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
-        let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
-        match poll(&mut fds, Some(&left)) {
-            Ok(0) => return Ok(None),
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
+        if poll_until(output.as_fd(), PollFlags::IN, deadline)?.is_empty() {
+            return Ok(None);
         }
         let count = output.read(&mut buffer)?;
         if count == 0 {

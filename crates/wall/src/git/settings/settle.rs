@@ -1,19 +1,24 @@
-//! Putting back what a session changed in a file of settings, and keeping what only describes.
+//! Restores a settings file that a session changed, and keeps the harmless changes.
 //!
-//! The result is made from the bytes of before, so whatever decides is there exactly as it was and
-//! in its order. Of these bytes only the settings are cut out that the session changed and may
-//! change; their new values are written at the end. The result is read again, and if it does not
-//! say just that, it is the file of before.
+//! The result is made from the bytes before the session, so that every setting that decides
+//! something stays as it was, in its order. Only settings that the session changed and may change
+//! are cut out; their new values are appended. The result is read again. If it does not say
+//! exactly that, the file from before the session is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Context, GitProgram, Setting, Verdict, entries, read};
+use super::{
+    Context, GitProgram, Setting, Verdict, address::is_by_global_name, allowed::UNASKED, entries,
+    read,
+};
 
 /// What came of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
     /// What the session set, changed or took out and may not, with what it does.
     pub(crate) undone: Vec<(Change, &'static str)>,
+    /// What stays, and should be known.
+    pub(crate) told: Vec<(Setting, &'static str)>,
     /// What the file has to be, if not what it is. Empty: it need not be there.
     pub(crate) contents: Option<Vec<u8>>,
 }
@@ -45,6 +50,7 @@ pub(crate) fn settle(
     let whole = |change| Settled {
         undone: vec![(change, "git does not read it as it is")],
         contents: Some(old.to_vec()),
+        ..Settled::default()
     };
     // One that was malformed already says nothing about what may be in it.
     let said = read(git, old).unwrap_or_default();
@@ -52,7 +58,12 @@ pub(crate) fn settle(
         return whole(Change::Malformed);
     };
     let (was, is) = (values(&said), values(&says));
+    context.known = known(&was, &is);
     context.remotes = remotes(&says, &was, &is, own, &context);
+    if context.is_new {
+        let promises = |name: &&Vec<u8>| addresses(&is, name).iter().all(is_global);
+        context.promisors = context.remotes.iter().filter(promises).cloned().collect();
+    }
 
     let mut passed = BTreeSet::new();
     let mut undone = Vec::new();
@@ -76,9 +87,18 @@ pub(crate) fn settle(
             undone.extend(changes(setting, &was, &is).map(|change| (change, why)));
         }
     }
+    let promises = |setting: &&Setting| {
+        let is_promise = setting.section() == b"remote" && setting.name() == b"promisor";
+        is_promise && passed.contains(&setting.key)
+    };
+    let told = says.iter().filter(promises);
+    let told = told.map(|setting| (setting.clone(), UNASKED)).collect();
     if undone.is_empty() {
         if decisive(&said, &passed).eq(decisive(&says, &passed)) {
-            return Settled::default();
+            return Settled {
+                told,
+                ..Settled::default()
+            };
         }
         undone.push((Change::Reordered, "the last one of several counts"));
     }
@@ -95,6 +115,7 @@ pub(crate) fn settle(
     });
     Settled {
         undone,
+        told,
         contents: Some(contents.unwrap_or_else(|| old.to_vec())),
     }
 }
@@ -121,6 +142,15 @@ fn judge(
         value: value.clone(),
     };
     let Some(now) = is.get(key) else {
+        // Git asks before it fetches from a remote that promises no more.
+        let is_promise = match setting.section() {
+            b"remote" => matches!(setting.name(), b"promisor" | b"partialclonefilter"),
+            b"extensions" => setting.name() == b"partialclone",
+            _ => false,
+        };
+        if is_promise {
+            return None;
+        }
         // Taken out. What described does not any more; but a remote without an address is a path.
         let Verdict::Drives(why) = setting.verdict(context) else {
             return (is_address(setting) && is_still_named(setting, is))
@@ -129,8 +159,10 @@ fn judge(
         return Some(why);
     };
     let is_moved = is_address(setting) && was.contains_key(key);
+    let is_moved = is_moved || is_new_default(setting, was, context);
     for value in now {
         let setting = as_set(value);
+        let is_moved = is_moved || moves_a_branch(&setting, was, context);
         match setting.verdict(context) {
             Verdict::Describes(_) if !is_moved => {}
             _ if own.contains(&setting) => {}
@@ -139,6 +171,66 @@ fn judge(
         }
     }
     None
+}
+
+/// Whether a setting has what was there before pushed to, or fetched from, a remote that the session
+/// made. Where its own branches go is its own affair.
+fn moves_a_branch(setting: &Setting, was: &Values, context: &Context<'_>) -> bool {
+    let is_of_branch = match (setting.section(), setting.subsection(), setting.name()) {
+        (b"branch", Some(name), b"remote" | b"pushremote") => {
+            let stem = [b"branch.", name, b"."].concat();
+            let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
+            was.keys().any(|key| key.starts_with(&stem)) || context.branches.is_none_or(is_known)
+        }
+        (b"remote", None, b"pushdefault") => true,
+        _ => false,
+    };
+    let value = setting.bytes();
+    is_of_branch && !context.is_new && value != b"." && !context.known.contains(value)
+}
+
+/// Whether it is the address of the remote that git takes by itself, where there were others.
+fn is_new_default(setting: &Setting, was: &Values, context: &Context<'_>) -> bool {
+    is_address(setting)
+        && setting.subsection() == Some(b"origin")
+        && !context.is_new
+        && !context.known.contains(b"origin".as_slice())
+        && was.keys().any(|key| is_address(&named(key)))
+}
+
+/// The remotes whose addresses were there before, under whatever name.
+fn known(was: &Values, is: &Values) -> BTreeSet<Vec<u8>> {
+    let all = |values: &Values| -> Vec<Vec<u8>> {
+        let keys = values.keys().map(|key| named(key));
+        let addresses = keys.filter(is_address);
+        let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
+        names.collect()
+    };
+    let old = all(was);
+    let renamed = all(is).into_iter().filter(|name| {
+        let now = addresses(is, name);
+        old.iter().any(|old| addresses(was, old) == now)
+    });
+    renamed.chain(old.iter().cloned()).collect()
+}
+
+/// A setting of this key.
+fn named(key: &[u8]) -> Setting {
+    Setting {
+        key: key.to_vec(),
+        value: None,
+    }
+}
+
+/// The addresses of a remote.
+fn addresses<'a>(values: &'a Values, remote: &[u8]) -> &'a [Option<Vec<u8>>] {
+    let key = [b"remote.", remote, b".url"].concat();
+    values.get(&key).map_or(&[], Vec::as_slice)
+}
+
+fn is_global(address: &Option<Vec<u8>>) -> bool {
+    let text = address.as_deref().map(std::str::from_utf8);
+    text.is_some_and(|text| text.is_ok_and(is_by_global_name))
 }
 
 /// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
@@ -382,6 +474,97 @@ mod tests {
         assert_eq!(left(Some(OLD), &removed), None);
         let named = format!("{removed}[branch \"x\"] remote = origin\n");
         assert!(left(Some(OLD), &named).unwrap().contains("example.com/a"));
+    }
+
+    /// What is left of a file where `topic` is a new branch, or in a new repository.
+    fn left_in(is_new: bool, old: Option<&str>, new: &str) -> Settled {
+        let branches = [b"main".to_vec(), b"other".to_vec()].into();
+        let context = Context {
+            is_new,
+            branches: Some(&branches),
+            ..Context::default()
+        };
+        let git = GitProgram::none();
+        settle(&git, old.map(str::as_bytes), new.as_bytes(), &[], context)
+    }
+
+    #[test]
+    fn branches_that_were_there_stay_with_remotes_that_were_there() {
+        let old = "[remote \"origin\"]\n\turl = https://example.com/a\n\
+            [branch \"main\"]\n\tremote = origin\n";
+        let fork = "[remote \"fork\"]\n\turl = https://example.org/b\n";
+        let left = |more: &str| {
+            let settled = left_in(false, Some(old), &format!("{old}{fork}{more}"));
+            settled
+                .contents
+                .map(|left| String::from_utf8(left).unwrap())
+        };
+        for fine in [
+            "[branch \"topic\"]\n\tremote = fork\n\tmerge = refs/heads/topic\n",
+            "[branch \"topic\"]\n\tpushRemote = https://example.org/c\n",
+            "[branch \"other\"]\n\tremote = origin\n",
+            "[branch \"other\"]\n\tremote = .\n",
+            "[remote]\n\tpushDefault = origin\n",
+        ] {
+            assert_eq!(left(fine), None, "{fine}");
+        }
+        for evil in [
+            "[branch \"main\"]\n\tremote = fork\n",
+            "[branch \"main\"]\n\tpushRemote = fork\n",
+            "[branch \"main\"]\n\tpushRemote = https://example.org/c\n",
+            "[branch \"other\"]\n\tremote = fork\n\tmerge = refs/heads/other\n",
+            "[remote]\n\tpushDefault = fork\n",
+            "[checkout]\n\tdefaultRemote = fork\n",
+        ] {
+            assert_eq!(left(evil), Some(format!("{old}{fork}")), "{evil}");
+        }
+        // The same remote under another name is not another one.
+        let renamed = old.replace("origin", "upstream");
+        assert_eq!(left_in(false, Some(old), &renamed).contents, None);
+        // Git takes that one by itself.
+        let others = old.replace("origin", "upstream");
+        let origin = fork.replace("fork", "origin");
+        let settled = left_in(false, Some(&others), &format!("{others}{origin}"));
+        assert_eq!(settled.contents, Some(others.into_bytes()));
+        // In a new repository all of it is the session's own.
+        let new = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
+        assert_eq!(left_in(true, None, &new).contents, None);
+    }
+
+    #[test]
+    fn git_fetches_unasked_in_new_repositories_only_and_from_global_names() {
+        let promise = |url: &str| {
+            format!(
+                "[core]\n\tbare = false\n[remote \"x\"]\n\turl = {url}\n\tpromisor = true\n\
+                 \tpartialclonefilter = blob:none\n[extensions]\n\tpartialClone = x\n"
+            )
+        };
+        let global = promise("https://example.com/a");
+        let settled = left_in(true, None, &global);
+        assert_eq!(settled.contents, None);
+        assert_eq!(settled.told.len(), 1, "it stays, and is told");
+        for url in [
+            "http://127.0.0.1:8080/a",
+            "https://93.184.216.34/a",
+            "http://localhost/a",
+            "https://git/a",
+            "/usr",
+        ] {
+            let left = left_in(true, None, &promise(url)).contents.unwrap();
+            let left = String::from_utf8(left).unwrap();
+            assert!(
+                !left.contains("promisor") && !left.contains("partial"),
+                "{left}"
+            );
+        }
+        let old = "[core]\n\tbare = false\n[remote \"x\"]\n\turl = https://example.com/a\n";
+        let settled = left_in(false, Some(old), &global);
+        assert_eq!(settled.contents.as_deref(), Some(old.as_bytes()));
+        assert!(settled.told.is_empty());
+        // What promised before still does, or not any more.
+        let more = format!("{global}[user]\n\tname = x\n");
+        assert_eq!(left_in(false, Some(&global), &more).contents, None);
+        assert_eq!(left_in(false, Some(&global), old).contents, None);
     }
 
     #[test]

@@ -213,7 +213,9 @@ fn a_first_line_that_names_http_is_seen_whatever_it_begins_with() {
         (b"(x /\xa0HTTP/1.1", true),
         (b"(x / HTTP", false),
         (b"(x /http/1.1\n", false),
-        (b"\0\0\0\x08\nx / HTTP/1.1\n", false),
+        (b"\0\0\0\x08\r\nx / HTTP/1.1\n", false),
+        // To the server of the JDK, this is one line.
+        (b"X\nGET / HTTP/1.1\r\nHost: other.example\r\n\r\n", true),
     ] {
         assert_eq!(names_http(sent, 1), expected, "{sent:?}");
         assert_eq!(names_http(sent, 1000), expected, "{sent:?}");

@@ -91,6 +91,14 @@ fn a_second_hello_that_is_too_long_is_not_taken_for_encrypted() {
     assert_eq!(whole(&sent).1, Next::Broken(Broken::TooLong));
 }
 
+/// GnuTLS keeps what follows the hello for the message after it.
+#[test]
+fn a_second_hello_with_more_in_its_record_is_not_taken_for_encrypted() {
+    let message = [&Draft::named(b"b.example").message()[..], &[20, 0, 0, 32]].concat();
+    let sent = after_hello(&[change(), record(&message)]);
+    assert_eq!(whole(&sent).1, Next::Broken(Broken::Trailing));
+}
+
 /// Servers take a second hello of nearly any version.
 #[test]
 fn a_second_hello_of_an_odd_version_is_not_taken_for_encrypted() {

@@ -85,13 +85,11 @@ fn what_is_not_tls_is_known_at_once() {
     }
     assert_eq!(inspect(b""), Inspection::NeedMore);
     for other in [
-        &b"\x16\x16\x16"[..],    // BitTorrent and others may start with anything
-        b"\x15\x10",             // no version that any server takes
-        b"\x80\x08",             // too short for a hello of SSL 2
-        b"\x80\x20\x04",         // not its type
-        b"\x80\x20\x01\x00\x03", // not its version
-        b"\x80\x20\x01\x04",     // nor later
-        b"\xff\xfd\x01",         // telnet
+        &b"\x16\x16\x16"[..], // BitTorrent and others may start with anything
+        b"\x15\x10",          // no version that any server takes
+        b"\x80\x20\x04",      // a record of SSL 2, but no hello
+        b"\x80\x00\x01\x2c",  // a call of Sun's RPC
+        b"\xff\xfd\x01",      // telnet
     ] {
         assert_eq!(every_prefix(other), Inspection::NotTls, "{other:?}");
     }

@@ -1,0 +1,136 @@
+//! The configuration as the wall takes it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
+use stockade_jail::NAME_SERVER;
+use stockade_wall::{
+    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Nested, Network,
+    PathRequest, Root,
+};
+
+/// What of the configuration concerns files, environment and processes.
+pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString) -> Config {
+    let Effective {
+        network,
+        files,
+        env,
+        forge,
+        agent,
+        git,
+        limits,
+        profile,
+    } = effective;
+    // Every profile is an agent's but this one.
+    let named = profile.as_deref().filter(|name| *name != GENERIC);
+    // A session that is verified has this program in the agent's place.
+    let is_probe = program == INNER_STAGE;
+    let is_agent = |name: &&str| Path::new(program).file_name() == Some(OsStr::new(name));
+    // What the user names has to be there; what a profile of ours names may be.
+    let requests = |paths: &[Sourced<PathBuf>], ours: bool| {
+        let of = paths
+            .iter()
+            .filter(|path| path.origin.is_built_in_profile() == ours);
+        let request = |path: &Sourced<PathBuf>| PathRequest {
+            path: path.value.clone(),
+            required: !ours,
+            by: path.origin.to_string(),
+        };
+        of.map(request).collect::<Vec<_>>()
+    };
+    Config {
+        network: match network.mode.value {
+            Mode::Jail => Network::Jail {
+                resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
+            },
+            Mode::None => Network::None,
+            Mode::Host => Network::Host,
+        },
+        root: match files.root.value {
+            config::Root::System => Root::System,
+            config::Root::All => Root::All,
+        },
+        read: [requests(&files.read, false), requests(&files.read, true)].concat(),
+        write: requests(&files.write, false),
+        hide: [requests(&files.hide, false), requests(&files.hide, true)].concat(),
+        pass: env
+            .pass
+            .iter()
+            .map(|name| asked(name, |name| name.as_str().into()))
+            .collect(),
+        set: env
+            .set
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.as_str().into(),
+                    asked(value, |value| value.as_str().into()),
+                )
+            })
+            .collect(),
+        forge: Forge {
+            github: forge.github.value,
+            gitlab: forge.gitlab.value,
+            hosts: forge
+                .hosts
+                .iter()
+                .map(|host| host.value.to_string())
+                .collect(),
+        },
+        agent: Agent {
+            program: Some(program.clone()),
+            is_known: !is_probe && named.is_some(),
+            keeps_state: Path::new(program).file_name() == named.map(OsStr::new),
+            // What an agent's profile lets it write is what it keeps.
+            state: requests(&files.write, true),
+            brought: named.filter(|name| !is_agent(name)).map(OsString::from),
+        },
+        hardening: match agent.hardening.value {
+            config::Hardening::Default => Hardening::Default,
+            config::Hardening::Strict => Hardening::Strict,
+        },
+        git: match git.settings.value {
+            config::GitSettings::Defuse => GitSettings::Defuse,
+            config::GitSettings::Tell => GitSettings::Tell,
+        },
+        nested: {
+            let by = agent.nested.origin.to_string();
+            match agent.nested.value {
+                false => Nested::No,
+                true if agent.nested.origin.is_built_in_profile() => Nested::IfPossible(by),
+                true => Nested::Required(by),
+            }
+        },
+        limits: Limits {
+            processes: Some(asked(&limits.processes, |count| count.get())),
+            memory: limits
+                .memory
+                .as_ref()
+                .map(|limit| asked(limit, |size| size.bytes())),
+            open_files: limits
+                .open_files
+                .as_ref()
+                .map(|limit| asked(limit, |count| count.get())),
+            tmpfs: limits
+                .tmpfs
+                .as_ref()
+                .map(|limit| asked(limit, |size| size.bytes())),
+            cpu_time: limits
+                .cpu_time
+                .as_ref()
+                .map(|limit| asked(limit, |time| time.get())),
+        },
+        own: vec![places.user.clone(), places.state.clone()],
+    }
+}
+
+/// A setting in the wall's form, with its origin.
+fn asked<T, U>(setting: &Sourced<T>, value: impl Fn(&T) -> U) -> Asked<U> {
+    Asked {
+        value: value(&setting.value),
+        by: setting.origin.to_string(),
+    }
+}

@@ -1,0 +1,252 @@
+//! The keys: every setting there is, in one table.
+//!
+//! Files, locks, `config show`, the schema for editors, the starter file and the options of
+//! `run` all go by this table. A new key is one entry here, and the code that uses its value.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use stockade_policy::Rule;
+
+use crate::{
+    setting::{Setting, Shown},
+    source::{Origin, Sourced},
+    value::{
+        ConfigValue, Count, Fault, GitSettings, Given, Hardening, HostName, Memory, Mode, Port,
+        Published, Root, Roots, Seconds, Size, VariableName, wrong_type,
+    },
+};
+
+// An entry: the help (the first line is also in the schema and the starter file), then the
+// key's names in the code and in files, its type, default and option, and whether a higher
+// value, or one more entry, gives the command more or less.
+keys! {
+    /// What the command can reach.
+    [network] Network, "Network" {
+        /// The command's network: jail (filtered), none, or host (this machine's, unprotected)
+        Mode mode: Sourced<Mode> = Mode::Jail.into(), "mode", More;
+
+        /// Allow internet access
+        ///
+        /// Without it, the command reaches only what `allow` rules name.
+        Internet internet: Sourced<bool> = true.into(), "internet", More;
+
+        /// What the command can reach besides: [PROTO://]TARGET[:PORTS]
+        ///
+        /// TARGET is an address, a network, a host name, or *.name for all names below it. PROTO
+        /// is tcp, udp or icmp; without it, all of them. PORTS are ports and ranges, separated by
+        /// commas. An IPv6 address with ports needs brackets: [fd00::5]:80. Host names apply only
+        /// with --no-internet, and never open private addresses; allow the IP address instead.
+        /// Can be repeated.
+        Allow allow: Vec<Sourced<Rule>> = Vec::new(), "allow", More;
+
+        /// A TCP port of this machine's loopback that the command can reach
+        ///
+        /// It appears inside at the same port of 127.0.0.1 and ::1. Can be repeated.
+        HostPorts host_ports: Vec<Sourced<Port>> = Vec::new(), "host-port", More;
+
+        /// A TCP port of the command to open on this machine's loopback: PORT or OUTSIDE:INSIDE
+        ///
+        /// 127.0.0.1:OUTSIDE and [::1]:OUTSIDE lead to INSIDE. Can be repeated.
+        Publish publish: Vec<Sourced<Published>> = Vec::new(), "publish", More;
+
+        /// Log denials, and report them at the end
+        LogDenials log_denials: Sourced<bool> = true.into(), "log-denials", Less;
+    }
+
+    /// What the command sees of the disk.
+    [files] Files, "Files" {
+        /// What the command can read of the disk: system (its directories) or all
+        ///
+        /// all is the whole disk except home directories, /tmp, /var/tmp and /run.
+        Root root: Sourced<Root> = Root::System.into(), "root", More;
+
+        /// A file or directory that the command can also read; it must exist
+        Read read: Vec<Sourced<PathBuf>> = Vec::new(), "read", More;
+
+        /// A file or directory that the command can also write; it must exist
+        Write write: Vec<Sourced<PathBuf>> = Vec::new(), "write", More;
+
+        /// A file or directory to hide, in the workspace too; it must exist
+        Hide hide: Vec<Sourced<PathBuf>> = Vec::new(), "hide", Less;
+    }
+
+    /// Which environment variables the command gets.
+    [env] Env, "Environment" {
+        /// An environment variable to pass on, if it is set
+        PassEnv pass: Vec<Sourced<VariableName>> = Vec::new(), "pass-env", More;
+
+        /// An environment variable to set inside
+        SetEnv set: BTreeMap<VariableName, Sourced<String>> = BTreeMap::new(), "set-env", More;
+    }
+
+    /// Which of your logins for code forges the command gets.
+    [forge] Forge, "Forges" {
+        /// Let the command use your GitHub login
+        Github github: Sourced<bool> = false.into(), "github", More;
+
+        /// Let the command use your GitLab login
+        Gitlab gitlab: Sourced<bool> = false.into(), "gitlab", More;
+
+        /// A further host of these forges; has no effect unless one of them is on
+        ForgeHosts hosts: Vec<Sourced<HostName>> = Vec::new(), "forge-host", More;
+    }
+
+    /// How much of the kernel's interface the command gets.
+    [agent] Agent, "Process" {
+        /// Kernel restrictions: default, or strict (no user namespaces inside)
+        Hardening hardening: Sourced<Hardening> = Hardening::Default.into(), "hardening", Less;
+
+        /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code
+        Nested nested: Sourced<bool> = false.into(), "nested", More;
+    }
+
+    /// What happens to git settings and hooks that a session leaves behind.
+    [git] Git, "Files" {
+        /// New git settings and hooks that could run programs: defuse, or tell
+        ///
+        /// defuse undoes them at once and keeps them for `stockade accept`; tell only reports
+        /// them at the end.
+        GitSettings settings: Sourced<GitSettings> = GitSettings::Defuse.into(), "git-settings", More;
+    }
+
+    /// How much the command and everything that it starts can use.
+    [limits] Limits, "Process" {
+        /// Processes and threads at a time
+        // Enough for any build or browser, and few enough for the machine to stay usable.
+        Processes processes: Sourced<Count<1>> = Count::new(4096).into(), "limit", More;
+
+        /// Memory of all processes together, or of each where there is no control group
+        Memory memory: Option<Sourced<Memory>> = None, "limit", More;
+
+        /// Open files of each process
+        // With fewer than 16, a program cannot even load its libraries.
+        OpenFiles open_files: Option<Sourced<Count<16>>> = None, "limit", More;
+
+        /// Files in memory together: /tmp, the home directory and others
+        Tmpfs tmpfs: Option<Sourced<Size>> = None, "limit", More;
+
+        /// Processor time of each process
+        CpuTime cpu_time: Option<Sourced<Seconds>> = None, "limit", More;
+    }
+}
+
+/// What can stand as the value of a key, or as an entry of its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    Boolean,
+    /// A number, at least this.
+    Count(u64),
+    /// A number of bytes with its unit.
+    Size,
+    /// A time with its unit.
+    Time,
+    Rule,
+    Port,
+    Published,
+    Path,
+    Variable,
+    Host,
+    List(&'static Self),
+    /// A table of names and texts.
+    Variables,
+}
+
+/// Whether a higher value, or one more entry, gives the command more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Widens {
+    More,
+    Less,
+}
+
+/// Everything about a key.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    pub section: &'static str,
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The option of `run` that sets it, with its dashes.
+    pub flag: &'static str,
+    /// The same without.
+    pub option: &'static str,
+    /// The option that turns it off, if it is a boolean.
+    pub off: &'static str,
+    /// Lines of the help.
+    pub help: &'static [&'static str],
+    pub widens: Widens,
+}
+
+impl Spec {
+    /// The help's first line.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.help.first().copied().unwrap_or_default().trim()
+    }
+}
+
+/// A section of files.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Where its options stand in the help.
+    pub heading: &'static str,
+}
+
+impl Key {
+    #[must_use]
+    pub fn section(self) -> &'static str {
+        self.spec().section
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The key of this name in this section.
+    #[must_use]
+    pub fn find(section: &str, name: &str) -> Option<Self> {
+        Self::in_section(section).find(|key| key.name() == name)
+    }
+
+    pub fn in_section(section: &str) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(move |key| key.section() == section)
+    }
+}
+
+/// As in `network.allow`.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.section(), self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_found_by_its_name_and_in_a_section_that_exists() {
+        for key in Key::ALL {
+            assert_eq!(Key::find(key.section(), key.name()), Some(key));
+        }
+    }
+
+    /// Only what depends on the prose is left to the page.
+    #[test]
+    fn the_page_about_the_configuration_has_every_key() {
+        let page = include_str!("../../../docs/configuration.md");
+        for key in Key::ALL {
+            let row = |line: &&str| {
+                let mut cells = line.split('|').skip(1);
+                let names = cells.next().unwrap_or_default();
+                names.contains(&format!("`{}`", key.name())) && line.contains(key.spec().flag)
+            };
+            assert!(page.lines().any(|line| row(&line)), "{key}");
+        }
+    }
+}

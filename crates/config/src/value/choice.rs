@@ -1,0 +1,94 @@
+//! Keys whose value is one of a few words.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{ConfigValue, Fault, Given, Roots, expected};
+use crate::{
+    keys::Kind,
+    text::{meant, shown},
+};
+
+/// Defines an enum of words, ordered as they are written here.
+macro_rules! choice {
+    ($(#[$about:meta])* $name:ident { $($(#[$of_word:meta])* $variant:ident as $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$of_word])* $variant,)* }
+
+        impl ConfigValue for $name {
+            const KIND: Kind = Kind::Choice(&[$($word),*]);
+
+            fn read(
+                given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault,
+            ) -> Result<Self, Fault> {
+                match given.text().ok_or_else(wrong)? {
+                    $($word => Ok(Self::$variant),)*
+                    other => Err(unknown(other, Self::KIND, &[$($word),*])),
+                }
+            }
+
+            fn to_json(&self) -> Value {
+                self.to_string().into()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word,)* })
+            }
+        }
+    };
+}
+
+fn unknown(text: &str, kind: Kind, words: &[&'static str]) -> Fault {
+    let message = format!(
+        "invalid value `{}`: expected {}",
+        shown(text),
+        expected(kind)
+    );
+    Fault::new(message).instead_if(meant(text, words.iter().copied()))
+}
+
+choice! {
+    /// Which network the command has.
+    Mode {
+        /// None.
+        None as "none",
+        /// One of its own, whose every flow the policy judges.
+        Jail as "jail",
+        /// The host's, unprotected.
+        Host as "host",
+    }
+}
+
+choice! {
+    /// What of the disk is the floor that everything else stands on.
+    Root {
+        /// The directories of the system, read-only.
+        System as "system",
+        /// The whole disk, read-only.
+        All as "all",
+    }
+}
+
+choice! {
+    /// What becomes of settings and hooks of git's that a session leaves behind.
+    GitSettings {
+        /// They are undone and reported.
+        Defuse as "defuse",
+        /// They are only reported.
+        Tell as "tell",
+    }
+}
+
+choice! {
+    /// How narrow the kernel's interface is for the command.
+    Hardening {
+        /// Programs inside can make user namespaces.
+        Default as "default",
+        /// No user namespaces inside; files by Landlock too.
+        Strict as "strict",
+    }
+}

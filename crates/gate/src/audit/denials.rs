@@ -1,0 +1,287 @@
+//! What was denied in a session, folded by what it was.
+//!
+//! The receipt has each kind once, with a number. For the log, denials of the same kind that
+//! follow each other closely are folded: the first is told at once, those that come within a few
+//! seconds after it together.
+
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    fmt,
+    time::{Duration, Instant, SystemTime},
+};
+
+use stockade_policy::{Flow, Hostname, NameVerdict, Rule, Verdict};
+
+use super::events::{Event, EventSender};
+
+/// How long denials of one kind are folded for the log.
+pub(crate) const FOLD: Duration = Duration::from_secs(5);
+
+/// What was denied.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    Flow(Flow),
+    /// A question for a name.
+    Name(String),
+    /// A connection that may be made, but showed a name that it may not.
+    Claim(Flow, String),
+    /// A connection to this port of the loopback inside, where nobody listens. The host does.
+    HostPort(u16),
+    /// A packet of which no flow can be made.
+    Packet(String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flow(flow) => write!(f, "{flow}"),
+            Self::Name(name) => write!(f, "the name {name}"),
+            Self::Claim(flow, name) => write!(f, "{name} at {flow}"),
+            Self::HostPort(port) => write!(f, "localhost:{port}"),
+            Self::Packet(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Why.
+#[derive(Debug, Clone)]
+pub enum Ruling {
+    Flow(Box<Verdict>),
+    Name(Box<NameVerdict>),
+    /// The loopback inside is not the host's.
+    HostPort(u16),
+    /// Not a matter of rules.
+    Malformed(String),
+}
+
+/// The narrowest change of the settings that would have allowed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// A rule more.
+    Allow(Rule),
+    /// A port of the host's loopback.
+    HostPort(u16),
+}
+
+impl Ruling {
+    #[must_use]
+    pub fn fix(&self) -> Option<Fix> {
+        match self {
+            Self::Flow(verdict) => verdict.fix().cloned().map(Fix::Allow),
+            Self::Name(verdict) => verdict.fix().map(Fix::Allow),
+            Self::HostPort(port) => Some(Fix::HostPort(*port)),
+            Self::Malformed(_) => None,
+        }
+    }
+}
+
+/// What is to be added to the settings: an entry of `allow`, or a key.
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow(rule) => write!(f, "{rule}"),
+            Self::HostPort(port) => write!(f, "host_ports = [{port}]"),
+        }
+    }
+}
+
+impl fmt::Display for Ruling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flow(verdict) => write!(f, "{}", verdict.reason()),
+            Self::Name(verdict) => write!(f, "{verdict}"),
+            Self::HostPort(_) => f.write_str(
+                "nobody listens there inside; this machine does, but the loopback inside is the \
+                 command's own",
+            ),
+            Self::Malformed(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Something that was denied, and how often.
+#[derive(Debug, Clone)]
+pub struct Denial {
+    pub subject: Subject,
+    pub ruling: Ruling,
+    pub count: u64,
+}
+
+/// All denials of a session. A program inside can make any number of them, so only so
+/// many are remembered; the rest are counted.
+#[derive(Debug, Default)]
+pub struct Denials {
+    known: HashMap<Subject, (Ruling, u64)>,
+    others: u64,
+    recent: HashMap<Subject, Recent>,
+}
+
+/// Denials of one kind since the first of them was told.
+#[derive(Debug)]
+struct Recent {
+    since: Instant,
+    ruling: Ruling,
+    count: u64,
+    first: SystemTime,
+    last: SystemTime,
+}
+
+/// What a denial is to those who hear of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Novelty {
+    /// Of a kind that was not denied before.
+    First,
+    /// Of one that was, but not lately.
+    Again,
+    /// Told later, together with others.
+    Folded,
+}
+
+impl Denials {
+    const REMEMBERED: usize = 256;
+    const FOLDED: usize = 4096;
+
+    /// What cannot be folded for want of room is told.
+    pub(crate) fn record(
+        &mut self,
+        subject: &Subject,
+        ruling: &Ruling,
+        events: &EventSender,
+    ) -> Novelty {
+        let mut novelty = Novelty::Again;
+        if let Some((_, count)) = self.known.get_mut(subject) {
+            *count += 1;
+        } else if self.known.len() < Self::REMEMBERED {
+            self.known.insert(subject.clone(), (ruling.clone(), 1));
+            novelty = Novelty::First;
+        } else {
+            self.others += 1;
+        }
+        let now = SystemTime::now();
+        if let Some(recent) = self.recent.get_mut(subject) {
+            if recent.count == 0 {
+                recent.first = now;
+            }
+            recent.count += 1;
+            recent.last = now;
+            return Novelty::Folded;
+        }
+        if self.recent.len() >= Self::FOLDED {
+            self.tell_folded(Duration::ZERO, events);
+        }
+        let recent = Recent {
+            since: Instant::now(),
+            ruling: ruling.clone(),
+            count: 0,
+            first: now,
+            last: now,
+        };
+        self.recent.insert(subject.clone(), recent);
+        novelty
+    }
+
+    /// Tells of what was folded for so long, in the order in which it began.
+    pub(crate) fn tell_folded(&mut self, age: Duration, events: &EventSender) {
+        let is_due = |_: &Subject, recent: &mut Recent| recent.since.elapsed() >= age;
+        let mut due: Vec<_> = self.recent.extract_if(is_due).collect();
+        due.retain(|(_, recent)| recent.count > 0);
+        due.sort_by_key(|(_, recent)| recent.first);
+        for (subject, recent) in due {
+            events.send(Event::DeniedAgain {
+                subject,
+                ruling: recent.ruling,
+                count: recent.count,
+                first: recent.first,
+                last: recent.last,
+            });
+        }
+    }
+
+    /// The most frequent first.
+    #[must_use]
+    pub fn by_count(&self) -> Vec<Denial> {
+        let mut all: Vec<_> = self
+            .known
+            .iter()
+            .map(|(subject, (ruling, count))| Denial {
+                subject: subject.clone(),
+                ruling: ruling.clone(),
+                count: *count,
+            })
+            .collect();
+        all.sort_by_key(|denial| (Reverse(denial.count), denial.subject.to_string()));
+        all
+    }
+
+    /// Denied attempts of what is not remembered.
+    #[must_use]
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+}
+
+/// A name that a program inside made up, for people: no more of it than fits, and nothing
+/// that a terminal would act on.
+pub(crate) fn shown(name: &str) -> String {
+    const SHOWN: usize = 80;
+    let short: String = name.chars().take(SHOWN).collect();
+    let dots = if short.len() < name.len() { "…" } else { "" };
+    format!("{}{dots}", short.escape_debug())
+}
+
+/// For a name that is one.
+impl From<&Hostname> for Subject {
+    fn from(name: &Hostname) -> Self {
+        Self::Name(name.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: usize) -> Subject {
+        Subject::Name(format!("n{number}.example"))
+    }
+
+    #[test]
+    fn denials_of_one_kind_are_told_once_and_then_together() {
+        let (events, told) = EventSender::new();
+        let (mut denials, why) = (Denials::default(), Ruling::Malformed("odd".to_owned()));
+        let deny = |denials: &mut Denials| denials.record(&name(1), &why, &events);
+        assert_eq!(deny(&mut denials), Novelty::First);
+        assert_eq!(deny(&mut denials), Novelty::Folded);
+        assert_eq!(deny(&mut denials), Novelty::Folded);
+        denials.tell_folded(FOLD, &events);
+        assert!(told.take().is_err());
+        denials.tell_folded(Duration::ZERO, &events);
+        let (_, event) = told.take().expect("an event");
+        assert!(matches!(event, Event::DeniedAgain { count: 2, .. }));
+        assert_eq!(deny(&mut denials), Novelty::Again);
+        // Nothing was folded since.
+        denials.tell_folded(Duration::ZERO, &events);
+        assert!(told.take().is_err());
+        assert_eq!(denials.by_count()[0].count, 4);
+    }
+
+    #[test]
+    fn very_many_kinds_are_bounded_and_all_are_counted() {
+        let (events, told) = EventSender::new();
+        let (mut denials, why) = (Denials::default(), Ruling::Malformed("odd".to_owned()));
+        let kinds = 3 * Denials::FOLDED;
+        for number in (0..kinds).flat_map(|number| [number, number]) {
+            denials.record(&name(number), &why, &events);
+        }
+        assert!(denials.recent.len() <= Denials::FOLDED);
+        assert_eq!(denials.by_count().len(), Denials::REMEMBERED);
+        let remembered: u64 = denials.by_count().iter().map(|denial| denial.count).sum();
+        assert_eq!(remembered + denials.others(), 2 * kinds as u64);
+        denials.tell_folded(Duration::ZERO, &events);
+        let mut folded = told.take_lost();
+        while let Ok((_, Event::DeniedAgain { count, .. })) = told.take() {
+            folded += count;
+        }
+        assert_eq!(folded, kinds as u64);
+    }
+}

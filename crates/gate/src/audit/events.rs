@@ -1,0 +1,174 @@
+//! What happens at the gate, as it happens, for whoever writes it down.
+//!
+//! The gate never waits for the writer. Of events that find its queue full only the number
+//! is kept.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
+    },
+    time::{Duration, SystemTime},
+};
+
+use stockade_policy::{Flow, Hostname, Verdict};
+
+use super::{
+    attribution::PendingProgram,
+    denials::{Ruling, Subject},
+};
+
+/// Counted, not allocated: room for so many would be two megabytes at each start.
+const QUEUE: usize = 8192;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A flow was admitted. For TCP that is before it stands.
+    Opened {
+        /// Counted from one.
+        id: u64,
+        flow: Flow,
+        client: SocketAddr,
+        names: Vec<Hostname>,
+        grounds: Grounds,
+    },
+    /// It has ended.
+    Closed {
+        id: u64,
+        /// Bytes from inside to outside, and back.
+        sent: u64,
+        received: u64,
+    },
+    Denied {
+        subject: Subject,
+        ruling: Ruling,
+        /// Who tried, if that is being found out.
+        program: Option<PendingProgram>,
+    },
+    /// The same was denied again, soon after.
+    DeniedAgain {
+        subject: Subject,
+        ruling: Ruling,
+        count: u64,
+        first: SystemTime,
+        last: SystemTime,
+    },
+    /// A question for a name was sent on.
+    Asked {
+        /// Bytes that no host name has are escaped.
+        name: String,
+        kind: String,
+        /// Those in the answer. Nothing if none came, or none that can be read.
+        addresses: Option<Vec<IpAddr>>,
+    },
+    /// So many packets came faster than the gate could look at them. They went nowhere.
+    Unseen { count: u64 },
+    /// Another policy is in force.
+    Reloaded { internet: bool, rules: usize },
+}
+
+/// Why a flow was admitted.
+#[derive(Debug)]
+pub enum Grounds {
+    Policy(Box<Verdict>),
+    /// It is to a port of the host's loopback that the configuration names.
+    HostPort,
+    /// It comes from the host, where this port stands for one inside.
+    Published {
+        outside: u16,
+    },
+}
+
+/// Where events go. Clones go to the same place.
+#[derive(Debug, Clone)]
+pub struct EventSender {
+    queue: Sender<(SystemTime, Event)>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    flows: AtomicU64,
+    /// Told and not fetched.
+    waiting: AtomicUsize,
+    lost: AtomicU64,
+    overlooked: AtomicU64,
+}
+
+/// Where they come out.
+#[derive(Debug)]
+pub struct EventReceiver {
+    queue: Receiver<(SystemTime, Event)>,
+    shared: Arc<Shared>,
+}
+
+impl EventReceiver {
+    /// The next event, if there is one.
+    ///
+    /// # Errors
+    /// If there is none, or will never be one.
+    pub fn take(&self) -> Result<(SystemTime, Event), TryRecvError> {
+        self.queue.try_recv().inspect(|_| self.fetched())
+    }
+
+    /// The next event, if one comes in this time.
+    ///
+    /// # Errors
+    /// If none came, or will ever come.
+    pub fn wait(&self, time: Duration) -> Result<(SystemTime, Event), RecvTimeoutError> {
+        self.queue.recv_timeout(time).inspect(|_| self.fetched())
+    }
+
+    fn fetched(&self) {
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many events were lost since the last time that this was asked.
+    pub fn take_lost(&self) -> u64 {
+        self.shared.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl EventSender {
+    #[must_use]
+    pub fn new() -> (Self, EventReceiver) {
+        let (sender, queue) = channel();
+        let shared = Arc::<Shared>::default();
+        let events = Self {
+            queue: sender,
+            shared: Arc::clone(&shared),
+        };
+        (events, EventReceiver { queue, shared })
+    }
+
+    pub(crate) fn send(&self, event: Event) {
+        let Shared { waiting, lost, .. } = &*self.shared;
+        let count = match event {
+            Event::DeniedAgain { count, .. } => count,
+            _ => 1,
+        };
+        let has_room = waiting.fetch_add(1, Ordering::Relaxed) < QUEUE;
+        if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            lost.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// A packet came for which the gate has no room. It went nowhere.
+    pub(crate) fn overlook(&self) {
+        self.shared.overlooked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many did, since the last time that this was asked.
+    pub(crate) fn take_overlooked(&self) -> u64 {
+        self.shared.overlooked.swap(0, Ordering::Relaxed)
+    }
+
+    /// A number for a new flow.
+    pub(crate) fn next_flow(&self) -> u64 {
+        self.shared.flows.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}

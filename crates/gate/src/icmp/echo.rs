@@ -1,0 +1,209 @@
+//! ICMP echo: `ping` from inside.
+//!
+//! A request that may pass is sent by a ping socket of the host, where the host lets its
+//! users have one (`net.ipv4.ping_group_range`); the answer goes back as a packet in the
+//! destination's name. A flow is one identifier of one client to one destination.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use stockade_jail::is_inside;
+use stockade_policy::Flow;
+use stockade_sys::{
+    packet::{Injector, Tap},
+    socket::{QueuedError, report_errors, take_error},
+    transparent::Family,
+};
+use stockade_wire::packet::{Echo, Unreachable};
+use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
+
+use crate::{
+    event_loop::for_each_packet,
+    flows::{ActiveFlow, FlowKey},
+    icmp::icmp_error::{unreachable, unreachable_code},
+    judge::Judge,
+    udp::{INPUT, receive_now, send_now},
+};
+
+const FLOW_LIMIT: usize = 256;
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
+const LARGEST: usize = 65_535;
+/// Where an echo message has its number.
+const SEQUENCE: std::ops::Range<usize> = 6..8;
+
+#[derive(Debug)]
+pub(crate) struct Echoes {
+    judge: Rc<Judge>,
+    injector: Rc<Injector>,
+    pings: RefCell<HashMap<FlowKey, Rc<Ping>>>,
+}
+
+/// The host's socket of one flow.
+#[derive(Debug)]
+struct Ping {
+    socket: UdpSocket,
+    flow: Arc<ActiveFlow>,
+}
+
+impl Echoes {
+    pub(crate) fn new(judge: Rc<Judge>, injector: Rc<Injector>) -> Self {
+        Self {
+            judge,
+            injector,
+            pings: RefCell::default(),
+        }
+    }
+
+    fn arrived(self: &Rc<Self>, packet: &[u8]) {
+        let Ok(echo) = Echo::parse(packet) else {
+            return;
+        };
+        let key = FlowKey {
+            client: SocketAddr::new(echo.source(), echo.identifier()),
+            destination: SocketAddr::new(echo.destination(), 0),
+        };
+        // The copy was taken before the filter, which drops forged sources.
+        if !is_inside(echo.source()) {
+            return;
+        }
+        let sent = self.ping(key, packet).and_then(|ping| {
+            let send = || send_now(&ping.socket, echo.message());
+            // The first error may be that of an earlier request, which `carry` takes from its queue.
+            let sent = send().or_else(|_| send());
+            sent.map_err(|error| unreachable(&error))?;
+            ping.flow.sent(echo.message().len());
+            Ok(())
+        });
+        if let Err(why) = sent {
+            self.inject(&echo.unreachable(why), key);
+        }
+    }
+
+    /// The flow that a request belongs to; a new one is judged first.
+    fn ping(self: &Rc<Self>, key: FlowKey, packet: &[u8]) -> Result<Rc<Ping>, Unreachable> {
+        let mut pings = self.pings.borrow_mut();
+        if let Some(known) = pings.get(&key).filter(|ping| !ping.flow.has_ended()) {
+            return Ok(Rc::clone(known));
+        }
+        let destination = key.destination.ip();
+        // The log knows no identifiers.
+        let client = SocketAddr::new(key.client.ip(), 0);
+        let flow = self.judge.judge(client, Flow::echo(destination));
+        let flow = flow.map_err(|refusal| refusal.why)?;
+        if pings.len() >= FLOW_LIMIT {
+            return Err(Unreachable::Host);
+        }
+        let socket = ping_socket(destination).map_err(|error| unreachable(&error))?;
+        let socket = UdpSocket::from_std(socket).map_err(|_| Unreachable::Host)?;
+        let ping = Rc::new(Ping { socket, flow });
+        pings.insert(key, Rc::clone(&ping));
+        spawn_local(carry(
+            Rc::clone(self),
+            key,
+            Rc::clone(&ping),
+            packet.to_vec(),
+        ));
+        Ok(ping)
+    }
+
+    /// Lost if the jail's kernel does not take it now, as on any network.
+    fn inject(&self, packet: &[u8], key: FlowKey) {
+        let _ = self.injector.send(packet, key.client.ip());
+    }
+}
+
+pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
+    let mut buffer = vec![0; LARGEST];
+    for_each_packet(&tap, |tap| {
+        let length = tap.receive(&mut buffer)?;
+        echoes.arrived(buffer.get(..length).unwrap_or_default());
+        Ok(())
+    })
+    .await;
+}
+
+/// Brings the answers of one flow home until none have come for a while.
+async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8>) {
+    let Ping { socket, flow } = &*ping;
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        tokio::select! {
+            // What has to end moves nothing more.
+            biased;
+            () = flow.until_ended() => break,
+            ready = timeout(IDLE_LIMIT, socket.ready(INPUT)) => if !matches!(ready, Ok(Ok(_))) {
+                break;
+            },
+        }
+        let answer = match receive_now(socket, &mut buffer) {
+            Ok((length, _)) => {
+                flow.received(length);
+                let message = buffer.get(..length).unwrap_or_default();
+                Echo::parse(&request)
+                    .ok()
+                    .and_then(|echo| echo.reply(message))
+            }
+            Err(error) => match take_error(socket).ok() {
+                // There is nothing. (If a request was sent meanwhile, that got the error, and the
+                // queue still has it.)
+                None if error.kind() == io::ErrorKind::WouldBlock => None,
+                queued => refusal(queued.as_ref(), key, &request, &error),
+            },
+        };
+        if let Some(answer) = answer {
+            echoes.inject(&answer, key);
+        }
+    }
+    let mut pings = echoes.pings.borrow_mut();
+    // Another flow with the same key may have taken its place.
+    if pings
+        .get(&key)
+        .is_some_and(|known| Rc::ptr_eq(known, &ping))
+    {
+        pings.remove(&key);
+    }
+}
+
+/// What the agent is told about an error, for the request that met it.
+fn refusal(
+    queued: Option<&QueuedError>,
+    key: FlowKey,
+    request: &[u8],
+    error: &io::Error,
+) -> Option<Vec<u8>> {
+    let why = match queued.and_then(|queued| queued.unreachable_code) {
+        Some(code) => unreachable_code(key.destination.ip(), code),
+        None => unreachable(error),
+    };
+    let mut request = request.to_vec();
+    if let Some(sequence) = queued.and_then(|queued| queued.quoted.get(SEQUENCE)) {
+        let message = Echo::parse(&request).ok()?.message().len();
+        let at = request.len() - message;
+        request
+            .get_mut(at..)?
+            .get_mut(SEQUENCE)?
+            .copy_from_slice(sequence);
+    }
+    Some(Echo::parse(&request).ok()?.unreachable(why))
+}
+
+/// It is no UDP socket, but one for datagrams all the same, which is all that is asked of
+/// it here.
+fn ping_socket(destination: IpAddr) -> io::Result<StdUdpSocket> {
+    let (domain, protocol) = match destination {
+        IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+        IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+    };
+    let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(protocol))?;
+    report_errors(&socket, Family::of(destination))?;
+    socket.connect(&SocketAddr::new(destination, 0).into())?;
+    Ok(socket.into())
+}

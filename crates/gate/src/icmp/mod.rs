@@ -1,0 +1,4 @@
+//! ICMP: `ping`, and the errors that the agent gets.
+
+pub(crate) mod echo;
+pub(crate) mod icmp_error;

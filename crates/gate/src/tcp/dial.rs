@@ -1,0 +1,36 @@
+//! The outward half of a connection.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use rustix::io::Errno;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+
+use crate::{hold::Failure, icmp::icmp_error::unreachable};
+
+pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> {
+    TcpStream::connect(destination)
+        .await
+        .map_err(|error| failure(&error))
+}
+
+/// The agent's own probes end at the gate. So the gate sends some, as often as the routers on
+/// the way need them to remember an idle connection, and with more patience than they have:
+/// a peer that was out of reach for an hour may come back.
+pub(super) fn keep_alive(far: &TcpStream) {
+    let probes = TcpKeepalive::new()
+        .with_time(Duration::from_secs(120))
+        .with_interval(Duration::from_secs(75))
+        .with_retries(60);
+    // Without them an idle connection may be forgotten on the way.
+    let _ = SockRef::from(far).set_tcp_keepalive(&probes);
+}
+
+/// The answer that makes the agent's `connect()` fail as this one did.
+fn failure(error: &io::Error) -> Failure {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNREFUSED | Errno::CONNRESET) => Failure::Reset,
+        Some(Errno::TIMEDOUT) => Failure::Silence,
+        _ => Failure::Unreachable(unreachable(error)),
+    }
+}

@@ -1,0 +1,543 @@
+//! The names that a connection shows.
+//!
+//! A connection that was admitted because its address was given out for an allowed name may
+//! show a name itself: in the hello of TLS, in each request of plain HTTP. Many names share
+//! one address, so what shows is judged. The client's bytes wait until they are; the
+//! server's flow at once, so a protocol in which the server speaks first never stalls.
+//!
+//! What is neither TLS nor HTTP shows no name and passes, as far as its address may. What
+//! claims to be one of them and is not well formed does not: two readers could understand it
+//! differently.
+//!
+//! A connection that begins in the clear may go over to TLS at any time, and a client may speak
+//! one protocol to the gate and another one to the server. So all that a client sends is searched
+//! for hellos as it leaves, until the server's own first bytes show that none can come: it
+//! answered a hello with one of its own, or speaks HTTP, ssh or rsync.
+//!
+//! A client may send the start of what could become a request, and then wait for an answer to
+//! just that. So what has been held for a moment is sent, and read on all the same: no server
+//! acts on a part of a hello or of a head, and the last byte of either leaves only when the
+//! name in it may show.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    net::IpAddr,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use stockade_policy::Hostname;
+use stockade_wire::{
+    http::{self, Authority, FirstLine, Head, Kind, Requests, Step},
+    tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
+};
+use tokio::{io::Interest, net::TcpStream, time::timeout};
+
+use crate::{
+    audit::denials::{Ruling, Subject, shown},
+    event_loop::busy_poll,
+    flows::ActiveFlow,
+    judge::Judge,
+};
+
+const READ: usize = 16 * 1024;
+/// Of all connections together. A program inside could have thousands of them wait. Beyond it
+/// each may still hold a little, which is all that most ever do.
+const HELD_LIMIT: usize = 16 << 20;
+const LITTLE: usize = 4096;
+/// How long what a client sent is held while it sends nothing more.
+const HESITATION: Duration = Duration::from_millis(100);
+/// How long a client may take to read why it was refused.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    /// Bytes stay here only until it is known whose they are.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
+}
+
+/// Watches over one connection.
+#[derive(Debug)]
+pub(crate) struct Inspector {
+    judge: Rc<Judge>,
+    flow: Arc<ActiveFlow>,
+    requests: RefCell<Requests>,
+    /// The client asked for a WebSocket; the server has not answered yet.
+    may_switch: Cell<bool>,
+    /// What the server speaks, once it has said something.
+    server: Cell<Option<Speech>>,
+}
+
+/// A protocol, by the first bytes of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Tls,
+    Http,
+    /// It stays what it is, without TLS.
+    Ssh,
+    Rsync,
+    Other,
+}
+
+impl Speech {
+    fn of(start: &[u8]) -> Self {
+        match start {
+            // A handshake record that begins with a ServerHello.
+            [22, 3, _, _, _, 2, ..] => Self::Tls,
+            _ if start.starts_with(b"HTTP/") => Self::Http,
+            _ if start.starts_with(b"SSH-") => Self::Ssh,
+            _ if start.starts_with(b"@RSYNCD:") => Self::Rsync,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a connection goes on.
+pub(crate) enum Vetted {
+    /// Nothing more is looked at.
+    Opaque,
+    /// The client has ended.
+    Ended,
+}
+
+/// Why a connection does not.
+pub(crate) enum VetFailure {
+    Failed,
+    /// The client is told so.
+    Denied(Vec<u8>),
+}
+
+impl From<io::Error> for VetFailure {
+    fn from(_: io::Error) -> Self {
+        Self::Failed
+    }
+}
+
+/// What is known of the client's protocol.
+enum Protocol {
+    Unknown,
+    Tls(Handshake),
+    Http,
+    /// Neither; the client began like this.
+    Other(Speech),
+}
+
+/// All that a client has sent so far, as far as it matters.
+#[derive(Default)]
+struct Sent {
+    hellos: Search,
+    first_line: FirstLine,
+}
+
+/// What to do next.
+enum Todo {
+    Read,
+    Send(usize),
+    /// All that is held, and all that follows.
+    LetGo,
+}
+
+impl Inspector {
+    pub(crate) fn new(judge: Rc<Judge>, flow: Arc<ActiveFlow>) -> Self {
+        Self {
+            judge,
+            flow,
+            requests: RefCell::default(),
+            may_switch: Cell::new(false),
+            server: Cell::new(None),
+        }
+    }
+
+    /// Passes on what the client sends, as long as it has to be looked at.
+    /// Tells how much that was.
+    pub(crate) async fn vet(
+        &self,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, VetFailure> {
+        let mut held = Held::default();
+        let mut protocol = Protocol::Unknown;
+        let mut sent = Sent::default();
+        loop {
+            match self.next(&mut protocol, &held.bytes)? {
+                Todo::Send(count) => {
+                    self.search(&protocol, &mut sent, held.unsent(count))?;
+                    held.send(far, count).await?;
+                    held.drop_front(count);
+                    held.count(sent.hellos.kept())?;
+                    passed(count);
+                    busy_poll::extend();
+                }
+                Todo::LetGo => {
+                    held.send(far, held.bytes.len()).await?;
+                    passed(held.bytes.len());
+                    return Ok(Vetted::Opaque);
+                }
+                Todo::Read => {
+                    let all = held.bytes.len();
+                    let read = if held.unsent(all).is_empty() {
+                        held.read(near).await?
+                    } else {
+                        match timeout(HESITATION, held.read(near)).await {
+                            Ok(read) => read?,
+                            Err(_hesitates) => {
+                                self.search(&protocol, &mut sent, held.unsent(all))?;
+                                held.send(far, all).await?;
+                                held.read(near).await?
+                            }
+                        }
+                    };
+                    if read == 0 {
+                        self.may_end(&protocol, &held.bytes)?;
+                        self.search(&protocol, &mut sent, held.unsent(all))?;
+                        held.send(far, all).await?;
+                        passed(all);
+                        return Ok(Vetted::Ended);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, VetFailure> {
+        match protocol {
+            Protocol::Unknown => match tls::inspect(held) {
+                Inspection::NeedMore => Ok(Todo::Read),
+                Inspection::NotTls => {
+                    *protocol = Protocol::Http;
+                    self.next(protocol, held)
+                }
+                Inspection::Hello(hello) => {
+                    self.judge_hello(&hello)?;
+                    *protocol = Protocol::Tls(Handshake::after(&hello));
+                    Ok(Todo::Send(hello.length))
+                }
+                Inspection::Broken(why) => Err(self.deny_tls(&why.to_string())),
+            },
+            Protocol::Tls(handshake) => match handshake.next(held) {
+                Next::NeedMore => Ok(Todo::Read),
+                Next::Release(count) => Ok(Todo::Send(count)),
+                // The client goes on from what the server answered, and that came by here.
+                Next::Opaque if self.server.get() == Some(Speech::Tls) => Ok(Todo::LetGo),
+                Next::Opaque => {
+                    *protocol = Protocol::Other(Speech::Tls);
+                    Ok(Todo::Send(held.len()))
+                }
+                Next::Broken(why) => Err(self.deny_tls(&why.to_string())),
+            },
+            Protocol::Http => match self.http(held)? {
+                Some(todo) => Ok(todo),
+                None => {
+                    *protocol = Protocol::Other(Speech::of(held));
+                    self.next(protocol, held)
+                }
+            },
+            Protocol::Other(_) if held.is_empty() => Ok(Todo::Read),
+            Protocol::Other(speech @ (Speech::Ssh | Speech::Rsync))
+                if self.server.get() == Some(*speech) =>
+            {
+                Ok(Todo::LetGo)
+            }
+            Protocol::Other(_) => Ok(Todo::Send(held.len())),
+        }
+    }
+
+    /// Looks for names in what is about to leave, wherever they stand.
+    fn search(
+        &self,
+        protocol: &Protocol,
+        sent: &mut Sent,
+        leaving: &[u8],
+    ) -> Result<(), VetFailure> {
+        let server = self.server.get();
+        // Who speaks before a request has come serves none.
+        if server.is_none() {
+            sent.first_line.pass(leaving);
+            if matches!(protocol, Protocol::Other(_)) && sent.first_line.names_http() {
+                return Err(self.deny_http(http::Broken::Disguised));
+            }
+        }
+        if matches!(protocol, Protocol::Http) && server == Some(Speech::Http) {
+            return Ok(());
+        }
+        sent.hellos.pass(leaving, |late| match late {
+            Late::Hello(hello) => self.judge_hello(&hello),
+            Late::Broken(why) => Err(self.deny_tls(&why.to_string())),
+        })
+    }
+
+    /// Whether what is left at the end may go: not a part of a hello or of a request, on which
+    /// some server might act.
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), VetFailure> {
+        let may = match protocol {
+            Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
+            Protocol::Http => self.requests.borrow().may_end(held),
+            Protocol::Other(_) => true,
+        };
+        if may { Ok(()) } else { Err(VetFailure::Failed) }
+    }
+
+    /// Nothing if the connection is not HTTP.
+    fn http(&self, held: &[u8]) -> Result<Option<Todo>, VetFailure> {
+        let mut requests = self.requests.borrow_mut();
+        // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
+        let is_other = self
+            .server
+            .get()
+            .is_some_and(|server| server != Speech::Http);
+        if is_other && !requests.has_begun() {
+            return Ok(None);
+        }
+        match requests.step(held) {
+            Step::NeedMore => Ok(Some(Todo::Read)),
+            Step::Release(count) => Ok(Some(Todo::Send(count))),
+            Step::Head(head) => {
+                self.judge_head(&head)?;
+                self.may_switch.set(head.kind == Kind::WebSocket);
+                Ok(Some(Todo::Send(head.length)))
+            }
+            Step::Opaque => Ok(Some(Todo::LetGo)),
+            Step::NotHttp => Ok(None),
+            Step::Broken(why) => Err(self.deny_http(why)),
+        }
+    }
+
+    fn deny_http(&self, why: http::Broken) -> VetFailure {
+        self.record("a request", &why.to_string());
+        VetFailure::Denied(forbidden(400, &why.to_string()))
+    }
+
+    /// A hello without a name shows none.
+    fn judge_hello(&self, hello: &Hello) -> Result<(), VetFailure> {
+        let Some(text) = &hello.server_name else {
+            return Ok(());
+        };
+        match self.judge_name(text) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(VetFailure::Denied(ACCESS_DENIED.to_vec())),
+        }
+    }
+
+    fn judge_head(&self, head: &Head) -> Result<(), VetFailure> {
+        let refused = |why: String| VetFailure::Denied(forbidden(403, &why));
+        if head.kind == Kind::Connect {
+            let why = "a tunnel through a server that is allowed by name could lead anywhere; \
+                       allow the proxy by its address";
+            self.record("CONNECT", why);
+            return Err(refused(why.to_owned()));
+        }
+        // HTTP/1.0 without a Host shows no name.
+        match head.authority.as_ref().map(Authority::host) {
+            None => Ok(()),
+            Some(host) => self.judge_name(host).map_err(|ruling| {
+                let fix = ruling.fix().map(|rule| format!("; to allow it: {rule}"));
+                refused(format!("{ruling}{}", fix.unwrap_or_default()))
+            }),
+        }
+    }
+
+    fn judge_name(&self, text: &str) -> Result<(), Ruling> {
+        let Some(name) = Hostname::from_wire(text.as_bytes()) else {
+            let address = text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+            let why = if address {
+                "an address stands where a name of this server is expected"
+            } else {
+                "this is no host name"
+            };
+            self.record(&shown(text), why);
+            return Err(Ruling::Malformed(why.to_owned()));
+        };
+        self.judge.judge_claim(&self.flow.flow, &name)?;
+        self.flow.claims(name);
+        Ok(())
+    }
+
+    fn deny_tls(&self, why: &str) -> VetFailure {
+        self.record("a TLS hello", why);
+        VetFailure::Denied(DECODE_ERROR.to_vec())
+    }
+
+    fn record(&self, what: &str, why: &str) {
+        let subject = Subject::Claim(self.flow.flow, what.to_owned());
+        self.judge
+            .denied(subject, Ruling::Malformed(why.to_owned()), None);
+    }
+
+    /// To be called before what the server sent is passed on: its first bytes show what it
+    /// speaks, and an agreement to a WebSocket changes how the client is read.
+    pub(crate) async fn look_at_answer(&self, far: &TcpStream) -> io::Result<()> {
+        if self.server.get().is_none() {
+            let mut start = [0; 16];
+            // Nothing is there if it has ended. What comes in small pieces is not recognised,
+            // and its client is looked at for longer.
+            if let Ok((length, _)) = recv(far, &mut start, RecvFlags::PEEK | RecvFlags::DONTWAIT)
+                && length > 0
+            {
+                let start = start.get(..length).unwrap_or_default();
+                self.server.set(Some(Speech::of(start)));
+            }
+        }
+        while self.may_switch.get() {
+            far.readable().await?;
+            let mut start = [0; 16];
+            let looked = far.try_io(Interest::READABLE, || {
+                let (length, _) = recv(far, &mut start, RecvFlags::PEEK)?;
+                let answer = start.get(..length).unwrap_or_default();
+                match http::is_switch(answer) {
+                    // The rest is on its way.
+                    None if length > 0 => Err(io::ErrorKind::WouldBlock.into()),
+                    switch => Ok(switch == Some(true)),
+                }
+            });
+            match looked {
+                Ok(switches) => {
+                    self.may_switch.set(false);
+                    if switches && !self.requests.borrow_mut().switched() {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that wait, counted.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// So many of them have left already.
+    sent: usize,
+    /// Kept besides them, and counted with them.
+    elsewhere: usize,
+    counted: usize,
+}
+
+impl Held {
+    /// Reads more. Nothing is the end.
+    async fn read(&mut self, from: &TcpStream) -> io::Result<usize> {
+        loop {
+            from.readable().await?;
+            let read = BUFFER.with_borrow_mut(|buffer| {
+                // Where much is held already, little is taken at a time, which is no failure.
+                let most = if HELD.get() > HELD_LIMIT / 2 {
+                    LITTLE
+                } else {
+                    READ
+                };
+                let buffer = buffer.get_mut(..most).unwrap_or_default();
+                let read = from.try_read(buffer)?;
+                self.bytes
+                    .extend_from_slice(buffer.get(..read).unwrap_or_default());
+                Ok::<_, io::Error>(read)
+            });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => {
+                    let read = read?;
+                    self.count(self.elsewhere)?;
+                    return Ok(read);
+                }
+            }
+        }
+    }
+
+    /// Sends the first `count`, as far as they have not left.
+    async fn send(&mut self, to: &TcpStream, count: usize) -> io::Result<()> {
+        if let Some(unsent) = self.bytes.get(self.sent..count) {
+            send(to, unsent).await?;
+            self.sent = count;
+        }
+        Ok(())
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.bytes.drain(..count.min(self.bytes.len()));
+        self.sent = self.sent.saturating_sub(count);
+        if self.bytes.is_empty() {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// What has not left of the first `count`.
+    fn unsent(&self, count: usize) -> &[u8] {
+        self.bytes.get(self.sent..count).unwrap_or_default()
+    }
+
+    /// `elsewhere` are bytes of the connection that are kept besides these.
+    fn count(&mut self, elsewhere: usize) -> io::Result<()> {
+        let others = HELD.get().saturating_sub(self.counted);
+        self.elsewhere = elsewhere;
+        self.counted = self.bytes.capacity() + elsewhere;
+        HELD.set(others + self.counted);
+        if HELD.get() > HELD_LIMIT && self.bytes.len() + elsewhere > LITTLE {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // At the end of the thread the counter may be gone before the flows.
+        let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.counted)));
+    }
+}
+
+pub(crate) async fn send(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        to.writable().await?;
+        match to.try_write(bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Tells a client why its connection ends. To close at once would take the message back, if
+/// something of the client's is still unread.
+pub(crate) async fn farewell(near: TcpStream, message: &[u8]) {
+    let told = async {
+        send(&near, message).await?;
+        shutdown(&near, Shutdown::Write)?;
+        let mut rest = [0; 4096];
+        loop {
+            near.readable().await?;
+            match near.try_read(&mut rest) {
+                Ok(0) => return Ok::<_, io::Error>(()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+    };
+    // A client that does not listen is not told.
+    let _ = timeout(FAREWELL_LIMIT, told).await;
+}
+
+/// Fatal alerts of TLS: access_denied and decode_error.
+const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
+
+/// An answer of the gate's own to a plain HTTP request.
+pub(crate) fn forbidden(status: u16, why: &str) -> Vec<u8> {
+    let reason = if status == 403 {
+        "Forbidden"
+    } else {
+        "Bad Request"
+    };
+    let body = format!("Stockade: denied: {why}\n");
+    format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

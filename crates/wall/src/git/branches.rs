@@ -1,0 +1,92 @@
+//! Which branches a repository has. A session may say where its own are pushed to, and no others.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{facts::line_of, leftovers::bounds::Bounds, nofollow};
+
+/// The names of branches.
+pub(crate) type Branches = BTreeSet<Vec<u8>>;
+
+const HEADS: &[u8] = b"refs/heads/";
+const LONGEST: u64 = 8 << 20;
+const DEEPEST: usize = 16;
+
+/// The branches of a repository, with the one that is checked out; nothing if not all can be told.
+pub(crate) fn branches(repository: &Path, bounds: &Bounds<'_>) -> Option<Branches> {
+    if repository.join("reftable").exists() {
+        return None;
+    }
+    let mut branches = Branches::new();
+    let head = nofollow::read(&repository.join("HEAD")).unwrap_or_default();
+    let head = line_of(&head).strip_prefix(b"ref: ");
+    branches.extend(head.and_then(name));
+    match nofollow::read_at_most(&repository.join("packed-refs"), LONGEST) {
+        Ok(packed) => {
+            let lines = packed.split(|byte| *byte == b'\n');
+            let words = lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(1));
+            branches.extend(words.filter_map(name));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => return None,
+    }
+    let mut left = vec![(repository.join("refs/heads"), 0)];
+    while let Some((directory, depth)) = left.pop() {
+        for entry in nofollow::list(&directory).ok()? {
+            if bounds.are_reached() || depth > DEEPEST {
+                return None;
+            }
+            let path: PathBuf = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                left.push((path, depth + 1));
+            } else if let Ok(below) = path.strip_prefix(repository) {
+                branches.extend(name(below.as_os_str().as_bytes()));
+            }
+        }
+    }
+    Some(branches)
+}
+
+fn name(reference: &[u8]) -> Option<Vec<u8>> {
+    reference.strip_prefix(HEADS).map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn branches_are_found_loose_packed_and_unborn() {
+        let place = tempfile::tempdir().unwrap();
+        let git = |words: &str| {
+            let output = Command::new("git")
+                .args(["-c", "user.name=a", "-c", "user.email=a"])
+                .args(words.split(' '))
+                .current_dir(place.path())
+                .output();
+            assert!(output.unwrap().status.success(), "{words}");
+        };
+        git("init -q -b main");
+        let repository = fs::canonicalize(place.path()).unwrap().join(".git");
+        let found = || {
+            let bounds = Bounds::new(Duration::from_secs(5), 1000, &|| false);
+            let found = branches(&repository, &bounds)?.into_iter();
+            let found = found.map(|name| String::from_utf8(name).unwrap());
+            Some(found.collect::<Vec<_>>())
+        };
+        assert_eq!(found().unwrap(), ["main"]);
+        git("commit -q --allow-empty -m one");
+        git("branch packed/one");
+        git("pack-refs --all");
+        git("branch loose/two");
+        assert_eq!(found().unwrap(), ["loose/two", "main", "packed/one"]);
+        fs::create_dir(repository.join("reftable")).unwrap();
+        assert_eq!(found(), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! A command that waits, runs and ends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
+use stockade_jail::Jail;
+use stockade_wall::{FAILED, Finding, Layer, Outcome, Running};
+
+use crate::{error::SessionError, journal::JournalEnd, launch::SessionInfo};
+
+/// All of it is built, and the warden has given up its capabilities. The command waits. Dropped, it
+/// never runs.
+#[derive(Debug)]
+pub struct SandboxReady {
+    pub(crate) running: Running,
+    pub(crate) network: Network,
+    pub(crate) received: EventReceiver,
+    pub(crate) session: SessionInfo,
+}
+
+/// What the command has of a network.
+#[derive(Debug)]
+pub(crate) enum Network {
+    Jail {
+        jail: Jail,
+        gate: Gate,
+    },
+    /// No event comes, but the log waits for the end of them.
+    WithoutJail(EventSender),
+}
+
+/// What became of a session.
+#[derive(Debug)]
+pub struct Ended {
+    /// What became of the command. An error if the sandbox or the gate was lost.
+    pub outcome: Result<Outcome, SessionError>,
+    /// What was denied, unless the configuration keeps quiet about that.
+    pub denials: Denials,
+    /// What it left behind that runs outside, or would have.
+    pub findings: Vec<Finding>,
+    pub journal: JournalEnd,
+}
+
+impl SandboxReady {
+    /// Which protections this machine and the configuration gave.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        self.running.layers()
+    }
+
+    /// Starts the command, and waits for its end.
+    #[must_use]
+    pub fn run(self) -> Ended {
+        let Self {
+            mut running,
+            network,
+            received,
+            session,
+        } = self;
+        let SessionInfo {
+            command,
+            effective,
+            recorder,
+        } = session;
+        let in_force = Arc::new(Mutex::new(effective.clone()));
+        // Before the command runs, which could take the last descriptor that the user may have.
+        let recorded = recorder.map(|recorder| {
+            if let Network::Jail { gate, .. } = &network {
+                recorder.offer_reload(&mut running, gate.policies(), &effective, &in_force);
+            }
+            recorder.begin(&command, &mut running, received, &in_force, &effective)
+        });
+
+        // All of it is built and recorded: the command starts.
+        let outcome = running.supervise();
+
+        let (denials, _jail) = match network {
+            Network::Jail { jail, gate } => {
+                // Its thread ends meanwhile. It is waited for last, when `_jail` is dropped.
+                jail.end();
+                (gate.finish(), Some(jail))
+            }
+            Network::WithoutJail(events) => {
+                // So that the log does not wait for more.
+                drop(events);
+                (Ok(Denials::default()), None)
+            }
+        };
+        let (outcome, denials) = match (outcome, denials) {
+            (Ok(outcome), Ok(denials)) => (Ok(outcome), denials),
+            (Err(error), _) => (Err(error.into()), Denials::default()),
+            (_, Err(error)) => (Err(error.into()), Denials::default()),
+        };
+        let code = outcome.as_ref().map_or(FAILED, Outcome::exit_code);
+        let (findings, journal) = recorded
+            .map(|recorded| recorded.end(code))
+            .unwrap_or_default();
+        let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        Ended {
+            outcome,
+            denials: match in_force.network.log_denials.value {
+                true => denials,
+                false => Denials::default(),
+            },
+            findings,
+            journal,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Where the logs are, which of them are kept, and whose session still runs.
+//!
+//! A session's log is `ID.jsonl`. One that grows beyond a limit goes on in further parts,
+//! `ID.jsonl.2` and so on, of which the latest two are kept, and the first always: a program
+//! inside that makes noise can push out what happened in the middle, not how it began.
+//!
+//! The writer holds a lock on the first part for as long as it lives. That is how others know
+//! that a session runs, from anywhere on the machine and whatever its network is, and it is
+//! gone with the process however that ends. Asking takes no lock.
+
+use std::{
+    collections::HashMap,
+    env,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FlockOperation, fcntl_lock},
+    process::{Flock, FlockType, fcntl_getlk},
+};
+
+use stockade_config::Places;
+
+use super::file::LogFile;
+use crate::sessions;
+
+/// Sessions that are kept, and bytes of all together. Those that run stay in any case.
+const SESSIONS: usize = 100;
+const TOTAL: u64 = 64 << 20;
+const SUFFIX: &str = ".jsonl";
+
+/// Where the logs are: `$XDG_STATE_HOME/stockade/sessions`.
+#[derive(Debug, Clone)]
+pub struct LogDirectory(PathBuf);
+
+impl LogDirectory {
+    pub fn of(home: &Path) -> Self {
+        let state = Places::state_of(home, |name| env::var_os(name));
+        Self(state.join("sessions"))
+    }
+
+    /// Logs in this directory.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Sees to it that it is there, for the user alone.
+    pub fn make(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+    }
+
+    /// A new log, which is the user's alone.
+    pub(crate) fn create(&self, id: &str) -> io::Result<LogFile> {
+        self.make()?;
+        let first = self.open_new(id, 1)?;
+        // On a filesystem without locks the session is logged all the same.
+        let _ = fcntl_lock(&first, FlockOperation::NonBlockingLockExclusive);
+        Ok(LogFile::new(self.clone(), id.to_owned(), first))
+    }
+
+    pub(super) fn open_new(&self, id: &str, part: u32) -> io::Result<File> {
+        OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.file(id, part))
+    }
+
+    pub fn file(&self, id: &str, part: u32) -> PathBuf {
+        self.0.join(match part {
+            1 => format!("{id}{SUFFIX}"),
+            part => format!("{id}{SUFFIX}.{part}"),
+        })
+    }
+
+    /// All sessions that have a log, the oldest first.
+    pub fn sessions(&self) -> Vec<String> {
+        let parts = self.all_parts();
+        let mut found: Vec<String> = parts.into_keys().collect();
+        sessions::sort(&mut found);
+        found
+    }
+
+    /// The numbers of the parts that are there, in order.
+    pub fn parts(&self, id: &str) -> Vec<u32> {
+        self.all_parts().remove(id).unwrap_or_default()
+    }
+
+    /// The same of every session that has a first part.
+    fn all_parts(&self) -> HashMap<String, Vec<u32>> {
+        let mut all: HashMap<String, Vec<u32>> = HashMap::new();
+        let entries = fs::read_dir(&self.0).into_iter().flatten();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let parsed = name.to_str().and_then(|name| name.split_once(SUFFIX));
+            let part = parsed.and_then(|(id, rest)| match rest.strip_prefix('.') {
+                Some(number) => Some((id, number.parse().ok().filter(|number| *number > 1)?)),
+                None => rest.is_empty().then_some((id, 1)),
+            });
+            if let Some((id, part)) = part {
+                all.entry(id.to_owned()).or_default().push(part);
+            }
+        }
+        for parts in all.values_mut() {
+            parts.sort_unstable();
+        }
+        all.retain(|_, parts| parts.first() == Some(&1));
+        all
+    }
+
+    /// Whether the session that writes this log is alive.
+    pub fn is_running(&self, id: &str) -> bool {
+        let Ok(file) = File::open(self.file(id, 1)) else {
+            return false;
+        };
+        let whole = Flock::from(FlockType::WriteLock);
+        fcntl_getlk(file, &whole).is_ok_and(|holder| holder.is_some())
+    }
+
+    /// Removes old sessions to make room for this one.
+    pub(super) fn make_room_for(&self, id: &str) {
+        self.clean(id, SESSIONS, TOTAL);
+    }
+
+    /// What cannot be removed stays; the next one tries again. The new session itself is not
+    /// looked at: to close its file a second time would end its lock.
+    fn clean(&self, new: &str, sessions: usize, bytes: u64) {
+        let mut parts = self.all_parts();
+        parts.remove(new);
+        let mut ids: Vec<String> = parts.keys().cloned().collect();
+        sessions::sort(&mut ids);
+        let mut total = 0;
+        for (newer, id) in ids.iter().rev().enumerate() {
+            let files = parts.get(id).into_iter().flatten();
+            let files: Vec<PathBuf> = files.map(|part| self.file(id, *part)).collect();
+            let sizes = files
+                .iter()
+                .map(|file| fs::metadata(file).map_or(0, |it| it.len()));
+            total += sizes.sum::<u64>();
+            if (newer + 1 < sessions && total <= bytes) || self.is_running(id) {
+                continue;
+            }
+            // What was put back goes with the log that tells of it.
+            if let Some(state) = self.0.parent() {
+                let _ = fs::remove_dir_all(state.join("quarantine").join(id));
+            }
+            // The first last: the others are found by it.
+            for file in files.iter().rev() {
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, LogDirectory) {
+        let path = tempfile::tempdir().expect("a directory");
+        for (name, size) in files {
+            fs::write(path.path().join(name), vec![b'\n'; *size]).expect("a file");
+        }
+        let directory = LogDirectory::at(path.path());
+        (path, directory)
+    }
+
+    #[test]
+    fn the_oldest_sessions_make_way_by_their_number() {
+        let (_path, directory) = directory(&[("1.jsonl", 1), ("2.jsonl", 1), ("3.jsonl", 1)]);
+        directory.clean("4", 3, 1000);
+        // With the one that is about to come there are three.
+        assert_eq!(directory.sessions(), ["2", "3"]);
+    }
+
+    #[test]
+    fn the_oldest_sessions_make_way_by_their_size_with_all_their_parts() {
+        let files = [
+            ("1.jsonl", 10),
+            ("2.jsonl", 10),
+            ("2.jsonl.7", 50),
+            ("2.jsonl.8", 50),
+            ("3.jsonl", 90),
+        ];
+        let (path, directory) = directory(&files);
+        directory.clean("4", 100, 200);
+        assert_eq!(directory.sessions(), ["2", "3"]);
+        directory.clean("4", 100, 199);
+        let left: Vec<_> = fs::read_dir(path.path()).expect("files").collect();
+        assert_eq!(directory.sessions(), ["3"]);
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn sessions_are_in_the_order_of_their_beginning() {
+        let (_path, directory) = directory(&[("70-10.jsonl", 1), ("70-9.jsonl", 1)]);
+        assert_eq!(directory.sessions(), ["70-9", "70-10"]);
+    }
+
+    #[test]
+    fn parts_are_those_of_one_session_in_order_of_their_numbers() {
+        let files = [
+            ("1.jsonl", 1),
+            ("1.jsonl.10", 1),
+            ("1.jsonl.9", 1),
+            ("1.jsonl.x", 1),
+            ("11.jsonl.3", 1),
+        ];
+        let (_path, directory) = directory(&files);
+        assert_eq!(directory.parts("1"), [1, 9, 10]);
+        assert_eq!(directory.sessions(), ["1"]);
+    }
+}

@@ -1,0 +1,267 @@
+//! A log that is being written: whole lines or none, whatever the disk does.
+//!
+//! One `write` for each line. Where that fails (a full disk, a quota, a limit of the size of
+//! files), what was written of the line is cut off again, and the line is counted as lost. The
+//! first line that can be written again follows one that says how many were lost, since when
+//! and why, so a reader sees the gap where it is. The first line of a file is kept until it has
+//! been written: without it nobody would know whose log it is.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    time::SystemTime,
+};
+
+use super::{Line, LogDirectory, lines};
+
+/// Bytes of one part, about.
+const LARGEST: u64 = 8 << 20;
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    directory: LogDirectory,
+    id: String,
+    /// It is locked until the session ends.
+    first: Option<File>,
+    /// The part that is written now, and its number.
+    file: File,
+    part: u32,
+    largest: u64,
+    /// Bytes of whole lines in it.
+    good: u64,
+    /// There may be more than these.
+    torn: bool,
+    /// Its first line, until that has been written.
+    head: Option<Line>,
+    lines: Lines,
+    /// What no line tells of yet.
+    gap: Option<LostEvents>,
+    lost: Option<LostEvents>,
+}
+
+/// How many lines there are.
+#[derive(Debug, Default)]
+struct Lines {
+    /// In the part that is written now.
+    here: u64,
+    /// In the one before.
+    before: u64,
+    /// In those that were removed.
+    removed: u64,
+}
+
+/// Events that could not be written.
+#[derive(Debug, Clone)]
+pub struct LostEvents {
+    pub count: u64,
+    pub why: String,
+    /// When the first of them happened.
+    since: SystemTime,
+}
+
+impl LogFile {
+    pub(super) fn new(directory: LogDirectory, id: String, first: File) -> Self {
+        Self {
+            directory,
+            id,
+            file: first,
+            first: None,
+            part: 1,
+            largest: LARGEST,
+            good: 0,
+            torn: false,
+            head: None,
+            lines: Lines::default(),
+            gap: None,
+            lost: None,
+        }
+    }
+
+    /// Has old sessions make way for this one.
+    pub(super) fn make_room(&self) {
+        self.directory.make_room_for(&self.id);
+    }
+
+    /// The line that comes before all others.
+    pub(super) fn begin(&mut self, line: Line) {
+        self.head = Some(line);
+        // If this fails it is not lost: it is tried again with the next one.
+        let _ = self.append(None);
+    }
+
+    pub(super) fn write(&mut self, line: &Line) {
+        if let Err(error) = self.try_write(line) {
+            for lost in [&mut self.gap, &mut self.lost] {
+                let lost = lost.get_or_insert_with(|| LostEvents::none(&error));
+                lost.count += 1;
+                lost.why = error.to_string();
+            }
+        }
+    }
+
+    /// What was lost in all.
+    pub(super) fn lost(&mut self) -> Option<LostEvents> {
+        self.lost.take()
+    }
+
+    fn try_write(&mut self, line: &Line) -> io::Result<()> {
+        if self.good > self.largest {
+            self.turn_over()?;
+        }
+        self.append(Some(line))
+    }
+
+    /// Writes a line, at once with what has to stand before it.
+    fn append(&mut self, line: Option<&Line>) -> io::Result<()> {
+        self.mend()?;
+        let gap = self.gap.as_ref().map(|LostEvents { count, why, since }| {
+            lines::lost(*since, SystemTime::now(), *count, why)
+        });
+        let all = [self.head.as_ref(), gap.as_ref(), line];
+        let texts: Vec<String> = all.into_iter().flatten().map(lines::text).collect();
+        let text = texts.concat();
+        if let Err(error) = self.file.write_all(text.as_bytes()) {
+            self.torn = true;
+            // If this fails, too, it is tried again before the next line.
+            let _ = self.mend();
+            return Err(error);
+        }
+        self.good += text.len() as u64;
+        self.lines.here += texts.len() as u64;
+        self.head = None;
+        self.gap = None;
+        Ok(())
+    }
+
+    /// Cuts a line off that was written in part, or at least ends it.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            if self.file.set_len(self.good).is_err() {
+                self.file.write_all(b"\n")?;
+                self.good = self.file.metadata()?.len();
+            }
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new part. One before the last makes way, unless it is the first.
+    fn turn_over(&mut self) -> io::Result<()> {
+        self.mend()?;
+        let part = self.part + 1;
+        let new = self.directory.open_new(&self.id, part)?;
+        let old = std::mem::replace(&mut self.file, new);
+        // Closing it would give up the lock.
+        self.first.get_or_insert(old);
+        let Lines {
+            here,
+            before,
+            removed,
+        } = &mut self.lines;
+        if let Some(gone) = part.checked_sub(2).filter(|gone| *gone > 1)
+            && fs::remove_file(self.directory.file(&self.id, gone)).is_ok()
+        {
+            *removed += *before;
+        }
+        *before = std::mem::take(here);
+        self.part = part;
+        self.good = 0;
+        self.head = Some(lines::part(SystemTime::now(), &self.id, part, *removed));
+        Ok(())
+    }
+}
+
+impl LostEvents {
+    fn none(error: &io::Error) -> Self {
+        Self {
+            count: 0,
+            why: error.to_string(),
+            since: SystemTime::now(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::MetadataExt as _, path::Path};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(number: u32) -> Line {
+        let mut line = Line::new();
+        line.insert("event".to_owned(), json!("test"));
+        line.insert("number".to_owned(), json!(number));
+        line
+    }
+
+    fn log(path: &Path, largest: u64) -> LogFile {
+        let mut log = LogDirectory::at(path).create("7").expect("a log");
+        log.largest = largest;
+        let mut start = Line::new();
+        start.insert("event".to_owned(), json!("start"));
+        log.begin(start);
+        log
+    }
+
+    fn read(path: &Path) -> Vec<Value> {
+        let text = fs::read_to_string(path).expect("a part");
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+
+    #[test]
+    fn a_log_that_grows_too_long_keeps_its_beginning_and_its_end_and_counts_the_rest() {
+        let path = tempfile::tempdir().expect("a directory");
+        let mut log = log(path.path(), 1000);
+        for number in 0..200 {
+            log.write(&event(number));
+        }
+        assert!(log.lost().is_none());
+        let directory = LogDirectory::at(path.path());
+        let parts = directory.parts("7");
+        let [1, before, last] = parts[..] else {
+            panic!("{parts:?}");
+        };
+        assert_eq!(before + 1, last);
+        let first = read(&directory.file("7", 1));
+        assert_eq!(first[0]["event"], "start");
+        assert_eq!(first[1]["number"], 0);
+        let end = read(&directory.file("7", last));
+        assert_eq!(end.last().expect("a line")["number"], 199);
+        assert_eq!(end[0]["event"], "part");
+        assert_eq!(end[0]["part"], last);
+        // Every line is kept or counted; each part but the first begins with one of its own.
+        let kept: usize = parts
+            .iter()
+            .map(|part| read(&directory.file("7", *part)).len())
+            .sum();
+        let removed = end[0]["removed"].as_u64().expect("a number");
+        let written = 1 + 200 + u64::from(last - 1);
+        assert_eq!(kept as u64 + removed, written);
+        assert!(removed > 50, "{removed}");
+    }
+
+    #[test]
+    fn the_first_part_stays_locked_when_the_log_goes_on_in_another() {
+        let path = tempfile::tempdir().expect("a directory");
+        let directory = LogDirectory::at(path.path());
+        let mut log = log(path.path(), 100);
+        let first = fs::metadata(directory.file("7", 1)).expect("a file").ino();
+        // A lock is no obstacle to its own process, so the kernel's list has to tell.
+        let locked = || {
+            let locks = fs::read_to_string("/proc/locks").expect("locks");
+            locks.contains(&format!(":{first} "))
+        };
+        assert!(locked());
+        (0..50).for_each(|number| log.write(&event(number)));
+        assert!(directory.parts("7").len() > 2);
+        assert!(locked());
+        drop(log);
+        assert!(!locked());
+    }
+}

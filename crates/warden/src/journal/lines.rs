@@ -1,0 +1,309 @@
+//! The lines of the log. Names of fields stay the same over versions; a change of their
+//! meaning is a new number in `v`. `docs/log.md` has all of them: a test sees to it.
+
+use std::{iter, net::IpAddr, path::Path, time::SystemTime};
+
+use serde_json::{Value, json};
+use stockade_config::Effective;
+use stockade_gate::{Fix, Grounds, Ruling, Subject};
+use stockade_policy::{Flow, Hostname};
+use stockade_wall::{Change, CommandLine, Finding, Layer, Version};
+
+use super::Line;
+use crate::attribution::Process;
+
+pub const LOG_VERSION: u32 = 1;
+
+/// What there is to say about the start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionStart<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) workspace: &'a Path,
+    pub(crate) command: &'a CommandLine,
+    pub(crate) effective: &'a Effective,
+    /// What was achieved, and by which bubblewrap.
+    pub(crate) layers: &'a [Layer],
+    pub(crate) bubblewrap: Version,
+}
+
+/// What there is to say about the end.
+#[derive(Debug)]
+pub(crate) struct SessionEnd {
+    pub(crate) code: u8,
+    /// What the session left behind.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// A flow that was allowed.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) when: SystemTime,
+    pub(super) id: u64,
+    pub(super) flow: Flow,
+    pub(super) names: Vec<Hostname>,
+    pub(super) grounds: Grounds,
+    /// Where the setting stands that allowed it.
+    pub(super) at: Option<String>,
+}
+
+/// A flow that has ended.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub(super) when: SystemTime,
+    pub(super) id: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+}
+
+/// Denials of one kind that are told in one line.
+#[derive(Debug)]
+pub(super) struct Denied<'a> {
+    pub(super) when: SystemTime,
+    /// The last one of those that were folded.
+    pub(super) until: Option<SystemTime>,
+    pub(super) count: u64,
+    pub(super) subject: &'a Subject,
+    pub(super) ruling: &'a Ruling,
+    /// Where the setting stands that denied it.
+    pub(super) at: Option<&'a str>,
+    pub(super) process: Option<&'a Process>,
+}
+
+fn line(when: SystemTime, event: &str, fields: Value) -> Line {
+    let mut line = Line::new();
+    line.insert("v".to_owned(), json!(LOG_VERSION));
+    line.insert("time".to_owned(), json!(time(when)));
+    line.insert("event".to_owned(), json!(event));
+    if let Value::Object(fields) = fields {
+        line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    line
+}
+
+/// As RFC 3339 has it, in UTC.
+fn time(when: SystemTime) -> String {
+    jiff::Timestamp::try_from(when).map_or_else(|_| String::new(), |time| format!("{time:.3}"))
+}
+
+/// A line as it is written. JSON escapes what moves a terminal's cursor only where that is
+/// ASCII; here everything is escaped that does not show as what it is, so that the file can be
+/// looked at with anything.
+pub(super) fn text(line: &Line) -> String {
+    let json = serde_json::to_string(line).unwrap_or_default();
+    let mut text = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        let shows = if c.is_ascii() {
+            !c.is_control()
+        } else {
+            c.escape_debug().eq([c])
+        };
+        if shows {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text.push('\n');
+    text
+}
+
+pub(super) fn start(start: &SessionStart<'_>) -> Line {
+    let network = &start.effective.network;
+    let layers: Line = start
+        .layers
+        .iter()
+        .map(|layer| {
+            let name = layer.protection.name().to_owned();
+            (name, json!(layer.state.to_string()))
+        })
+        .collect();
+    let CommandLine { program, arguments } = start.command;
+    let command: Vec<_> = iter::once(program)
+        .chain(arguments)
+        .map(|word| word.to_string_lossy())
+        .collect();
+    line(
+        SystemTime::now(),
+        "start",
+        json!({
+            "session": start.id,
+            "pid": std::process::id(),
+            "stockade": env!("CARGO_PKG_VERSION"),
+            "bubblewrap": start.bubblewrap.to_string(),
+            "kernel": rustix::system::uname().release().to_string_lossy(),
+            "workspace": start.workspace.to_string_lossy(),
+            "command": command,
+            "profile": start.effective.profile,
+            "mode": network.mode.value.to_string(),
+            "internet": network.internet.value,
+            "rules": network.allow.len(),
+            "policy": start.effective.hash(),
+            "layers": layers,
+        }),
+    )
+}
+
+pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
+    let reason = match &opened.grounds {
+        Grounds::Policy(verdict) => verdict.reason().name(),
+        Grounds::HostPort => "host-port",
+        Grounds::Published { .. } => "published",
+    };
+    let fields = json!({ "reason": reason, "process": process });
+    line(opened.when, "open", both(about(opened), fields))
+}
+
+/// With what was said at its beginning: who looks for bytes looks for their destination.
+pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
+    let lasted = opened.and_then(|opened| closed.when.duration_since(opened.when).ok());
+    let fields = json!({
+        "flow": closed.id,
+        "sent": closed.sent,
+        "received": closed.received,
+        "seconds": lasted.map(|lasted| (lasted.as_secs_f64() * 1e3).round() / 1e3),
+    });
+    let beginning = opened.map_or(Value::Null, about);
+    line(closed.when, "close", both(fields, beginning))
+}
+
+fn about(opened: &Opened) -> Value {
+    let names: Vec<_> = opened.names.iter().map(Hostname::as_str).collect();
+    let by = match &opened.grounds {
+        Grounds::Policy(verdict) => verdict.decided_by().to_string(),
+        Grounds::HostPort => "host_ports".to_owned(),
+        Grounds::Published { outside } => format!("publish, from port {outside} of this machine"),
+    };
+    json!({
+        "flow": opened.id,
+        "to": opened.flow.to_string(),
+        "names": (!names.is_empty()).then_some(names),
+        "by": by,
+        "at": opened.at,
+    })
+}
+
+fn both(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
+        one.extend(other);
+    }
+    one
+}
+
+pub(super) fn denied(denied: &Denied<'_>) -> Line {
+    let (kind, what) = match denied.subject {
+        Subject::Flow(flow) => ("flow", flow.to_string()),
+        Subject::Name(name) => ("name", name.clone()),
+        Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
+        Subject::HostPort(_) => ("host-port", denied.subject.to_string()),
+        Subject::Packet(what) => ("packet", what.clone()),
+    };
+    let by = match denied.ruling {
+        Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),
+        Ruling::Name(verdict) => Some(verdict.decided_by().to_string()),
+        Ruling::HostPort(_) | Ruling::Malformed(_) => None,
+    };
+    let (fix, setting) = match denied.ruling.fix() {
+        Some(Fix::Allow(rule)) => (Some(rule.to_string()), None),
+        Some(port @ Fix::HostPort(_)) => (None, Some(port.to_string())),
+        None => (None, None),
+    };
+    line(
+        denied.when,
+        "deny",
+        json!({
+            "until": denied.until.map(time),
+            "kind": kind,
+            "what": what,
+            "count": denied.count,
+            "reason": reason(denied.ruling),
+            "by": by,
+            "at": denied.at,
+            "text": denied.ruling.to_string(),
+            "fix": fix,
+            "setting": setting,
+            "process": denied.process,
+        }),
+    )
+}
+
+/// Why, for programs.
+pub(super) fn reason(ruling: &Ruling) -> &'static str {
+    match ruling {
+        Ruling::Flow(verdict) => verdict.reason().name(),
+        Ruling::Name(verdict) => verdict.reason().name(),
+        Ruling::HostPort(_) => "loopback",
+        Ruling::Malformed(_) => "malformed",
+    }
+}
+
+pub(super) fn asked(
+    when: SystemTime,
+    name: &str,
+    kind: &str,
+    addresses: Option<&[IpAddr]>,
+) -> Line {
+    let fields = json!({ "name": name, "type": kind, "addresses": addresses });
+    line(when, "name", fields)
+}
+
+pub(super) fn reloaded(when: SystemTime, internet: bool, rules: usize, policy: &str) -> Line {
+    line(
+        when,
+        "reload",
+        json!({ "internet": internet, "rules": rules, "policy": policy }),
+    )
+}
+
+/// Of events that could not be written.
+pub(super) fn lost(when: SystemTime, until: SystemTime, count: u64, why: &str) -> Line {
+    let fields = json!({ "until": time(until), "count": count, "why": why });
+    line(when, "lost", fields)
+}
+
+/// The first line of a further part.
+pub(super) fn part(when: SystemTime, id: &str, part: u32, removed: u64) -> Line {
+    let fields = json!({ "session": id, "part": part, "removed": removed });
+    line(when, "part", fields)
+}
+
+/// Something that a session left behind and that runs outside, or does not hide any more.
+pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
+    let change = match finding.what {
+        Change::Appeared => "new",
+        Change::Changed => "changed",
+        Change::Setting(_) => "setting",
+        Change::Malformed => "unreadable",
+        Change::SettingGone(_) => "setting-removed",
+        Change::Replaced => "replaced",
+        Change::Undone(_) => "put-back",
+        Change::Unseen => "not-checked",
+        Change::More(_) => "more",
+    };
+    let path = finding.path.to_string_lossy();
+    let fields = json!({ "path": path, "change": change, "text": finding.to_string() });
+    line(when, "found", fields)
+}
+
+pub(super) fn end(when: SystemTime, end: &SessionEnd, denied: u64) -> Line {
+    line(when, "end", json!({ "code": end.code, "denied": denied }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_show_is_escaped_and_comes_back() {
+        let hostile = "\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{200b}\u{e0001}é日\"\\";
+        let mut line = Line::new();
+        line.insert("what".to_owned(), json!(hostile));
+        let text = text(&line);
+        let odd = |c: &char| c.is_control() || "\u{202e}\u{200b}\u{e0001}".contains(*c);
+        assert_eq!(text.trim_end().chars().find(odd), None, "{text:?}");
+        assert!(text.contains("é日") && text.ends_with("}\n"));
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(read["what"], hostile);
+    }
+}

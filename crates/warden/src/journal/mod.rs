@@ -1,0 +1,166 @@
+//! The audit log of a session: one line of JSON for each event, outside of everything that a
+//! command in a sandbox sees.
+//!
+//! A thread of its own writes it ([`writer`]), one `write` for each line, so that what was written
+//! is there whatever becomes of the warden. A disk that is full ends nothing ([`mod@file`]).
+//! `docs/log.md` describes the lines.
+
+mod directory;
+#[cfg(test)]
+mod documented;
+mod file;
+mod lines;
+mod writer;
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::thread::CapabilitySet;
+use serde_json::{Map, Value};
+use stockade_config::Effective;
+use stockade_gate::{EventReceiver, Subject};
+use stockade_sys::{
+    confine,
+    signals::{self, Signal},
+};
+
+pub use directory::LogDirectory;
+use file::LogFile;
+pub use file::LostEvents;
+pub use lines::LOG_VERSION;
+pub(crate) use lines::{SessionEnd, SessionStart};
+use writer::Writer;
+
+use crate::attribution::{Process, SharedSearch};
+
+/// The configuration in force, for telling where a rule stands.
+pub(crate) type InForce = Arc<Mutex<Effective>>;
+
+/// How long a disk may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The thread that is to write a log. It is there before the command is, which could take the last
+/// process that the user may have.
+#[derive(Debug)]
+pub(crate) struct PendingJournal {
+    begin: Sender<(Line, JournalSource)>,
+    begun: Receiver<io::Result<()>>,
+    journal: Journal,
+}
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// To end it, with what there is to say about the end.
+    end: Sender<SessionEnd>,
+    /// What is known when it has ended.
+    ended: Receiver<JournalEnd>,
+}
+
+/// Where the lines of a log come from.
+#[derive(Debug)]
+pub(crate) struct JournalSource {
+    pub(crate) events: EventReceiver,
+    pub(crate) search: Option<SharedSearch>,
+    pub(crate) in_force: InForce,
+}
+
+/// What a log knows that others do not, when it has ended.
+#[derive(Debug, Default)]
+pub struct JournalEnd {
+    /// What could not be written.
+    pub lost: Option<LostEvents>,
+    /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
+    pub missed: u64,
+    /// The disk took so long that this was not waited for.
+    pub unfinished: bool,
+    /// Which program was denied something first.
+    pub programs: HashMap<Subject, Process>,
+}
+
+impl PendingJournal {
+    pub(crate) fn start(directory: LogDirectory, id: &str) -> io::Result<Self> {
+        let (begin, beginning) = channel::<(Line, JournalSource)>();
+        let (opened, begun) = channel();
+        let (end, ends) = channel();
+        let (done, ended) = channel();
+        let id = id.to_owned();
+        thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || {
+                let ready = get_ready();
+                // If nothing comes, there is no session.
+                let Ok((first, source)) = beginning.recv() else {
+                    return;
+                };
+                let log = ready.and_then(|()| begin_log(&directory, &id, first));
+                match log {
+                    Ok(log) => {
+                        // Who has stopped waiting hears nothing more.
+                        let _ = opened.send(Ok(()));
+                        log.make_room();
+                        let writer = Writer::new(log, source.search, source.in_force);
+                        let _ = done.send(writer.serve(&source.events, &ends));
+                    }
+                    Err(error) => {
+                        let _ = opened.send(Err(error));
+                    }
+                }
+            })?;
+        Ok(Self {
+            begin,
+            begun,
+            journal: Journal { end, ended },
+        })
+    }
+
+    /// Makes the file with its first line, and then writes what happens.
+    pub(crate) fn begin(
+        self,
+        start: &SessionStart<'_>,
+        source: JournalSource,
+    ) -> io::Result<Journal> {
+        // The thread is there until it has heard this.
+        let _ = self.begin.send((lines::start(start), source));
+        let begun = self.begun.recv_timeout(PATIENCE);
+        begun.unwrap_or_else(|_| Err(io::Error::other("the disk does not answer")))?;
+        Ok(self.journal)
+    }
+}
+
+fn get_ready() -> io::Result<()> {
+    confine::keep_capabilities(CapabilitySet::empty())?;
+    // A limit of the size of files must not end the session: the write fails, too.
+    signals::block([Signal::XFSZ].into_iter().collect())?;
+    Ok(())
+}
+
+fn begin_log(directory: &LogDirectory, id: &str, first: Line) -> io::Result<LogFile> {
+    let mut log = directory.create(id)?;
+    log.begin(first);
+    Ok(log)
+}
+
+impl Journal {
+    /// Writes the last line.
+    pub(crate) fn finish(self, end: SessionEnd) -> JournalEnd {
+        // The receiver is gone only with the thread.
+        let _ = self.end.send(end);
+        let ended = self.ended.recv_timeout(PATIENCE);
+        ended.unwrap_or_else(|_| JournalEnd {
+            unfinished: true,
+            ..JournalEnd::default()
+        })
+    }
+}
+
+/// A line, as long as it is made.
+type Line = Map<String, Value>;

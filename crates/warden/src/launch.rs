@@ -1,0 +1,249 @@
+//! From a plan to a sandbox in which the command waits. Read it from top to bottom: it is the
+//! order in which things happen, and each step has its reason.
+
+use std::sync::{Arc, Mutex};
+
+use rustix::thread::CapabilitySet;
+use stockade_config::{Effective, Mode};
+use stockade_gate::{EventReceiver, EventSender, Gate, Local};
+use stockade_jail::{Jail, JailSettings, Owner, Sockets};
+use stockade_policy::{Policy, Rule};
+use stockade_sys::confine::keep_capabilities;
+use stockade_wall::{CommandLine, Launch};
+
+use crate::{
+    attribution::{self, ProgramSearch},
+    command::{Network, SandboxReady},
+    error::SessionError,
+    plan::{Listing, Planned, SessionRequest},
+    publish,
+    record::Recorder,
+    sandbox::SandboxUnderway,
+};
+
+/// Starts to build the sandbox, in the network of the thread that calls it.
+pub type StartSandbox = Box<dyn FnOnce() + Send>;
+
+impl Planned {
+    /// Builds everything around the command, which waits.
+    ///
+    /// `in_jail` is given what starts the sandbox, and returns what the jail's thread calls.
+    /// That is the same for everybody but tests that take this protection away.
+    ///
+    /// # Errors
+    /// If anything that the protection needs is missing. Nothing is left then.
+    pub fn launch<Start>(
+        self,
+        request: SessionRequest,
+        in_jail: impl FnOnce(StartSandbox) -> Start,
+    ) -> Result<SandboxReady, SessionError>
+    where
+        Start: FnOnce() + Send + 'static,
+    {
+        let (owner, jail) = self.prepare(request)?.enter()?;
+        match jail {
+            Some(plan) => owner.build_jail(plan, in_jail)?.serve()?.ready(),
+            None => owner.ready_without_jail(),
+        }
+    }
+
+    fn prepare(self, request: SessionRequest) -> Result<Prepared, SessionError> {
+        let SessionRequest {
+            command,
+            effective,
+            policy,
+            listing,
+        } = request;
+        // Opens what the sandbox needs: the control socket, descriptors. Nothing is on disk.
+        let launch = self
+            .plan
+            .prepare(command.clone(), self.bubblewrap, self.signals)?;
+        // Ports of the host are taken with the caller's authority, which user namespace A takes away.
+        let jail = match effective.network.mode.value {
+            Mode::Jail => Some(JailPlan::of(&effective, policy)?),
+            Mode::None | Mode::Host => None,
+        };
+        Ok(Prepared {
+            launch,
+            jail,
+            command,
+            effective,
+            listing,
+        })
+    }
+}
+
+/// The network of a session that has one of its own.
+#[derive(Debug)]
+struct JailPlan {
+    settings: JailSettings,
+    policy: Policy,
+    local: Local,
+}
+
+impl JailPlan {
+    fn of(effective: &Effective, policy: Policy) -> Result<Self, SessionError> {
+        Ok(Self {
+            settings: JailSettings {
+                ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+                host_ports: effective.host_ports(),
+            },
+            local: publish::local(effective)?,
+            policy,
+        })
+    }
+}
+
+fn names_ipv6(rule: &Rule) -> bool {
+    rule.network()
+        .is_some_and(|network| network.addr().is_ipv6())
+}
+
+/// Everything that can refuse has been asked. The process still has one thread.
+struct Prepared {
+    launch: Launch,
+    /// None if the wall alone sees to the network: none, or the host's.
+    jail: Option<JailPlan>,
+    command: CommandLine,
+    effective: Effective,
+    listing: Option<Listing>,
+}
+
+impl Prepared {
+    fn enter(self) -> Result<(OwnerOfA, Option<JailPlan>), SessionError> {
+        // Before any thread: a process enters a user namespace as a whole. It brings authority over
+        // the jail and over mounts, and none over the host. The process also becomes undumpable.
+        let owner = Owner::enter()?;
+        let owner = OwnerOfA {
+            owner,
+            launch: self.launch,
+            session: SessionInfo {
+                command: self.command,
+                effective: self.effective,
+                // Starts the first thread.
+                recorder: self.listing.map(Recorder::start),
+            },
+        };
+        Ok((owner, self.jail))
+    }
+}
+
+/// What a session is about, from then on.
+#[derive(Debug)]
+pub(crate) struct SessionInfo {
+    pub(crate) command: CommandLine,
+    pub(crate) effective: Effective,
+    pub(crate) recorder: Option<Recorder>,
+}
+
+/// The process is in user namespace A. Threads may start.
+struct OwnerOfA {
+    owner: Owner,
+    launch: Launch,
+    session: SessionInfo,
+}
+
+impl OwnerOfA {
+    fn build_jail<Start>(
+        mut self,
+        plan: JailPlan,
+        in_jail: impl FnOnce(StartSandbox) -> Start,
+    ) -> Result<JailBuilt, SessionError>
+    where
+        Start: FnOnce() + Send + 'static,
+    {
+        // The jail's thread calls `start` as soon as it is in a network that leads nowhere. From
+        // then on the sandbox is built at the same time as its network and the gate.
+        let (sandbox, start) = SandboxUnderway::of(self.launch)?;
+        // Returns when every packet is refused, and the sockets for the gate exist.
+        let (jail, sockets) = self.owner.build(plan.settings, in_jail(start))?;
+        // Its socket, by which it asks about others, is made in the jail.
+        if let Some(recorder) = &mut self.session.recorder {
+            let search = ProgramSearch::new(&jail).ok();
+            recorder.search = search.map(|search| Arc::new(Mutex::new(search)));
+        }
+        // The network is built, and the last file of the jail's thread read: it keeps the one
+        // capability that speaking for others needs.
+        jail.confine()?;
+        Ok(JailBuilt {
+            jail,
+            sockets,
+            policy: plan.policy,
+            local: plan.local,
+            sandbox,
+            session: self.session,
+        })
+    }
+
+    /// With no network, or the host's. The sandbox is all there is to build.
+    fn ready_without_jail(self) -> Result<SandboxReady, SessionError> {
+        // It needs authority over mounts to lay out what is shown.
+        let running = self.launch.spawn()?;
+        give_up_capabilities()?;
+        let (events, received) = EventSender::new();
+        Ok(SandboxReady {
+            running,
+            network: Network::WithoutJail(events),
+            received,
+            session: self.session,
+        })
+    }
+}
+
+/// The jail refuses everything. The sandbox is being built in it.
+struct JailBuilt {
+    jail: Jail,
+    sockets: Sockets,
+    policy: Policy,
+    local: Local,
+    sandbox: SandboxUnderway,
+    session: SessionInfo,
+}
+
+impl JailBuilt {
+    fn serve(self) -> Result<GateServing, SessionError> {
+        let (events, received) = EventSender::new();
+        // Its sockets are those of a jail that is closed, so nothing passes that it does not judge.
+        let recorder = self.session.recorder.as_ref();
+        let search = recorder.and_then(|recorder| recorder.search.as_ref());
+        let attribution = search.map(attribution::attribution);
+        let gate = Gate::start(self.policy, self.local, self.sockets, events, attribution)?;
+        Ok(GateServing {
+            network: Network::Jail {
+                jail: self.jail,
+                gate,
+            },
+            received,
+            sandbox: self.sandbox,
+            session: self.session,
+        })
+    }
+}
+
+/// The gate judges what comes, but nothing is there yet to come.
+struct GateServing {
+    network: Network,
+    received: EventReceiver,
+    sandbox: SandboxUnderway,
+    session: SessionInfo,
+}
+
+impl GateServing {
+    fn ready(self) -> Result<SandboxReady, SessionError> {
+        let running = self.sandbox.wait()?;
+        give_up_capabilities()?;
+        // After the command got the caller's limits: the gate needs two descriptors for each flow.
+        stockade_gate::claim_descriptors();
+        Ok(SandboxReady {
+            running,
+            network: self.network,
+            received: self.received,
+            session: self.session,
+        })
+    }
+}
+
+/// Nothing is left to build: the main thread only supervises from here on.
+fn give_up_capabilities() -> Result<(), SessionError> {
+    keep_capabilities(CapabilitySet::empty()).map_err(SessionError::Capabilities)
+}

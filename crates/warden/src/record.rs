@@ -1,0 +1,159 @@
+//! What makes a session known to others: its log, its control socket, and the look at what it
+//! leaves behind. The session runs without any of them, and says so.
+
+use std::{io, sync::Arc};
+
+use stockade_config::{Effective, GitSettings};
+use stockade_gate::{EventReceiver, Policies};
+use stockade_wall::{CommandLine, Finding, Live, Running, Watch};
+
+use crate::{
+    attribution::SharedSearch,
+    control,
+    interruption::Interruption,
+    journal::{
+        InForce, Journal, JournalEnd, JournalSource, LogDirectory, PendingJournal, SessionEnd,
+        SessionStart,
+    },
+    plan::{Listing, Notice},
+    reload::Reloader,
+    sessions,
+};
+
+/// Records a session that is about to start.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    listing: Listing,
+    journal: io::Result<PendingJournal>,
+    /// Without it, denials are logged without the program.
+    pub(crate) search: Option<SharedSearch>,
+}
+
+impl Recorder {
+    /// Starts the thread that will write the log. It exists before the command does, which could
+    /// take the last process that the user may have.
+    pub(crate) fn start(listing: Listing) -> Self {
+        let directory = LogDirectory::of(&listing.loader.places.home);
+        Self {
+            journal: PendingJournal::start(directory, &listing.id),
+            search: None,
+            listing,
+        }
+    }
+
+    /// Has the session reload when another command of the user asks for it, or a SIGHUP.
+    pub(crate) fn offer_reload(
+        &self,
+        running: &mut Running,
+        policies: Policies,
+        launched: &Effective,
+        in_force: &InForce,
+    ) {
+        let notify = self.listing.notify;
+        let reloader = Reloader {
+            loader: self.listing.loader.clone(),
+            launched: launched.clone(),
+            in_force: Arc::clone(in_force),
+            policies,
+        };
+        let by_signal = reloader.clone();
+        running.on_reload(move || {
+            if let Err(why) = by_signal.reload() {
+                notify(Notice::ReloadRefused(why));
+            }
+        });
+        let offered = sessions::listen(&self.listing.id)
+            .and_then(|listener| control::serve(listener, move || reloader.reload()));
+        if let Err(error) = offered {
+            notify(Notice::NotReloadable(error));
+        }
+    }
+
+    /// Writes the first line of the log, and begins to look at what the session changes.
+    pub(crate) fn begin(
+        self,
+        command: &CommandLine,
+        running: &mut Running,
+        received: EventReceiver,
+        in_force: &InForce,
+        launched: &Effective,
+    ) -> Recorded {
+        let Listing {
+            id,
+            loader,
+            workspace,
+            watch,
+            notify,
+        } = self.listing;
+        let start = SessionStart {
+            id: &id,
+            workspace: &workspace,
+            command,
+            effective: launched,
+            layers: running.layers(),
+            bubblewrap: running.bubblewrap(),
+        };
+        let source = JournalSource {
+            events: received,
+            search: self.search,
+            in_force: Arc::clone(in_force),
+        };
+        let journal = self
+            .journal
+            .and_then(|journal| journal.begin(&start, source))
+            .map_err(|error| {
+                let directory = LogDirectory::of(&loader.places.home).path().to_owned();
+                notify(Notice::NotLogged { directory, error });
+            });
+        let watch = Arc::new(watch);
+        let live = match launched.git.settings.value {
+            GitSettings::Tell => None,
+            GitSettings::Defuse => Live::begin(Arc::clone(&watch))
+                .inspect(|live| running.on_alarm(live.alarm()))
+                .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
+                .ok(),
+        };
+        // Nobody looks at them while the session is suspended.
+        let suspended = Arc::clone(&watch);
+        let session = id.clone();
+        running.on_suspend(move |stop| {
+            let tell = |findings: &[Finding]| {
+                let (id, findings) = (session.clone(), findings.to_vec());
+                notify(Notice::Suspended { id, findings });
+            };
+            suspended.pause(tell, stop);
+        });
+        Recorded {
+            journal: journal.ok(),
+            watch,
+            live,
+        }
+    }
+}
+
+/// A session that is being recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    journal: Option<Journal>,
+    watch: Arc<Watch>,
+    live: Option<Live>,
+}
+
+impl Recorded {
+    /// Looks for what the session left behind, and writes the last line.
+    pub(crate) fn end(self, code: u8) -> (Vec<Finding>, JournalEnd) {
+        let findings = left_behind(&self.watch, self.live);
+        let end = SessionEnd {
+            code,
+            findings: findings.clone(),
+        };
+        let journal = self.journal.map(|journal| journal.finish(end));
+        (findings, journal.unwrap_or_default())
+    }
+}
+
+/// What the session leaves behind. A signal that comes now ends the search for it.
+fn left_behind(watch: &Watch, live: Option<Live>) -> Vec<Finding> {
+    let interruption = Interruption::begin();
+    watch.end(live, &|| interruption.is_there())
+}
