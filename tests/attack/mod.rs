@@ -29,6 +29,7 @@ mod others;
 mod p_advice;
 mod p_baseline;
 mod p_bulk;
+mod p_fight;
 mod p_files;
 mod p_git;
 mod p_given;

@@ -107,12 +107,17 @@ fn ends_well(what: &str, plant: &str) {
     test(&standard(), |world| {
         let laptop = world.laptop();
         said(laptop, Place::Outside, REPOSITORY);
-        let script = format!("{EVIL}; {plant}; date +%s.%N");
-        let output = session(laptop, &script);
-        let now = said(laptop, Place::Outside, "date +%s.%N");
-        let seconds = |text: &str| text.trim().parse::<f64>().expect("a time");
-        let took = seconds(&now) - seconds(&output.stdout());
-        assert!(took < 2.0, "{what}: the end took {took} s");
+        let timed = |script: &str| {
+            let output = session(laptop, &format!("{script}; date +%s.%N"));
+            let now = said(laptop, Place::Outside, "date +%s.%N");
+            let seconds = |text: &str| text.trim().parse::<f64>().expect("a time");
+            (seconds(&now) - seconds(&output.stdout()), output)
+        };
+        // Some hundredths of a second, unless others use the machine, too.
+        let (usual, _) = timed("true");
+        let (took, output) = timed(&format!("{EVIL}; {plant}"));
+        let longest = 2.0 + 3.0 * usual;
+        assert!(took < longest, "{what}: the end took {took} s, not {usual}");
         let stderr = output.stderr();
         let lines: Vec<&str> = stderr.lines().collect();
         assert!(lines.len() < 40, "{what}: {} lines", lines.len());
@@ -197,6 +202,89 @@ fn p04_long_indexes_do_not_make_the_end_slow() {
            echo \"160000 1111111111111111111111111111111111111111	m$i\"; done > links
          git update-index --index-info < links; git config core.fsmonitor $EVIL",
     );
+}
+
+/// As many git directories in one another as fit into a path.
+const CHAIN: &str = "python3 -c 'import os
+d = os.open(\".git\", os.O_RDONLY)
+for name in [\"modules\"] + [\"a\"] * 1900:
+    os.mkdir(name, dir_fd=d)
+    d = os.open(name, os.O_RDONLY, dir_fd=d)
+    for part in (\"HEAD\", \"objects\", \"refs\"): os.symlink(\"x\", part, dir_fd=d)'";
+
+#[test]
+fn p04_repositories_in_one_another_do_not_make_the_end_slow() {
+    let plant = format!("{CHAIN}; git config core.fsmonitor $EVIL");
+    ends_well("1900 git directories in one another", &plant);
+}
+
+#[test]
+fn p04_a_submodule_beside_repositories_in_one_another_is_put_back() {
+    let plant = format!(
+        "git init -q sub; git -C sub -c user.name=a -c user.email=a commit -q --allow-empty -m one
+         git add sub 2>/dev/null
+         {CHAIN}; git -C sub config core.fsmonitor $EVIL; git config core.fsmonitor $EVIL"
+    );
+    ends_well("a submodule beside 1900 git directories", &plant);
+}
+
+/// Git goes where a submodule's `.git` says, however deep that is.
+#[test]
+fn p04_a_git_directory_too_deep_to_be_looked_at_is_not_used() {
+    let plant = format!(
+        "{CHAIN}; deep=.git/modules/$(printf 'a/%.0s' $(seq 100)); rm -r $deep; git init -q sub
+         git -C sub -c user.name=a -c user.email=a commit -q --allow-empty -m one
+         git add sub 2>/dev/null; git -C sub config core.fsmonitor $EVIL
+         mv sub/.git $deep; echo \"gitdir: $PWD/$deep\" > sub/.git; git -C sub config core.worktree $PWD/sub
+         git config core.fsmonitor $EVIL"
+    );
+    ends_well("a submodule whose repository lies deep", &plant);
+}
+
+/// What is only told must not use up the time for what is put back.
+#[test]
+fn p04_many_files_that_are_told_do_not_keep_others_from_being_put_back() {
+    ends_well(
+        "150000 files in .vscode",
+        "python3 -c 'import os
+os.mkdir(\".vscode\"); open(\".vscode/0\", \"w\").close()
+for i in range(1, 150000):
+    if i % 30000 == 0: open(f\".vscode/{i}\", \"w\").close()
+    else: os.link(f\".vscode/{i // 30000 * 30000}\", f\".vscode/{i}\")'
+         git config core.fsmonitor $EVIL",
+    );
+}
+
+/// Signals end the search for what a session left, not the look at the workspace's own repository.
+#[test]
+fn p04_signals_end_the_end() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let script = format!(
+            "{}; python3 -c 'import os
+for i in range(100):
+    for j in range(1000): os.makedirs(f\"many/{{i}}/{{j}}\")'; echo made",
+            plant()
+        );
+        let words = ["run", "--", "bash", "-c", &script];
+        let running = laptop.stockade(words).spawn().expect("a session");
+        running.expect("made").expect("a tree");
+        let begin = Instant::now();
+        let signal = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            running.signal(Signal::TERM).is_ok()
+        };
+        // Until it has ended; without signals it takes a second at least.
+        let sent = (0..400).take_while(|_| signal(())).count();
+        let output = running.wait().expect("an end");
+        assert!(
+            output.stderr().contains("interrupted"),
+            "{sent} signals in {:?}: {output:?}",
+            begin.elapsed()
+        );
+        assert!(!is_planted(laptop), "{output:?}");
+    });
 }
 
 /// A session that took a baseline of its own while another one runs would restore what that one

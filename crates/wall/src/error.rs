@@ -185,6 +185,10 @@ pub enum Error {
     )]
     Uncovered(PathBuf),
     #[error(
+        "the command {0} again and again, though Stockade undid it each time: the session was ended"
+    )]
+    Fight(String),
+    #[error(
         "a program inside ran, or was killed, while the session was suspended: the session was ended, \
          since git's settings cannot be watched meanwhile. Start it again"
     )]

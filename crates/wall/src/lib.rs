@@ -64,7 +64,7 @@ pub use facts::{
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
-pub use leftovers::{Change, Finding, Keeping, Kept, Live, Watch, folded};
+pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, folded};
 pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
     Protection, Reason, Step, Variable,

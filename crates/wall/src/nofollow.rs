@@ -16,12 +16,13 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, openat2},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, lstat, openat2},
     io::Errno,
 };
 
 /// Of files that may be hostile, no more is read than this.
 pub(crate) const LONGEST: u64 = 1 << 20;
+const MOST_ENTRIES: usize = 200_000;
 
 /// A handle on what an absolute path leads to, if no link is on the way or at the end.
 pub(crate) fn pin(path: &Path) -> io::Result<OwnedFd> {
@@ -49,7 +50,21 @@ pub(crate) fn open_up(directory: &OwnedFd) -> io::Result<()> {
     Ok(chmodat(CWD, name, mode | Mode::RWXU, AtFlags::empty())?)
 }
 
-/// What is in a directory of git's; nothing if it is none.
+/// The path of what a path leads to, without links. Unlike [`fs::canonicalize`], which asks for each
+/// name on the way, this takes one walk: a path that was made to be long takes no longer.
+pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
+    let place = open(CWD, path, OFlags::PATH, ResolveFlags::empty())?;
+    let real = fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+    // The kernel appends a word to the path of what has been removed meanwhile.
+    let (there, here) = (lstat(&real)?, fstat(&place)?);
+    if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino) {
+        return Err(NotFound.into());
+    }
+    Ok(real)
+}
+
+/// What is in a directory of git's; nothing if it is none. One with more than anybody needs cannot
+/// be listed.
 pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -59,7 +74,13 @@ pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
         listed => listed,
     };
     match listed {
-        Ok(entries) => entries.collect(),
+        Ok(entries) => {
+            let entries: Vec<_> = entries.take(MOST_ENTRIES + 1).collect::<Result<_, _>>()?;
+            if entries.len() > MOST_ENTRIES {
+                return Err(Errno::FBIG.into());
+            }
+            Ok(entries)
+        }
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Vec::new()),
         Err(error) => Err(error),
     }

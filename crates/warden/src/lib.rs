@@ -29,6 +29,7 @@ mod attribution;
 mod command;
 mod control;
 mod error;
+mod interruption;
 mod journal;
 mod launch;
 mod plan;

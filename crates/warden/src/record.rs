@@ -1,16 +1,16 @@
 //! What makes a session known to others: its log, its control socket, and the look at what it
 //! leaves behind. The session runs without any of them, and says so.
 
-use std::{cell::Cell, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use stockade_config::{Effective, GitSettings};
 use stockade_gate::{EventReceiver, Policies};
-use stockade_sys::signals::{Signal, SignalReader};
 use stockade_wall::{CommandLine, Finding, Live, Running, Watch};
 
 use crate::{
     attribution::SharedSearch,
     control,
+    interruption::Interruption,
     journal::{
         InForce, Journal, JournalEnd, JournalSource, LogDirectory, PendingJournal, SessionEnd,
         SessionStart,
@@ -109,6 +109,7 @@ impl Recorder {
         let live = match launched.git.settings.value {
             GitSettings::Tell => None,
             GitSettings::Defuse => Live::begin(Arc::clone(&watch))
+                .inspect(|live| running.on_alarm(live.alarm()))
                 .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
                 .ok(),
         };
@@ -153,18 +154,6 @@ impl Recorded {
 
 /// What the session leaves behind. A signal that comes now ends the search for it.
 fn left_behind(watch: &Watch, live: Option<Live>) -> Vec<Finding> {
-    let signals = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
-    let reader = SignalReader::new(signals.into_iter().collect()).ok();
-    let came = || {
-        reader
-            .as_ref()
-            .is_some_and(|reader| matches!(reader.read(), Ok(Some(_))))
-    };
-    // Those that were meant for the command have done their work.
-    while came() {}
-    let is_interrupted = Cell::new(false);
-    watch.end(live, &|| {
-        is_interrupted.set(is_interrupted.get() || came());
-        is_interrupted.get()
-    })
+    let interruption = Interruption::begin();
+    watch.end(live, &|| interruption.is_there())
 }

@@ -207,7 +207,8 @@ impl Git {
 pub(crate) fn named_directory(file: &Path) -> Option<PathBuf> {
     let contents = nofollow::read(file).ok()?;
     let path = contents.strip_prefix(b"gitdir: ")?;
-    super::place::directory(&relative_to(file.parent()?, path)).ok()
+    let real = nofollow::real(&relative_to(file.parent()?, path)).ok()?;
+    real.is_dir().then_some(real)
 }
 
 /// The path that a one-line file holds.
@@ -243,7 +244,7 @@ fn worktree_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
     let line = |name: &str| nofollow::read(&directory.join(name)).ok();
     let back = relative_to(directory, &line("gitdir")?);
     let is_back = back.file_name() == Some(".git".as_ref()) && leads_to(back.parent()?, workspace);
-    let common = fs::canonicalize(relative_to(directory, &line("commondir")?)).ok()?;
+    let common = nofollow::real(&relative_to(directory, &line("commondir")?)).ok()?;
     // `commondir` could name any directory: only the one that this lies in is its own.
     let is_own = directory.parent()?.parent()? == common;
     (is_back && is_own).then_some(common)
@@ -267,7 +268,7 @@ fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
 /// Whether a path is the workspace's, and not by a link that the command could have planted in
 /// the place of another worktree.
 fn leads_to(path: &Path, workspace: &Path) -> bool {
-    let is_workspace = fs::canonicalize(path).is_ok_and(|real| real == workspace);
+    let is_workspace = nofollow::real(path).is_ok_and(|real| real == workspace);
     is_workspace && !is_led_from_inside(path, &[workspace.to_owned()])
 }
 
@@ -329,9 +330,12 @@ struct Modules {
 
 impl Modules {
     fn look_in(&mut self, directory: &Path, depth: usize) {
+        if depth > DEEPEST_MODULE {
+            return;
+        }
         for entry in nofollow::list(directory).unwrap_or_default() {
             self.looked_at += 1;
-            if depth > DEEPEST_MODULE || self.looked_at > MOST_MODULES {
+            if self.looked_at > MOST_MODULES {
                 return;
             }
             // Not of what a link leads to.
@@ -347,6 +351,10 @@ impl Modules {
             self.look_in(&path.join("modules"), depth + 1);
             // That of `a/b` may lie in that of `a`.
             for below in beside_parts(&path) {
+                self.looked_at += 1;
+                if depth > DEEPEST_MODULE || self.looked_at > MOST_MODULES {
+                    break;
+                }
                 self.look_at(below, depth + 1);
             }
             self.found.push(path);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    repositories::{Repositories, Repository},
+    repositories::{Repositories, Repository, TOO_DEEP, is_too_deep},
     settings::{self, Own, Setting},
 };
 use crate::{
@@ -50,6 +50,24 @@ pub(crate) enum Kind {
 /// All files that count, and what they are.
 pub(crate) type Controls = BTreeMap<PathBuf, Control>;
 
+/// What settings name in places that a session can write, whether it is there or not.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) hooks: BTreeSet<PathBuf>,
+    /// Of settings and of attributes.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+impl Named {
+    pub(crate) fn add(&mut self, other: &mut Self) {
+        const MOST: usize = 1024;
+        if self.hooks.len() + self.files.len() < MOST {
+            self.hooks.append(&mut other.hooks);
+            self.files.append(&mut other.files);
+        }
+    }
+}
+
 pub(crate) struct Collection<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
     /// What a session can write of repositories.
@@ -61,6 +79,8 @@ pub(crate) struct Collection<'a> {
     pub(crate) before: Option<&'a Baseline>,
     /// The directories that are looked at each on its own.
     pub(crate) repositories: HashSet<PathBuf>,
+    pub(crate) is_brief: bool,
+    pub(crate) named: Named,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
 }
@@ -71,6 +91,9 @@ impl Collection<'_> {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
+            if self.is_over(path) {
+                return;
+            }
             // One that lies deeper may be older than the session: it stands for itself.
             let of = (!is_reached).then_some(path.as_path());
             let is_dot_git = path.file_name() == Some(".git".as_ref());
@@ -78,10 +101,16 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
+            if self.is_over(directory) {
+                return;
+            }
             let top = innermost(tops, directory);
             self.add_parts(directory, Some(directory), repository, top);
         }
         for directory in &repositories.worktrees {
+            if self.is_over(directory) {
+                return;
+            }
             let owner = directory.ancestors().nth(2);
             self.add(&directory.join("commondir"), Kind::Common, owner);
             // Without that file, it would be a repository of its own.
@@ -89,6 +118,16 @@ impl Collection<'_> {
             let top = innermost(tops, directory);
             self.add_parts(directory, owner, &repository, top);
         }
+    }
+
+    /// Whether there is no time for this any more, nor for what comes after it.
+    fn is_over(&mut self, directory: &Path) -> bool {
+        let is_over = self.bounds.are_reached();
+        if is_over {
+            let why = "there are too many git directories to look at all of them";
+            self.unseen.add(directory, why);
+        }
+        is_over
     }
 
     fn add_parts(
@@ -102,7 +141,6 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         let settings = self.settings_of(directory);
-        self.add_links(directory, of);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
@@ -128,11 +166,17 @@ impl Collection<'_> {
             paths.collect::<BTreeSet<PathBuf>>()
         };
         let (hooks, attributes) = (named("hookspath"), named("attributesfile"));
+        self.named.hooks.extend(hooks.iter().cloned());
+        self.named.files.extend(attributes.iter().cloned());
         for hooks in hooks {
             self.add_programs(&hooks, HOOKS, of);
         }
         for attributes in attributes {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+        }
+        // They are looked for in all of its directories, which may be made to take long.
+        if !self.is_brief {
+            self.add_links(directory, of);
         }
     }
 
@@ -144,6 +188,10 @@ impl Collection<'_> {
         const DEEP: [&str; 3] = ["logs", "refs", "modules"];
         let mut left = vec![(top.to_owned(), 0)];
         while let Some((directory, depth)) = left.pop() {
+            if let Some(deepest) = is_too_deep(&directory) {
+                self.unseen.add(deepest, TOO_DEEP);
+                continue;
+            }
             let Ok(entries) = nofollow::list(&directory) else {
                 self.unseen.add(&directory, "it cannot be listed");
                 continue;
@@ -246,6 +294,7 @@ impl Collection<'_> {
         let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
         // Others cannot be written inside.
         let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
+        self.named.files.extend(included.iter().cloned());
         for path in included {
             self.add_settings(&path, repository, depth + 1);
         }
@@ -302,7 +351,10 @@ impl Collection<'_> {
         let was_so = self
             .before
             .is_none_or(|before| before.contents.get(link) == content);
-        let real = fs::canonicalize(link).ok().filter(|_| is_link && was_so)?;
+        if !is_link || !was_so {
+            return None;
+        }
+        let real = nofollow::real(link).ok()?;
         (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
     }
 
@@ -328,14 +380,11 @@ impl Collection<'_> {
 
     /// Whether the directory of a file is a link that a session made, and that will be gone.
     fn is_below_link(&self, path: &Path) -> bool {
-        let parent = path.parent().and_then(|parent| {
-            let control = self.controls.get(parent)?;
-            Some((parent, &control.content))
-        });
-        parent.is_some_and(|(parent, content)| {
-            let before = self.before.and_then(|before| before.contents.get(parent));
-            matches!(content, Content::Link(_)) && self.before.is_some() && before != Some(content)
-        })
+        let (Some(parent), Some(before)) = (path.parent(), self.before) else {
+            return false;
+        };
+        let link = fs::read_link(parent).map(Content::Link);
+        link.is_ok_and(|link| before.contents.get(parent) != Some(&link))
     }
 }
 

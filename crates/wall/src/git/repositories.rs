@@ -28,6 +28,7 @@ use crate::{
 /// An index of a million files is about this long.
 const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
+pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
@@ -40,7 +41,11 @@ pub(crate) struct Repositories {
     /// What is called `.git` and is neither a directory nor a file that names one.
     /// Whether git at the top goes there by itself.
     pub(crate) astray: BTreeMap<PathBuf, bool>,
+    /// Where gitlinks lead, whatever is there.
+    pub(crate) links: BTreeSet<PathBuf>,
     pub(crate) unseen: Unseen,
+    /// Only what has git run programs counts for now: the rest may be much.
+    pub(crate) is_brief: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -136,7 +141,11 @@ impl Search<'_> {
             }
             has_head |= name == "HEAD";
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                below.push(directory.join(name));
+                let path = directory.join(name);
+                if !self.bounds.hold(path.as_os_str().len()) {
+                    return false;
+                }
+                below.push(path);
             }
         }
         if has_head && looks_like_repository(directory) {
@@ -157,7 +166,7 @@ impl Search<'_> {
         }
         if metadata.is_symlink() {
             self.repositories.astray.insert(dot_git.clone(), is_reached);
-            if let Ok(real) = fs::canonicalize(&dot_git)
+            if let Ok(real) = nofollow::real(&dot_git)
                 && real.is_dir()
                 && self.is_writable(&real)
             {
@@ -166,6 +175,9 @@ impl Search<'_> {
             return;
         }
         match named_directory(&dot_git) {
+            Some(named) if is_too_deep(&named).is_some() => {
+                self.repositories.astray.insert(dot_git, is_reached);
+            }
             Some(named) if self.is_writable(&named) => {
                 self.add(&named, Some(root), is_reached, depth);
             }
@@ -182,6 +194,10 @@ impl Search<'_> {
     }
 
     fn add(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
+        if let Some(deepest) = is_too_deep(directory) {
+            self.repositories.unseen.add(deepest, TOO_DEEP);
+            return;
+        }
         let is_worktree = directory.parent().and_then(Path::file_name)
             == Some("worktrees".as_ref())
             && directory.join("commondir").exists();
@@ -216,7 +232,7 @@ impl Search<'_> {
         }
         if known.is_none() {
             // Behind a link, they are looked at where they are.
-            let real = |name: &str| fs::canonicalize(directory.join(name)).ok();
+            let real = |name: &str| nofollow::real(&directory.join(name)).ok();
             if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
                 self.modules(&modules, is_reached, depth + 1);
             }
@@ -262,6 +278,7 @@ impl Search<'_> {
         // That of `a/b` may lie in that of `a`.
         for below in beside_parts(path) {
             if depth > MOST_DEEP || self.bounds.are_reached() {
+                self.repositories.unseen.add(path, TOO_DEEP);
                 return;
             }
             self.module(&below, is_reached, depth + 1);
@@ -336,14 +353,29 @@ impl Search<'_> {
                         return;
                     }
                     let nested = crate::facts::absolute(&root.join(link));
-                    let nested = fs::canonicalize(&nested).unwrap_or(nested);
+                    let nested = nofollow::real(&nested).unwrap_or(nested);
                     if self.is_writable(&nested) && nested != *root {
+                        const MOST: usize = 4096;
+                        if self.repositories.links.len() < MOST {
+                            self.repositories.links.insert(nested.clone());
+                        }
                         self.look_at(&nested, is_reached, depth + 1);
                     }
                 }
             }
         }
     }
+}
+
+/// If a git directory lies deeper in another than git's submodules ever do, the one that it is too
+/// deep in. Each name on the way costs time, at each look at each file.
+pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
+    let below = |path: &Path| {
+        let names = path.iter();
+        names.skip_while(|name| *name != ".git").count()
+    };
+    let above = below(directory).checked_sub(MOST_DEEP + 1)?;
+    directory.ancestors().nth(above).filter(|_| above > 0)
 }
 
 /// The settings of a repository, or of that of a worktree; none if git may read others.
@@ -374,7 +406,7 @@ fn worktrees(directory: &Path, settings: &[Setting]) -> Vec<PathBuf> {
     let all = settings.iter().chain(&own);
     let all = all.filter(|setting| setting.is("core", "worktree"));
     let real = |setting: &Setting| {
-        fs::canonicalize(directory.join(OsStr::from_bytes(setting.bytes()))).ok()
+        nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
     };
     all.filter_map(real).collect()
 }

@@ -32,6 +32,17 @@ impl<'a> Bounds<'a> {
         }
     }
 
+    /// Half of what is left, for one who must not use up all of it.
+    pub(crate) fn half(&self) -> Self {
+        let left = self.until.saturating_duration_since(Instant::now());
+        Self {
+            until: Instant::now() + left / 2,
+            files: (self.files.get() / 2).into(),
+            bytes: (self.bytes.get() / 2).into(),
+            is_interrupted: self.is_interrupted,
+        }
+    }
+
     /// Takes one more file into account. Whether that was one too many.
     pub(crate) fn are_reached(&self) -> bool {
         let left = self.files.get();
@@ -43,6 +54,13 @@ impl<'a> Bounds<'a> {
         }
         self.files.set(left - 1);
         false
+    }
+
+    /// Takes so many bytes of memory into account. Whether there are as many left.
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let left = self.bytes.get().checked_sub(bytes as u64);
+        self.bytes.set(left.unwrap_or_default());
+        left.is_some()
     }
 
     /// The contents of a file that may be long, if there is time for it.

@@ -37,12 +37,18 @@ impl Finding {
         self.why.contains("NOT be put back")
     }
 
+    /// Whether what was there is gone, and what should be there, too.
+    pub(super) fn is_removed(&self) -> bool {
+        self.why.contains("was REMOVED")
+    }
+
     /// What matters most comes first: nobody reads to the end.
     fn rank(&self) -> usize {
         match &self.what {
             Change::Unseen => 0,
             Change::Malformed | Change::Setting(_) | Change::SettingGone(_) => 1,
             Change::Appeared | Change::Changed if self.is_left() => 1,
+            Change::Appeared | Change::Changed if self.is_removed() => 2,
             Change::Undone(_) => 2,
             Change::Replaced => 3,
             Change::Appeared | Change::Changed => 4,

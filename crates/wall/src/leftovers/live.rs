@@ -2,15 +2,18 @@
 //!
 //! The kernel (inotify) reports changes in the directories of the repositories that git reaches from
 //! the top, and a thread of the warden settles them at once. Where the kernel has no watches left,
-//! the thread looks twice a second.
+//! the thread looks twice a second. A command that does again at once what was undone would win some
+//! of the time: that ends the session.
 
 use std::{
+    cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap},
     ffi::OsStr,
     io,
     mem::MaybeUninit,
+    ops::Bound,
     os::{
-        fd::{AsFd as _, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt as _,
     },
     path::{Path, PathBuf},
@@ -34,14 +37,60 @@ const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often is looked where nobody tells of changes.
 const RARELY: Duration = Duration::from_millis(500);
-const MOST_WATCHES: usize = 512;
+/// How often the workspace's own repository is looked at while others are.
+const OFTEN: Duration = Duration::from_millis(100);
+const MOST_WATCHES: usize = 2048;
+/// How often something in one directory may have to be put back within this time. A tool that sets its
+/// hooks at each installation comes nowhere near.
+const MOST_TIMES: usize = 10;
+const SHORTLY: Duration = Duration::from_secs(10);
 
 /// A watch that runs beside the session, until it is ended.
 #[derive(Debug)]
 pub struct Live {
     end: Arc<OwnedFd>,
     findings: Arc<Mutex<Vec<Finding>>>,
+    alarm: Arc<Alarm>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Says that the session has to end, and why.
+#[derive(Debug)]
+pub struct Alarm {
+    is_raised: OwnedFd,
+    what: Mutex<String>,
+}
+
+impl Alarm {
+    fn raise(&self, finding: &Finding) {
+        let what = match &finding.what {
+            Change::Undone(change) => change,
+            change => change,
+        };
+        let path = &finding.path;
+        *self.what.lock().unwrap_or_else(PoisonError::into_inner) = match what {
+            Change::Setting(setting) => {
+                let key = setting.split(" = ").next().unwrap_or_default();
+                format!("set {key:?} in {path:?}")
+            }
+            _ => format!("changed {path:?}"),
+        };
+        // It is read by nobody, so it cannot be full.
+        let _ = rustix::io::write(&self.is_raised, &1_u64.to_ne_bytes());
+    }
+
+    /// What the command did, after the alarm was raised.
+    pub(crate) fn what(&self) -> String {
+        let what = self.what.lock();
+        what.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Readable when the alarm was raised.
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.is_raised.as_fd()
+    }
 }
 
 impl Live {
@@ -52,6 +101,10 @@ impl Live {
     pub fn begin(watch: Arc<Watch>) -> io::Result<Self> {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let findings = Arc::new(Mutex::new(Vec::new()));
+        let alarm = Arc::new(Alarm {
+            is_raised: eventfd(0, EventfdFlags::CLOEXEC)?,
+            what: Mutex::default(),
+        });
         let mut looking = Looking {
             watch,
             end: Arc::clone(&end),
@@ -61,18 +114,29 @@ impl Live {
                 .and_then(SlowToClose::new)
                 .ok(),
             watched: HashMap::new(),
+            is_partial: false,
+            places: Places::default(),
+            alarm: Arc::clone(&alarm),
+            times: RefCell::default(),
         };
         // Before the command is there: what it does first counts, too.
-        let directories = looking.watch.directories(Repositories::default());
-        looking.watch_more(directories);
+        let places = looking.watch.places(Repositories::default());
+        looking.watch_more(places);
         let thread = thread::Builder::new()
             .name("watch".to_owned())
             .spawn(move || looking.serve())?;
         Ok(Self {
             end,
             findings,
+            alarm,
             thread: Some(thread),
         })
+    }
+
+    /// What ends the session, to be given to those who watch over it.
+    #[must_use]
+    pub fn alarm(&self) -> Arc<Alarm> {
+        Arc::clone(&self.alarm)
     }
 
     /// What was found while the session ran.
@@ -82,11 +146,23 @@ impl Live {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn stop(&mut self) {
+    /// Without waiting for it.
+    pub(super) fn ask_to_end(&self) {
         // It is read by nobody, so it cannot be full.
         let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for the look that is under way, which is bounded; if it is not after all, no longer
+    /// than this. What it finds then is lost, and the end finds what it left.
+    fn stop(&mut self) {
+        const LONGEST: Duration = Duration::from_millis(500);
+        const MOMENT: Duration = Duration::from_millis(1);
+        self.ask_to_end();
+        let until = Instant::now() + LONGEST;
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            while !thread.is_finished() && Instant::now() < until {
+                thread::sleep(MOMENT);
+            }
         }
     }
 }
@@ -104,38 +180,89 @@ struct Looking {
     inotify: Option<SlowToClose<OwnedFd>>,
     /// The directories, by the number that the kernel has for them.
     watched: HashMap<i32, PathBuf>,
+    /// Not all of them could be watched.
+    is_partial: bool,
+    places: Places,
+    alarm: Arc<Alarm>,
+    /// When something in a directory had to be put back.
+    times: RefCell<HashMap<PathBuf, Vec<Instant>>>,
 }
 
 impl Looking {
     fn serve(mut self) {
+        // The first look finds what is to be watched.
+        let (mut is_due, mut not_before) = (true, Instant::now());
         loop {
-            match self.wait() {
+            let due = is_due.then(|| not_before.saturating_duration_since(Instant::now()));
+            match self.wait(due) {
                 Next::End => return,
-                Next::Nothing => {}
-                Next::Look => {
-                    let begin = Instant::now();
-                    let mut directories = self.look();
-                    // What came into a new directory before it was watched is not told.
-                    while self.watch_more(directories) && begin.elapsed() < LOOK {
-                        directories = self.look();
-                    }
-                    // A fifth of the time at most, whatever the session does.
-                    if self.is_over((begin.elapsed() * 4).max(PAUSE)) {
-                        return;
-                    }
+                // Of what does not concern us there may be much.
+                Next::Nothing if self.is_over(PAUSE) => return,
+                Next::Nothing => continue,
+                Next::Look => is_due = true,
+            }
+            let begin = Instant::now();
+            if begin < not_before {
+                let suspended = self.watch.suspended.lock();
+                let found = self.watch.settle_top();
+                drop(suspended);
+                self.note(found);
+            } else {
+                let mut places = self.look();
+                // What came into a new directory before it was watched is not told.
+                while self.watch_more(places) && begin.elapsed() < LOOK {
+                    places = self.look();
                 }
+                // All of it takes a fifth of the time at most, whatever the session does.
+                is_due = false;
+                not_before = Instant::now() + begin.elapsed() * 4;
+            }
+            if self.is_over(begin.elapsed().clamp(PAUSE, OFTEN / 2)) {
+                return;
             }
         }
     }
 
-    /// Settles, and says which directories are to be watched.
-    fn look(&self) -> BTreeSet<PathBuf> {
-        let bounds = Bounds::new(LOOK, 100_000, &|| false);
+    /// Settles, and says what is to be watched.
+    fn look(&self) -> Places {
+        let last = Cell::new(Instant::now());
+        let is_over = || {
+            if last.get().elapsed() > OFTEN {
+                self.note(self.watch.settle_top());
+                last.set(Instant::now());
+            }
+            self.is_over(Duration::ZERO)
+        };
+        let bounds = Bounds::new(LOOK, 100_000, &is_over);
         let suspended = self.watch.suspended.lock();
-        let (mut found, directories) = self.watch.settle_known(&bounds);
+        let (found, places) = self.watch.settle_known(&bounds);
         drop(suspended);
+        self.note(found);
+        places
+    }
+
+    /// Takes down what was put back, and raises the alarm if that is in vain.
+    fn note(&self, mut found: Vec<Finding>) {
+        found.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left() || it.is_removed());
+        let mut times = self.times.borrow_mut();
+        let now = Instant::now();
+        let is_recent = |time: &Instant| now.duration_since(*time) < SHORTLY;
+        times.retain(|_, times| times.last().is_some_and(is_recent));
+        let mut counted = BTreeSet::new();
+        for finding in &found {
+            let place = finding.path.parent().unwrap_or(&finding.path);
+            if !counted.insert(place) {
+                continue;
+            }
+            let times = times.entry(place.to_owned()).or_default();
+            times.retain(is_recent);
+            times.push(now);
+            if times.len() >= MOST_TIMES {
+                self.alarm.raise(finding);
+            }
+        }
         // The end looks at it again, with more time.
-        found.retain(|finding| matches!(finding.what, Change::Undone(_)));
+        found.retain(|finding| !finding.is_left());
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in found {
             const MOST: usize = 10_000;
@@ -143,18 +270,22 @@ impl Looking {
                 findings.push(finding);
             }
         }
-        directories
     }
 
-    fn wait(&self) -> Next {
+    /// Waits for a change, or until the next look is due.
+    fn wait(&mut self, due: Option<Duration>) -> Next {
         let mut fds = vec![PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
-        let mut timeout = None;
+        let mut timeout = due;
         match &self.inotify {
             Some(inotify) if !self.watched.is_empty() => {
                 fds.push(PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN));
             }
-            _ => timeout = Timespec::try_from(RARELY).ok(),
+            _ => self.is_partial = true,
         }
+        if self.is_partial {
+            timeout = Some(timeout.unwrap_or(RARELY));
+        }
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => return Next::Look,
             Err(Errno::INTR) => return Next::Nothing,
@@ -179,42 +310,61 @@ impl Looking {
     }
 
     /// Reads what there is to read. Whether it concerns what git runs: git itself writes much.
-    fn is_told(&self) -> bool {
+    fn is_told(&mut self) -> bool {
         let Some(inotify) = &self.inotify else {
             return true;
         };
+        // As many as the kernel keeps; if they come faster than they are read, there is no end.
+        const MOST: usize = 16384;
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = Reader::new(inotify, &mut buffer);
         let mut is_told = false;
-        while let Ok(event) = reader.next() {
-            let directory = self.watched.get(&event.wd());
+        for _ in 0..MOST {
+            let Ok(event) = reader.next() else {
+                return is_told;
+            };
             let name = event
                 .file_name()
                 .map(|name| OsStr::from_bytes(name.to_bytes()));
-            is_told |= event.events().contains(ReadFlags::QUEUE_OVERFLOW)
-                || directory.is_none_or(|directory| concerns(directory, name));
+            let events = event.events();
+            if events.contains(ReadFlags::IGNORED) {
+                self.watched.remove(&event.wd());
+                continue;
+            }
+            let is_new = events.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
+            let directory = self.watched.get(&event.wd());
+            is_told = is_told
+                || events.contains(ReadFlags::QUEUE_OVERFLOW)
+                || directory.is_none_or(|directory| self.places.concern(directory, name, is_new));
         }
-        is_told
+        true
     }
 
     /// Has the kernel tell of directories that have appeared. Whether there were any.
-    fn watch_more(&mut self, directories: BTreeSet<PathBuf>) -> bool {
+    fn watch_more(&mut self, places: Places) -> bool {
         let mut is_more = false;
+        self.places = places;
         let Some(inotify) = &self.inotify else {
             return false;
         };
+        // Who writes need not close.
         let what = WatchFlags::CLOSE_WRITE
+            | WatchFlags::MODIFY
             | WatchFlags::MOVED_TO
             | WatchFlags::CREATE
             | WatchFlags::ATTRIB
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
-        for directory in directories {
+        for directory in self.places.directories() {
             if self.watched.len() >= MOST_WATCHES {
+                self.is_partial = true;
                 break;
             }
-            if let Ok(number) = inotify::add_watch(inotify, &directory, what) {
-                is_more |= self.watched.insert(number, directory).is_none();
+            match inotify::add_watch(inotify, &directory, what) {
+                Ok(number) => is_more |= self.watched.insert(number, directory).is_none(),
+                Err(Errno::NOSPC | Errno::NOMEM) => self.is_partial = true,
+                // There is none now.
+                Err(_) => {}
             }
         }
         is_more
@@ -227,21 +377,89 @@ enum Next {
     End,
 }
 
-/// Whether a change of this file in this directory may have git run something.
-fn concerns(directory: &Path, name: Option<&OsStr>) -> bool {
-    const NAMES: &[&str] = &[
-        "config",
-        "config.worktree",
-        "commondir",
-        "attributes",
-        "index",
-        ".git",
-    ];
-    const DIRECTORIES: &[&str] = &["hooks", "remotes", "branches", "modules", "worktrees"];
-    let is_one_of = |name: Option<&OsStr>, names: &[&str]| {
-        name.is_none_or(|name| names.iter().any(|other| name == *other))
-    };
-    is_one_of(name, NAMES)
-        || is_one_of(name, &WATCHED_DIRECTORIES)
-        || is_one_of(directory.file_name(), DIRECTORIES)
+/// Where a change may have git run something.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// What a session can write: all else cannot be exchanged.
+    pub(super) writable: Vec<PathBuf>,
+    /// The directories of repositories.
+    pub(super) git: BTreeSet<PathBuf>,
+    /// Directories of hooks elsewhere.
+    pub(super) hooks: BTreeSet<PathBuf>,
+    /// Files of settings and attributes elsewhere, and worktrees of submodules. Whoever exchanges a
+    /// directory above them exchanges them.
+    pub(super) others: BTreeSet<PathBuf>,
+}
+
+impl Places {
+    /// All that have to be watched, the nearest first.
+    fn directories(&self) -> Vec<PathBuf> {
+        let mut all = BTreeSet::new();
+        for directory in &self.git {
+            all.extend(WATCHED_DIRECTORIES.map(|name| directory.join(name)));
+        }
+        let places = self.git.iter().chain(&self.hooks).chain(&self.others);
+        for place in places.chain(&self.writable) {
+            let is_writable = |path: &&Path| self.writable.iter().any(|top| path.starts_with(top));
+            let around = place.ancestors().take_while(is_writable);
+            all.extend(around.map(Path::to_owned));
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_cached_key(|path| path.iter().count());
+        all
+    }
+
+    /// Whether a change of this file in this directory counts. Git itself writes much.
+    fn concern(&self, directory: &Path, name: Option<&OsStr>, is_new: bool) -> bool {
+        const NAMES: &[&str] = &[
+            "config",
+            "config.worktree",
+            "commondir",
+            "attributes",
+            "index",
+        ];
+        const DIRECTORIES: &[&str] = &[
+            "hooks",
+            "info",
+            "remotes",
+            "branches",
+            "modules",
+            "worktrees",
+        ];
+        let Some(name) = name else { return true };
+        let path = directory.join(name);
+        // It is one of these places, or around one.
+        let is_around = |places: &BTreeSet<PathBuf>| {
+            let mut from =
+                places.range::<Path, _>((Bound::Included(path.as_path()), Bound::Unbounded));
+            from.next().is_some_and(|place| place.starts_with(&path))
+        };
+        if name == ".git"
+            || [&self.git, &self.hooks, &self.others]
+                .into_iter()
+                .any(is_around)
+        {
+            return true;
+        }
+        if self.hooks.contains(directory) {
+            return true;
+        }
+        let is_one_of = |name: Option<&OsStr>, names: &[&str]| {
+            name.is_some_and(|name| names.iter().any(|other| name == *other))
+        };
+        let is_in_git = self.git.contains(directory)
+            && (is_one_of(Some(name), NAMES) || is_one_of(Some(name), &WATCHED_DIRECTORIES));
+        let is_below = directory
+            .parent()
+            .is_some_and(|parent| self.git.contains(parent));
+        if is_in_git || (is_below && is_one_of(directory.file_name(), DIRECTORIES)) {
+            return true;
+        }
+        // Git reads and writes through links among its files.
+        is_new
+            && directory
+                .ancestors()
+                .any(|directory| self.git.contains(directory))
+            && path.is_symlink()
+    }
 }

@@ -43,11 +43,12 @@ use self::{
     bounds::{Bounds, Unseen},
     content::Content,
     covers::Covers,
+    live::Places,
     settlement::Settlement,
 };
 pub use self::{
     finding::{Change, Finding, folded},
-    live::Live,
+    live::{Alarm, Live},
     quarantine::{Keeping, Kept},
 };
 use crate::{
@@ -56,7 +57,7 @@ use crate::{
     facts::{Facts, Git, Place},
     git::{
         branches::branches,
-        controls::{Collection, Controls, Kind},
+        controls::{Collection, Controls, Kind, Named},
         repositories::{Repositories, Search},
         settings::Own,
     },
@@ -70,7 +71,7 @@ use crate::{
 const START: Duration = Duration::from_millis(300);
 const END: Duration = Duration::from_millis(1000);
 /// How long it looks at the workspace's own repository, besides.
-const TOP: Duration = Duration::from_millis(300);
+const TOP: Duration = Duration::from_millis(200);
 const MOST_FILES: usize = 1_000_000;
 /// How deep repositories are looked for in the tree before a session, and how many files that may
 /// be. Those that are found later only are judged as new, or told of if they are older.
@@ -101,10 +102,20 @@ pub struct Watch {
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
-    kept: Mutex<Vec<(PathBuf, Content)>>,
+    kept: Mutex<Vec<AlreadyKept>>,
+    /// What settings of git's name in places that a session can write.
+    named: Mutex<Named>,
     /// What was found when the session was suspended. Whoever looks while the session runs holds it,
     /// so that the warden never stops in the middle of putting a file back.
     suspended: Mutex<Vec<Finding>>,
+}
+
+/// What the session made of a file, and where that is kept.
+#[derive(Debug)]
+struct AlreadyKept {
+    path: PathBuf,
+    content: Content,
+    record: PathBuf,
 }
 
 /// Which file it is, whatever is in it: its device and number.
@@ -159,6 +170,7 @@ impl Watch {
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
+            named: Mutex::default(),
             suspended: Mutex::default(),
         };
         let given = facts.given.iter().map(|given| (&given.path, &given.git));
@@ -277,20 +289,27 @@ impl Watch {
         self.search(&git, &writable, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
+        let bounds = &Bounds::new(START, MOST_FILES, &|| false);
         let (controls, _) = self.collect(&[top], &search, &writable, bounds, None);
         let contents = controls.into_iter();
+        let contents: BTreeMap<_, _> = contents
+            .map(|(path, control)| (path, control.content))
+            .collect();
+        // One that there was no time for is not known: its settings would count as new.
+        let is_cut = bounds.are_reached();
+        let is_known = |path: &PathBuf| !is_cut || contents.contains_key(&path.join("config"));
         let branches = |directory: &PathBuf| {
             let branches = branches(directory, bounds)?;
             Some((directory.clone(), branches))
         };
+        let branches = search.found.keys().filter_map(branches).collect();
+        let repositories = search.found.into_keys().chain(search.worktrees);
         Baseline {
-            branches: search.found.keys().filter_map(branches).collect(),
+            branches,
             taken,
-            is_partial,
-            contents: contents
-                .map(|(path, control)| (path, control.content))
-                .collect(),
-            repositories: search.found.into_keys().chain(search.worktrees).collect(),
+            is_partial: is_partial || is_cut,
+            repositories: repositories.filter(is_known).collect(),
+            contents,
         }
     }
 
@@ -342,13 +361,25 @@ impl Watch {
             own: &self.own,
             before,
             repositories: HashSet::new(),
+            is_brief: repositories.is_brief,
+            named: Named::default(),
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
         collection.add_repositories(repositories, tops);
         for path in &self.own.writable {
+            collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
         }
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.add(&mut collection.named);
+        drop(named);
+        if repositories.is_brief {
+            return (collection.controls, collection.unseen);
+        }
+        // Some are directories, with any number of files.
+        let half = bounds.half();
+        collection.bounds = &half;
         let all = self.tops();
         for top in tops {
             let names = Names::of(top.to_path_buf());
@@ -363,14 +394,25 @@ impl Watch {
     /// Looks again, after the session, and puts back what it must not leave behind.
     #[must_use]
     pub fn settle(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
-        let locks = self.locks();
+        self.settle_after(|| (), is_interrupted)
+    }
+
+    /// The same. `between` is done as soon as the workspace's own repository is settled: that
+    /// matters most, and nobody can have it wait for others. Nor is it interrupted.
+    fn settle_after(
+        &self,
+        between: impl FnOnce(),
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Vec<Finding> {
         let gits = self.gits();
         let writable = self.writable();
         let mut settlement = Settlement::new(self, &writable, false);
-        // The workspace's own repository matters most, and nobody can have this wait for others.
         for (top, git) in &gits {
             settlement.compare_top(top, git);
         }
+        is_interrupted();
+        between();
+        let locks = self.locks();
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
         self.search(&gits, &writable, &bounds, &mut repositories, None);
@@ -405,7 +447,7 @@ impl Watch {
     }
 
     /// The same of what git comes to from the top, while the session runs.
-    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, BTreeSet<PathBuf>) {
+    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
         let locks = self.locks();
         let gits = self.gits();
         let writable = self.writable();
@@ -421,7 +463,17 @@ impl Watch {
         settlement.compare(&repositories, bounds);
         drop(locks);
         let findings = std::mem::take(settlement.findings.get_mut());
-        (findings, self.directories(repositories))
+        (findings, self.places(repositories))
+    }
+
+    /// The same of the workspace's own repository alone, and of what is given like it.
+    fn settle_top(&self) -> Vec<Finding> {
+        let writable = self.writable();
+        let mut settlement = Settlement::new(self, &writable, true);
+        for (top, git) in self.gits() {
+            settlement.compare_top(top, &git);
+        }
+        std::mem::take(settlement.findings.get_mut())
     }
 
     /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell
@@ -440,35 +492,39 @@ impl Watch {
     }
 
     /// Where a change may have git run something.
-    fn directories(&self, repositories: Repositories) -> BTreeSet<PathBuf> {
-        let found = repositories.found.into_keys();
-        let all = found.chain(self.baseline.repositories.iter().cloned());
-        let tops = self.tops().into_iter().map(Path::to_owned);
-        let mut directories: BTreeSet<PathBuf> = tops.collect();
-        for directory in all.chain(repositories.worktrees) {
-            for name in WATCHED_DIRECTORIES {
-                directories.insert(directory.join(name));
-            }
-            directories.insert(directory);
+    fn places(&self, repositories: Repositories) -> Places {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = repositories.found.values();
+        let roots = roots.filter_map(|repository| repository.root.clone());
+        let others = named.files.iter().cloned().chain(roots);
+        let others = others.chain(repositories.links).collect();
+        let found = repositories.found.into_keys().chain(repositories.worktrees);
+        let known = self.baseline.repositories.iter().cloned();
+        Places {
+            writable: self.writable.clone(),
+            git: found.chain(known).collect(),
+            hooks: named.hooks.clone(),
+            others,
         }
-        directories
     }
 
     /// The end of the session. It gives up its part in the baseline when this is dropped.
+    /// `is_interrupted` is asked from the moment on when the workspace's own repository is settled.
     #[must_use]
     pub fn end(&self, live: Option<Live>, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
-        let mut findings = live.map(Live::end).unwrap_or_default();
-        let mut suspended = self
-            .suspended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for finding in suspended.drain(..) {
+        if let Some(live) = &live {
+            live.ask_to_end();
+        }
+        let mut findings = Vec::new();
+        let between = || findings = live.map(Live::end).unwrap_or_default();
+        let found = self.settle_after(between, is_interrupted).into_iter();
+        let suspended = self.suspended.lock();
+        for finding in suspended.unwrap_or_else(PoisonError::into_inner).drain(..) {
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
         }
         let known: HashSet<Finding> = findings.iter().cloned().collect();
-        let found = self.settle(is_interrupted).into_iter();
         findings.extend(found.filter(|finding| !known.contains(finding)));
         finding::sort(&mut findings);
         findings
@@ -545,7 +601,12 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 /// The directories of a repository in which something can appear that git acts on.
-const WATCHED_DIRECTORIES: [&str; 6] = [
+const WATCHED_DIRECTORIES: [&str; 11] = [
+    "logs",
+    "logs/refs",
+    "logs/refs/heads",
+    "refs",
+    "refs/heads",
     "hooks",
     "info",
     "modules",

@@ -46,7 +46,7 @@ impl Keeping {
         self.state.join("quarantine").join(&self.session)
     }
 
-    /// Writes it down before it is put back: what is not here would be lost.
+    /// Writes it down before it is put back: what is not here would be lost. Says where.
     pub(super) fn keep(
         &self,
         path: &Path,
@@ -54,7 +54,7 @@ impl Keeping {
         ours: Option<&Content>,
         said: &[String],
         unsaid: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<PathBuf> {
         let directory = self.directory();
         DirBuilder::new()
             .recursive(true)
@@ -76,19 +76,24 @@ impl Keeping {
             return Err(io::Error::other("too much was put back already"));
         }
         let mut number = number;
-        let mut file = loop {
-            let name = directory.join(format!("{number:04}"));
+        let (mut file, record) = loop {
+            let record = directory.join(format!("{number:04}"));
             let file = OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
-                .open(name);
+                .open(&record);
             match file {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                file => break file?,
+                file => break (file?, record),
             }
         };
-        file.write_all(&encoder.0)
+        if let Err(error) = file.write_all(&encoder.0) {
+            // Half of it could not be read, nor the others beside it.
+            let _ = fs::remove_file(&record);
+            return Err(error);
+        }
+        Ok(record)
     }
 
     /// What of this session was put back, in that order.

@@ -6,21 +6,77 @@
 use std::{
     cell::Cell,
     ffi::{OsStr, OsString},
-    fs::File,
+    fs::{self, File},
     io::{self, Write as _},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::ffi::OsStringExt as _},
     path::Path,
     thread,
     time::Duration,
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, fchmod, openat, renameat, statat, symlinkat, unlinkat},
+    fs::{
+        AtFlags, Mode, OFlags, fchmod, fstat, ftruncate, openat, renameat, statat, symlinkat,
+        unlinkat,
+    },
     io::Errno,
+    rand::{GetRandomFlags, getrandom},
 };
 
 use super::{content::Content, covers::Covers};
 use crate::nofollow;
+
+/// What became of a file.
+#[derive(Debug)]
+pub(super) enum Put {
+    Done,
+    /// What was there is gone, and what should be there could not be made.
+    Removed(io::Error),
+}
+
+/// The same as [`put`]. Where a file cannot be replaced, as on a full disk, it is removed: what is not
+/// there runs nothing.
+pub(super) fn put_or_remove(
+    path: &Path,
+    content: Option<&Content>,
+    patience: &Cell<Duration>,
+    covers: &Covers,
+    is_still: impl Fn() -> bool,
+) -> io::Result<Put> {
+    let Err(error) = put(path, content, patience, covers, &is_still) else {
+        return Ok(Put::Done);
+    };
+    // Else it is another one by now, which will be looked at.
+    if content.is_none() || !is_still() {
+        return Err(error);
+    }
+    let removed = put(path, None, patience, covers, &is_still);
+    removed.or_else(|_| empty(path, covers))?;
+    // What was removed may have made room.
+    let is_gone = || fs::symlink_metadata(path).is_err();
+    match put(path, content, patience, covers, is_gone) {
+        Ok(()) => Ok(Put::Done),
+        Err(_) => Ok(Put::Removed(error)),
+    }
+}
+
+/// Some file systems need room to remove a name, and none to take what is in a file.
+fn empty(path: &Path, covers: &Covers) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let directory = nofollow::pin(parent)?;
+    if covers.are_over_name(&directory, name) {
+        return Err(is_covered());
+    }
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(&directory, name, flags, Mode::empty())?;
+    Ok(ftruncate(&file, 0)?)
+}
+
+fn is_covered() -> io::Error {
+    io::Error::other("it is hidden or read-only inside")
+}
 
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
 /// moment whether it is still what is to be replaced; locks of git's are waited for as long as there is
@@ -37,7 +93,7 @@ pub(super) fn put(
     };
     let directory = nofollow::pin(parent)?;
     if covers.are_over_name(&directory, name) {
-        return Err(io::Error::other("it is hidden or read-only inside"));
+        return Err(is_covered());
     }
     nofollow::open_up(&directory)?;
     let is_changed = || io::Error::other("it changes again and again");
@@ -57,7 +113,7 @@ pub(super) fn put(
                 return Err(is_changed());
             }
             make_way(&directory, name)?;
-            new.rename_to(name)
+            new.rename_to(name)?.then_some(()).ok_or_else(is_changed)
         }
         Some(Content::Link(to)) => {
             if !is_still() {
@@ -88,6 +144,7 @@ impl<'a> New<'a> {
         name.push(".lock");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
+        let mut attempts = 8;
         loop {
             match openat(directory, &name, flags, mode) {
                 Ok(file) => {
@@ -103,19 +160,23 @@ impl<'a> New<'a> {
                     thread::sleep(MOMENT);
                     patience.set(patience.get().saturating_sub(MOMENT));
                 }
-                // A lock that stays was left behind.
-                Err(Errno::EXIST) if !name.as_encoded_bytes().ends_with(b".stockade") => {
-                    name.push(format!(".{}.stockade", std::process::id()));
+                // A lock that stays was left behind. Nobody knows the other name before it is used.
+                Err(Errno::EXIST) if attempts > 0 => {
+                    attempts -= 1;
+                    name = random_name(of)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
+    /// Whether it is this file that has the name now: somebody may have put another one in its place.
+    fn rename_to(mut self, name: &OsStr) -> io::Result<bool> {
         renameat(self.directory, &self.name, self.directory, name)?;
         self.is_done = true;
-        Ok(())
+        let there = statat(self.directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let own = fstat(&self.file)?;
+        Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
     }
 }
 
@@ -144,9 +205,20 @@ fn make_way(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     };
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        let mut aside = name.to_owned();
-        aside.push(format!(".aside-{}-{}", std::process::id(), stat.st_ino));
-        renameat(directory, name, directory, &aside)?;
+        renameat(directory, name, directory, &random_name(name)?)?;
     }
     Ok(())
+}
+
+/// A name that nobody can have taken before.
+fn random_name(of: &OsStr) -> io::Result<OsString> {
+    let mut bytes = [0; 8];
+    // As few bytes as this come whole, or not at all.
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    // Of a long name, no more than leaves room.
+    const LONGEST: usize = 200;
+    let of = of.as_encoded_bytes();
+    let mut name = of.get(..LONGEST).unwrap_or(of).to_vec();
+    name.extend(format!(".{:016x}.stockade", u64::from_ne_bytes(bytes)).into_bytes());
+    Ok(OsString::from_vec(name))
 }

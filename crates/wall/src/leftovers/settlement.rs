@@ -11,12 +11,12 @@ use std::{
 };
 
 use super::{
-    END, MOST_FILES, TOP, Watch,
+    AlreadyKept, END, MOST_FILES, TOP, Watch,
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
     quarantine::Keeping,
-    restore,
+    restore::{self, Put},
 };
 use crate::{
     config::GitSettings,
@@ -55,7 +55,8 @@ impl<'a> Settlement<'a> {
             findings: RefCell::default(),
             told: RefCell::default(),
             is_live,
-            patience: Cell::new(Duration::from_millis(200)),
+            // While it runs, who holds a lock for long has others wait.
+            patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
         }
     }
 
@@ -76,21 +77,29 @@ impl<'a> Settlement<'a> {
         if git.refused.is_some() {
             repositories.astray.insert(dot_git, true);
         }
+        repositories.is_brief = true;
         self.compare(&repositories, &bounds);
+        repositories.is_brief = false;
+        self.compare(&repositories, &Bounds::new(TOP, MOST_FILES, &|| false));
     }
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
         self.bring_back(repositories);
         let (controls, unseen) = {
             let before = Some(&self.watch.baseline);
+            // What was found needs time to be put back.
+            let half = bounds.half();
             let tops = self.watch.tops();
             self.watch
-                .collect(&tops, repositories, self.writable, bounds, before)
+                .collect(&tops, repositories, self.writable, &half, before)
         };
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
-        for (number, (path, control)) in controls.iter().enumerate() {
+        // Those that git comes to first: nobody can have them wait for what lies deep.
+        let mut nearest: Vec<_> = controls.iter().collect();
+        nearest.sort_by_cached_key(|(path, _)| path.iter().count());
+        for (number, (path, control)) in nearest.into_iter().enumerate() {
             let before = self.watch.baseline.contents.get(path);
             if before.is_some_and(|before| before.is_same(&control.content)) {
                 continue;
@@ -117,12 +126,14 @@ impl<'a> Settlement<'a> {
         for directory in repositories.found.keys().chain(&repositories.worktrees) {
             for name in ["config", "config.worktree", "info/attributes"] {
                 let path = directory.join(name);
-                let before = self.watch.baseline.contents.get(&path);
-                let is_gone = || fs::symlink_metadata(&path).is_err();
-                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
-                let Some(before) = before.filter(|_| is_missed) else {
+                let Some(before) = self.watch.baseline.contents.get(&path) else {
                     continue;
                 };
+                let is_gone = || fs::symlink_metadata(&path).is_err();
+                let is_missed = path.parent().is_some_and(Path::is_dir) && is_gone();
+                if !is_missed {
+                    continue;
+                }
                 // To git, an empty file is the same; it is what can be replaced.
                 let empty = file_like(before, Vec::new());
                 if !is_told {
@@ -287,19 +298,23 @@ impl<'a> Settlement<'a> {
         ours: Option<&Content>,
         said: &[String],
         unsaid: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<PathBuf> {
         let mut kept = self
             .watch
             .kept
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let is_kept = |(other, content): &(PathBuf, Content)| other == path && content == theirs;
-        if kept.iter().any(is_kept) {
-            return Ok(());
+        let is_kept = |kept: &&AlreadyKept| kept.path == path && kept.content == *theirs;
+        if let Some(kept) = kept.iter().find(is_kept) {
+            return Ok(kept.record.clone());
         }
-        keeping.keep(path, Some(theirs), ours, said, unsaid)?;
-        kept.push((path.to_owned(), theirs.clone()));
-        Ok(())
+        let record = keeping.keep(path, Some(theirs), ours, said, unsaid)?;
+        kept.push(AlreadyKept {
+            path: path.to_owned(),
+            content: theirs.clone(),
+            record: record.clone(),
+        });
+        Ok(record)
     }
 
     /// Makes a file what it was, or says why it is not.
@@ -360,15 +375,32 @@ impl<'a> Settlement<'a> {
         let unsaid = undone.len() - said.len();
         let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
-        let is_still = || Content::of(path, &bounds).as_ref() == theirs;
-        let done = restore::put(path, to, &self.patience, &self.watch.covers, is_still);
-        let lost = kept.err();
-        let lost = lost.map(|error| format!("; what the session made of it is lost: {error}"));
+        let is_still = || match theirs {
+            // It may hold more than there is time to compare.
+            Some(Content::Directory(_)) => {
+                fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+            }
+            _ => Content::of(path, &bounds).as_ref() == theirs,
+        };
+        let covers = &self.watch.covers;
+        let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
+        let undone = |change| Change::Undone(Box::new(change));
+        let kept = kept.map_err(|error| error.to_string());
         match done {
-            Ok(()) => tell(
-                &|change| Change::Undone(Box::new(change)),
-                &lost.unwrap_or_default(),
-            ),
+            Ok(Put::Done) => {
+                let lost = |error| format!("; what the session made of it is lost: {error}");
+                tell(&undone, &kept.map_or_else(lost, |_| String::new()));
+            }
+            Ok(Put::Removed(error)) => {
+                let was = match kept {
+                    Ok(kept) => format!("what it was is kept in {kept:?}"),
+                    Err(_) => "what it was is lost".to_owned(),
+                };
+                let also = format!("; it could not be put back, and was REMOVED: {error}; {was}");
+                tell(&|change| change, &also);
+            }
+            // Another look was quicker.
+            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(&undone, ""),
             Err(error) => tell(
                 &|change| change,
                 &format!("; it could NOT be put back: {error}"),

@@ -8,10 +8,10 @@ pub(crate) mod bwrap_process;
 pub(crate) mod outcome;
 pub(crate) mod signals;
 
-use std::{fmt, io, os::fd::AsFd, process::ExitStatus};
+use std::{fmt, io, os::fd::AsFd, process::ExitStatus, sync::Arc};
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 use stockade_sys::signals::{Received, Signal};
@@ -29,6 +29,7 @@ use crate::{
     control::{Control, Failure, Heard, Order, Report, Start, Target},
     error::Error,
     launch::{Version, streams::WardenStreams},
+    leftovers::Alarm,
     plan::Layer,
     terminal::foreground::{AfterStop, Foreground},
 };
@@ -59,6 +60,7 @@ pub struct Running {
     is_asked_to_stop: bool,
     freeze: Freeze,
     reload: Option<Reload>,
+    alarm: Option<Arc<Alarm>>,
     suspend: Option<Suspend>,
 }
 
@@ -141,8 +143,14 @@ impl Running {
             is_asked_to_stop: false,
             freeze: Freeze::No,
             reload: None,
+            alarm: None,
             suspend: None,
         }
+    }
+
+    /// Ends the session when the alarm is raised.
+    pub fn on_alarm(&mut self, alarm: Arc<Alarm>) {
+        self.alarm = Some(alarm);
     }
 
     /// Has `suspend` called when the session is about to be suspended, and nothing inside runs any
@@ -211,6 +219,7 @@ impl Running {
         let mut inner_is_there = true;
         loop {
             let (signalled, ended) = self.wait(inner_is_there)?;
+            self.look_at_alarm()?;
             // Before the signals: who has seen the command run may signal it at once.
             // And before looking at the end: the last report comes just before it.
             if inner_is_there {
@@ -230,18 +239,35 @@ impl Running {
     /// Waits for any of the three. Says whether there are signals, and whether bubblewrap
     /// has ended.
     fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bwrap.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
-        ];
-        let count = if inner_is_there { 3 } else { 2 };
-        match poll(&mut fds[..count], None) {
+        let own = [Some(self.signals.as_fd()), Some(self.bwrap.as_fd())];
+        let inner = inner_is_there.then(|| self.control.as_fd());
+        let alarm = self.alarm.as_deref().map(AsFd::as_fd);
+        let all = own.into_iter().chain([inner, alarm]).flatten();
+        let mut fds: Vec<_> = all
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [signals, end, _] = fds.map(|fd| !fd.revents().is_empty());
-        Ok((signals, end))
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok((is_ready(0), is_ready(1)))
+    }
+
+    /// Ends the session if the alarm was raised. It is raised once.
+    fn look_at_alarm(&mut self) -> io::Result<()> {
+        let is_raised = |alarm: &Arc<Alarm>| {
+            let mut fds = [PollFd::new(alarm, PollFlags::IN)];
+            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+        };
+        let Some(alarm) = self.alarm.take_if(|alarm| is_raised(alarm)) else {
+            return Ok(());
+        };
+        if !matches!(self.progress, Progress::Over(_)) {
+            self.progress = Progress::Over(Err(Error::Fight(alarm.what())));
+        }
+        self.bwrap.end()?;
+        Ok(())
     }
 
     /// Hears all that the inner stage has said. Says whether it is still there.

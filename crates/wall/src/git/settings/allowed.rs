@@ -264,7 +264,7 @@ fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
     let is_outside = |path: &Path| !writable.iter().any(|place| path.starts_with(place));
     // By its name, and by where it leads: a link could be the session's.
     is_outside(&crate::facts::absolute(path))
-        && std::fs::canonicalize(path).is_ok_and(|real| is_outside(&real))
+        && crate::nofollow::real(path).is_ok_and(|real| is_outside(&real))
 }
 
 /// Whether a submodule's repository is told to work on a directory of the workspace, as git does
@@ -285,7 +285,7 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     };
     let worktree = repository.join(text);
     // By its name, and by where it leads: a link could be the session's.
-    let leads_away = std::fs::canonicalize(&worktree).is_ok_and(|real| !is_own(&real));
+    let leads_away = crate::nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
     is_module && is_own(&crate::facts::absolute(&worktree)) && !leads_away
 }
 
