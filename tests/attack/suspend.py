@@ -1,5 +1,6 @@
 # Stops itself, by which a session is suspended, and has another process plant a setting of git's while
-# nobody looks (P1). That process says when it has planted, by another number in the file `beat`.
+# nobody looks (P1). That process says that it runs, and has planted, by another number in the file
+# `beat`.
 #
 #   suspend.py WAY     loop, threads, namespace, tangle: goes on as if nothing was
 #                      wakes, exits, dies, orphans: stops, and has the kernel continue it later
@@ -50,19 +51,28 @@ def signal_later(number):
 beats = 0
 
 
-def plant():
+def beat():
     global beats
     beats += 1
-    with open(".git/config", "a") as file:
-        file.write("[core]\n\tfsmonitor = /home/dev/project/evil\n")
     with open("beat.new", "w") as file:
         file.write(str(beats))
     os.rename("beat.new", "beat")
 
 
+def plant():
+    with open(".git/config", "a") as file:
+        file.write("[core]\n\tfsmonitor = /home/dev/project/evil\n")
+    beat()
+
+
+# It plants as seldom as keeps the session from being ended for that.
 def loop():
+    planted = 0
     while True:
-        plant()
+        if time.monotonic() - planted > 1.2:
+            planted = time.monotonic()
+            plant()
+        beat()
         time.sleep(0.02)
 
 

@@ -386,6 +386,13 @@ impl<'a> Settlement<'a> {
         let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
         let undone = |change| Change::Undone(Box::new(change));
         let kept = kept.map_err(|error| error.to_string());
+        let done = match done {
+            // Another look has removed it.
+            Err(error) if to.is_some() && fs::symlink_metadata(path).is_err() => {
+                Ok(Put::Removed(error))
+            }
+            done => done,
+        };
         match done {
             Ok(Put::Done) => {
                 let lost = |error| format!("; what the session made of it is lost: {error}");
