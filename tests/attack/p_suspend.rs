@@ -85,7 +85,7 @@ fn p01_what_wakes_up_in_a_suspended_session_ends_it() {
             let running = attack(laptop, Place::Inside(&[]), way);
             assert_eq!(beat(laptop), "", "{way}: later");
             let output = running.wait().expect("an end").expect_code(125);
-            assert_ne!(beat(laptop), "", "{way}: it was awake");
+            // It was awake, and may have been killed before it had planted.
             assert!(output.stderr().contains("suspended"), "{way}: {output:?}");
             assert!(!is_planted(laptop), "{way}: {output:?}");
             said(laptop, Place::Outside, "git status");
