@@ -33,7 +33,7 @@ fn the_sandboxes_own_variables_cannot_be_set() {
         for (variable, why) in [
             ("HOME=/", "cannot be set"),
             ("STOCKADE=0", "cannot be set"),
-            ("=x", "the name of the variable is empty"),
+            ("=x", "the variable name is empty"),
         ] {
             let (code, stdout, messages) = run(caller.with(&["--set-env", variable], "echo ran"));
             assert_eq!((code, stdout.as_str()), (125, ""), "{variable}");
