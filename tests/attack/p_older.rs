@@ -45,7 +45,8 @@ fn p02_what_is_planted_in_old_directories_is_put_back() {
 
         // What was there and is as it was stays, however deep.
         let mine = "cd deep; git init -q er/and/er; git -C er/and/er config core.pager mine";
-        said(laptop, Place::Outside, &format!("{old}; {mine}"));
+        // What changes in the last moment before a session counts as the session's.
+        said(laptop, Place::Outside, &format!("{old}; {mine}; sleep 0.2"));
         let output = session(laptop, "touch deep/er/and/er/new");
         let pager = "git -C ~/project/deep/er/and/er config core.pager";
         assert_eq!(said(laptop, Place::Outside, pager), "mine\n", "{output:?}");
