@@ -33,13 +33,26 @@ fn p01_a_full_disk_does_not_keep_settings_from_being_put_back() {
     let attack = |command: &str| format!("{command} '{FILL}; cat /dev/zero > more 2>/dev/null'");
     test(&standard(), |world| {
         let laptop = world.laptop();
-        let output = on_a_small_disk(laptop, &attack("stockade run -- bash -c"));
-        let (stdout, stderr) = (output.stdout(), output.stderr());
-        assert!(!stdout.contains("/ran"), "{output:?}");
-        // What is gone is not said to be back, and can be had.
-        assert!(stderr.contains("was REMOVED"), "{output:?}");
-        assert!(stderr.contains("quarantine/"), "{output:?}");
-        assert!(!stderr.contains("put back: "), "{output:?}");
+        // What the session replaced leaves room for a moment: a look that is quick enough puts it back.
+        let mut was_removed = false;
+        for _ in 0..20 {
+            let output = on_a_small_disk(laptop, &attack("stockade run -- bash -c"));
+            let (stdout, stderr) = (output.stdout(), output.stderr());
+            assert!(!stdout.contains("/ran"), "{output:?}");
+            // What is gone is not said to be back, and can be had.
+            let is_back = stdout
+                .trim()
+                .parse()
+                .is_ok_and(|length: usize| length > 9000);
+            was_removed = stderr.contains("was REMOVED");
+            assert!(was_removed || is_back, "{output:?}");
+            assert!(is_back || !stderr.contains("put back: "), "{output:?}");
+            if was_removed {
+                assert!(stderr.contains("quarantine/"), "{output:?}");
+                break;
+            }
+        }
+        assert!(was_removed, "the disk was never full");
         let control = on_a_small_disk(laptop, &attack("bash -c"));
         assert!(
             control.stdout().contains("/ran"),
