@@ -65,14 +65,21 @@ def plant():
     beat()
 
 
+planted = 0
+
+
 # It plants as seldom as keeps the session from being ended for that.
+def plant_seldom():
+    global planted
+    if time.monotonic() - planted > 1.2:
+        planted = time.monotonic()
+        plant()
+    beat()
+
+
 def loop():
-    planted = 0
     while True:
-        if time.monotonic() - planted > 1.2:
-            planted = time.monotonic()
-            plant()
-        beat()
+        plant_seldom()
         time.sleep(0.02)
 
 
@@ -113,7 +120,7 @@ def tangle():
     while time.monotonic() < end and os.path.exists(".git"):
         os.killpg(group, signal.SIGCONT)
         if os.getpid() == group:
-            plant()
+            plant_seldom()
 
 
 def wakes():
