@@ -115,7 +115,8 @@ fn p01_programs_that_wake_each_other_do_not_outlast_a_suspension() {
             beat(laptop) == before
         };
         eventually("nothing inside runs", PATIENCE, is_quiet).expect("an end");
-        assert!(!is_planted(laptop));
+        let is_clean = || !is_planted(laptop);
+        eventually("it is put back", PATIENCE, is_clean).expect("an end");
         said(laptop, Place::Outside, "git status");
         assert!(!ran(laptop));
     });
