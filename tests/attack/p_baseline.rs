@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use stockade_world::{Laptop, Signal, eventually, test};
+use stockade_world::{Laptop, Running, Signal, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{EVIL, REPOSITORY, ran, session};
@@ -16,24 +16,27 @@ fn plant() -> String {
     format!("{EVIL}; git config core.fsmonitor $EVIL")
 }
 
+/// A session that has planted, and runs. With `tell` nothing is put back meanwhile, so the next one
+/// starts with it in place.
+fn planting(laptop: &Laptop) -> Running {
+    let tell = ["run", "--git-settings", "tell", "--", "bash", "-c"];
+    let script = format!("{}; echo planted; read", plant());
+    let session = laptop.stockade(tell).arg(&script).spawn();
+    let session = session.expect("a session");
+    session.expect("planted").expect("it is planted");
+    session
+}
+
 fn is_planted(laptop: &Laptop) -> bool {
     said(laptop, Place::Outside, "cat .git/config").contains("fsmonitor")
 }
 
 #[test]
 fn p03_what_one_session_plants_is_not_given_to_the_next() {
-    // With `tell` nothing is put back while they run, so the second starts with it in place.
-    let tell = ["run", "--git-settings", "tell", "--", "bash", "-c"];
     test(&standard(), |world| {
         let laptop = world.laptop();
         said(laptop, Place::Outside, REPOSITORY);
-        let first = format!("{}; echo planted; read", plant());
-        let mut first = laptop
-            .stockade(tell)
-            .arg(&first)
-            .spawn()
-            .expect("a session");
-        first.expect("planted").expect("it is planted");
+        let mut first = planting(laptop);
         assert!(is_planted(laptop), "the detector works");
         let second = session(laptop, "true");
         assert!(second.stderr().contains("put back"), "{second:?}");
@@ -291,17 +294,10 @@ for i in range(100):
 /// has planted.
 #[test]
 fn p03_a_session_that_cannot_share_the_baseline_does_not_start() {
-    let tell = ["run", "--git-settings", "tell", "--", "bash", "-c"];
     test(&standard(), |world| {
         let laptop = world.laptop();
         said(laptop, Place::Outside, REPOSITORY);
-        let first = format!("{}; echo planted; read", plant());
-        let mut first = laptop
-            .stockade(tell)
-            .arg(&first)
-            .spawn()
-            .expect("a session");
-        first.expect("planted").expect("it is planted");
+        let mut first = planting(laptop);
         let refused = |what: &str| {
             let second = session(laptop, "echo started");
             assert!(!second.stdout().contains("started"), "{what}: {second:?}");
