@@ -25,6 +25,7 @@ mod covers;
 mod finding;
 mod live;
 mod quarantine;
+mod reported;
 mod restore;
 mod settlement;
 
@@ -44,6 +45,7 @@ use self::{
     content::Content,
     covers::Covers,
     live::Places,
+    reported::reported_files,
     settlement::Settlement,
 };
 pub use self::{
@@ -63,7 +65,6 @@ use crate::{
     },
     nofollow::Names,
     plan::Plan,
-    tables::autorun::{DOTFILE, STATE, WORKSPACE},
 };
 
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
@@ -162,7 +163,7 @@ impl Watch {
             writable,
             own,
             mode: config.git,
-            told: told(config, facts),
+            told: reported_files(config, facts),
             hidden: hidden.collect(),
             baseline: Baseline::default(),
             taken: BTreeMap::new(),
@@ -543,26 +544,6 @@ impl Watch {
     }
 }
 
-/// Files that run by themselves or are obeyed.
-fn told(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
-    let given = facts.given.iter().map(|given| given.path.as_path());
-    let tops: Vec<&Path> = given.chain([facts.workspace.as_path()]).collect();
-    let in_tops = tops
-        .iter()
-        .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
-    let is_state = |path: &Path| {
-        let mut states = config.agent.state.iter();
-        states.any(|state| path.starts_with(&state.path))
-    };
-    let in_home = STATE
-        .iter()
-        .flat_map(|runs| runs.below(&facts.home.real))
-        .filter(|(path, _)| is_state(path));
-    let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
-    let dotfiles = dotfiles.map(|path| (path, DOTFILE));
-    in_tops.chain(in_home).chain(dotfiles).collect()
-}
-
 /// The workspace, or what is given like it, that a path lies in; the first of those if in none.
 pub(crate) fn innermost<'a>(tops: &[&'a Path], path: &Path) -> &'a Path {
     let holding = tops.iter().filter(|top| path.starts_with(top));
@@ -571,28 +552,6 @@ pub(crate) fn innermost<'a>(tops: &[&'a Path], path: &Path) -> &'a Path {
         .or(tops.first())
         .copied()
         .unwrap_or(Path::new("/"))
-}
-
-/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or
-/// in what is given like it.
-fn dotfiles(home: &Path, tops: &[&Path]) -> Vec<PathBuf> {
-    const MOST: usize = 2000;
-    let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
-    let top = list(home).take(MOST).filter(is_dotfile);
-    let below = ["", "systemd/user", "autostart"];
-    let below = below.map(|name| home.join(".config").join(name));
-    let below = below
-        .iter()
-        .flat_map(|directory| list(directory).take(MOST));
-    top.chain(below)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
-        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
-        .filter(|real| {
-            let is_below = |top: &&Path| real.starts_with(top) && real != *top;
-            tops.iter().any(is_below)
-        })
-        .collect()
 }
 
 fn identity(path: &Path) -> Option<Identity> {

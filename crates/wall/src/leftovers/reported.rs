@@ -1,0 +1,54 @@
+//! Files that run by themselves outside, or that agents obey: their changes are reported.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    config::Config,
+    facts::Facts,
+    tables::autorun::{DOTFILE, STATE, WORKSPACE},
+};
+
+/// Files that run by themselves or are obeyed.
+pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
+    let given = facts.given.iter().map(|given| given.path.as_path());
+    let tops: Vec<&Path> = given.chain([facts.workspace.as_path()]).collect();
+    let in_tops = tops
+        .iter()
+        .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
+    let is_state = |path: &Path| {
+        let mut states = config.agent.state.iter();
+        states.any(|state| path.starts_with(&state.path))
+    };
+    let in_home = STATE
+        .iter()
+        .flat_map(|runs| runs.below(&facts.home.real))
+        .filter(|(path, _)| is_state(path));
+    let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
+    let dotfiles = dotfiles.map(|path| (path, DOTFILE));
+    in_tops.chain(in_home).chain(dotfiles).collect()
+}
+
+/// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or
+/// in what is given like it.
+fn dotfiles(home: &Path, tops: &[&Path]) -> Vec<PathBuf> {
+    const MOST: usize = 2000;
+    let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let top = list(home).take(MOST).filter(is_dotfile);
+    let below = ["", "systemd/user", "autostart"];
+    let below = below.map(|name| home.join(".config").join(name));
+    let below = below
+        .iter()
+        .flat_map(|directory| list(directory).take(MOST));
+    top.chain(below)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+        .filter(|real| {
+            let is_below = |top: &&Path| real.starts_with(top) && real != *top;
+            tops.iter().any(is_below)
+        })
+        .collect()
+}
