@@ -29,7 +29,7 @@ const NONSENSE: libc::c_int = 0x7fff_fff0;
 const TIOCLINUX: libc::Ioctl = 0x541c;
 
 /// All of them.
-pub const ATTEMPTS: [Attempt; 23] = [
+pub const ATTEMPTS: [Attempt; 27] = [
     refused("ioctl(TIOCSTI)", "types into the caller's terminal", || {
         terminal(libc::TIOCSTI)
     }),
@@ -68,9 +68,17 @@ pub const ATTEMPTS: [Attempt; 23] = [
     refused("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", UNCOVERS, || {
         terminal(0x5000_943f)
     }),
+    refused("ioctl(BTRFS_IOC_SNAP_CREATE)", COPIES, || {
+        terminal(0x5000_9401)
+    }),
+    refused("ioctl(BTRFS_IOC_SNAP_CREATE_V2)", COPIES, || {
+        terminal(0x5000_9417)
+    }),
     refused("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", UNCOVERS, || {
         terminal(0x4020_bc11)
     }),
+    refused("fcntl(F_SETLEASE)", HOLDS, || file_control(1024)),
+    refused("fcntl(F_SETDELEG)", HOLDS, || file_control(1040)),
     no_family(
         "socket(AF_VSOCK)",
         "reaches the host of a virtual machine past the jail",
@@ -106,6 +114,8 @@ pub const ATTEMPTS: [Attempt; 23] = [
 ];
 
 const UNCOVERS: &str = "removes a directory although it is a mount point";
+const COPIES: &str = "copies files without their covers";
+const HOLDS: &str = "holds up programs outside that open a file";
 
 const fn refused(name: &'static str, danger: &'static str, call: fn() -> libc::c_long) -> Attempt {
     Attempt {
@@ -156,6 +166,11 @@ fn terminal(request: libc::Ioctl) -> libc::c_long {
     // SAFETY: there is no descriptor of this number, so the kernel does not come to read the
     // pointer, which is null besides.
     unsafe { libc::ioctl(NO_DESCRIPTOR, request, ptr::null::<u8>()) }.into()
+}
+
+fn file_control(command: libc::c_int) -> libc::c_long {
+    // SAFETY: takes integers; there is no descriptor of this number.
+    unsafe { libc::fcntl(NO_DESCRIPTOR, command, 0) }.into()
 }
 
 fn socket(family: libc::c_int) -> libc::c_long {

@@ -19,6 +19,8 @@ use seccompiler::{
 
 /// The number of ioctl(2).
 pub const IOCTL: i64 = libc::SYS_ioctl;
+/// The number of fcntl(2).
+pub const FCNTL: i64 = libc::SYS_fcntl;
 /// The numbers of the calls that make sockets.
 pub const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
 /// The number of io_uring_setup(2).

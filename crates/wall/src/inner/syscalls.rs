@@ -9,7 +9,7 @@
 use std::io;
 
 use stockade_sys::seccomp::{
-    Answer, Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
+    Answer, Argument, BPF, CLONE, CLONE3, FCNTL, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
     PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
 };
@@ -41,6 +41,12 @@ const CLONE_NEWNS: u32 = 0x0002_0000;
 
 /// Removes a subvolume of Btrfs by its name, or by its number.
 const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
+
+/// Makes a snapshot of a subvolume, with all that is in it.
+const BTRFS_SNAP_CREATE: [u32; 2] = [0x5000_9401, 0x5000_9417];
+
+/// A lease on a file, and one on a directory (Linux 6.19).
+const LEASES: [u32; 2] = [1024, 1040];
 
 /// The bits of a request that say whose it is, and those of bcachefs, one of which does the same.
 const IOCTL_TYPE: u32 = 0xff00;
@@ -134,14 +140,42 @@ fn always() -> Vec<Refusal> {
             SUBVOLUMES,
         ),
         refuse(
+            "ioctl(BTRFS_IOC_SNAP_CREATE)",
+            IOCTL,
+            [Argument::is(1, BTRFS_SNAP_CREATE[0])],
+            SNAPSHOTS,
+        ),
+        refuse(
+            "ioctl(BTRFS_IOC_SNAP_CREATE_V2)",
+            IOCTL,
+            [Argument::is(1, BTRFS_SNAP_CREATE[1])],
+            SNAPSHOTS,
+        ),
+        refuse(
             "ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)",
             IOCTL,
             [Argument::masked(1, IOCTL_TYPE, BCACHEFS)],
             SUBVOLUMES,
         ),
+        refuse(
+            "fcntl(F_SETLEASE)",
+            FCNTL,
+            [Argument::is(1, LEASES[0])],
+            HOLDS,
+        ),
+        refuse(
+            "fcntl(F_SETDELEG)",
+            FCNTL,
+            [Argument::is(1, LEASES[1])],
+            HOLDS,
+        ),
     ]
 }
 
+const HOLDS: &str = "holds up who opens a file outside: git, until its settings are changed";
+
+const SNAPSHOTS: &str = "copies files without their covers, and before Linux 6.8 also those around \
+    what is shown";
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
 
 fn other_families(name: &'static str, call: i64) -> Refusal {
@@ -313,7 +347,11 @@ mod tests {
         "syscall(323, 1)",
         "syscall(16, -1, 0x5000940f, 0)",
         "syscall(16, -1, 0x5000943f, 0)",
+        "syscall(16, -1, 0x50009401, 0)",
+        "syscall(16, -1, 0x50009417, 0)",
         "syscall(16, -1, 0x4020bc11, 0)",
+        "syscall(72, -1, 1024, 0)",
+        "syscall(72, -1, 1040, 0)",
         "syscall(272, 0x20000)",
         // With a flag that the kernel does not take together with it.
         "syscall(56, 0x20000 | 0x200, 0, 0, 0, 0)",
@@ -428,7 +466,9 @@ mod tests {
             "socket(my $s, 16, 3, 0)",
             "socketpair(my $s, my $t, 1, 1, 0)",
             "syscall(308, -1, 0x40000000)",
-            "syscall(16, -1, 0x50009401, 0)",
+            "syscall(72, -1, 1025, 0)",
+            // A new subvolume of Btrfs.
+            "syscall(16, -1, 0x5000940e, 0)",
             "fork() // die",
             "syscall(91, -1, 01777)",
             // Without a file to be made, the mode is whatever is in the register.
