@@ -10,6 +10,9 @@ use std::os::unix::ffi::OsStringExt as _;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Links {
     pub(crate) paths: Vec<PathBuf>,
+    /// Whole directories, whose entries git takes from a tree when it comes to that: any of them may
+    /// be a gitlink.
+    pub(crate) directories: Vec<PathBuf>,
     /// The file of the index that this one adds to.
     pub(crate) shared: Option<String>,
     /// There are gitlinks in the place of some entries of that one; it does not say which.
@@ -95,10 +98,13 @@ pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
         if is_odd(name) {
             return None;
         }
-        if kind == GITLINK || all {
+        if kind == GITLINK || kind == DIRECTORY || all {
             room = room.checked_sub(name.len())?;
-            let path = std::ffi::OsString::from_vec(name.to_vec());
-            links.paths.push(path.into());
+            let path = std::ffi::OsString::from_vec(name.to_vec()).into();
+            match kind {
+                DIRECTORY => links.directories.push(path),
+                _ => links.paths.push(path),
+            }
         }
     }
     let entries_end = at;
@@ -213,6 +219,23 @@ mod tests {
             }
         }
         assert_eq!(read(b"", 20, false), None);
+    }
+
+    /// What git has left out of the worktree as a whole.
+    #[test]
+    fn directories_of_a_sparse_index_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let script = "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+            git init -q .; mkdir -p in a/b; touch in/x a/b/c top; git add .
+            git -c user.name=a -c user.email=a commit -q -m one
+            git sparse-checkout set --sparse-index in";
+        let mut command = Command::new("bash");
+        let command = command.args(["-ec", script]).current_dir(place.path());
+        assert!(command.status().unwrap().success());
+        let index = fs::read(place.path().join(".git/index")).unwrap();
+        let links = read(&index, 20, false).unwrap();
+        assert_eq!(links.directories, ["a"].map(PathBuf::from));
+        assert_eq!(links.paths, Vec::<PathBuf>::new());
     }
 
     /// An index in parts, and one that adds to another; and none that has two readings.

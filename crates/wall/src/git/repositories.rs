@@ -19,7 +19,7 @@ use super::{
 use crate::{
     facts::{Git, beside_parts, line_of, looks_like_repository, named_directory},
     leftovers::{
-        SHALLOW,
+        DEEP, SHALLOW,
         bounds::{Bounds, Unseen},
     },
     nofollow,
@@ -81,17 +81,17 @@ impl Search<'_> {
     pub(crate) fn look_in_tree(&mut self, deepest: usize) {
         // What git keeps for itself is a place for repositories, too, that others lead to.
         if deepest > SHALLOW {
-            self.walk(self.workspace.join(".git"), deepest);
+            self.walk(self.workspace.join(".git"), deepest, false, 0);
         }
-        self.walk(self.workspace.to_owned(), deepest);
+        self.walk(self.workspace.to_owned(), deepest, false, 0);
     }
 
-    fn walk(&mut self, top: PathBuf, deepest: usize) {
+    fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
         let mut level = vec![top];
         for _ in 0..deepest {
             let mut below = Vec::new();
             for directory in &level {
-                if !self.list(directory, &mut below) {
+                if !self.list(directory, is_reached, depth, &mut below) {
                     let why = "the tree is too large to look for repositories in all of it";
                     self.repositories.unseen.add(self.workspace, why);
                     return;
@@ -109,7 +109,13 @@ impl Search<'_> {
     }
 
     /// One directory of the tree. Whether there was time for it.
-    fn list(&mut self, directory: &Path, below: &mut Vec<PathBuf>) -> bool {
+    fn list(
+        &mut self,
+        directory: &Path,
+        is_reached: bool,
+        depth: usize,
+        below: &mut Vec<PathBuf>,
+    ) -> bool {
         if self.bounds.are_reached() {
             return false;
         }
@@ -137,7 +143,7 @@ impl Search<'_> {
                 if directory == self.workspace {
                     continue;
                 }
-                self.look_at(directory, false, 0);
+                self.look_at(directory, is_reached, depth);
             }
             has_head |= name == "HEAD";
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -149,7 +155,7 @@ impl Search<'_> {
             }
         }
         if has_head && looks_like_repository(directory) {
-            self.add(directory, None, false, 0);
+            self.add(directory, None, false, depth);
         }
         true
     }
@@ -181,9 +187,10 @@ impl Search<'_> {
             Some(named) if self.is_writable(&named) => {
                 self.add(&named, Some(root), is_reached, depth);
             }
-            // No session could have changed what is there.
-            Some(_) => {}
-            None => {
+            // No session could have changed what is there. But where git goes by itself, it would write
+            // there.
+            Some(_) if !is_reached => {}
+            _ => {
                 self.repositories.astray.insert(dot_git, is_reached);
             }
         }
@@ -344,8 +351,10 @@ impl Search<'_> {
                 return;
             };
             all = links.is_replacing;
-            next = links.shared.map(|name| directory.join(name));
-            for link in &links.paths {
+            next = links.shared.as_deref().map(|name| directory.join(name));
+            let whole = links.directories.iter().map(|link| (link, true));
+            let links = links.paths.iter().map(|link| (link, false));
+            for (link, is_whole) in links.chain(whole) {
                 for root in &roots {
                     if self.bounds.are_reached() {
                         let why = "there are too many submodules to look at all of them";
@@ -359,7 +368,11 @@ impl Search<'_> {
                         if self.repositories.links.len() < MOST {
                             self.repositories.links.insert(nested.clone());
                         }
-                        self.look_at(&nested, is_reached, depth + 1);
+                        match is_whole {
+                            // If it is there, git looks at what is in it.
+                            true => self.walk(nested, DEEP, is_reached, depth + 1),
+                            false => self.look_at(&nested, is_reached, depth + 1),
+                        }
                     }
                 }
             }

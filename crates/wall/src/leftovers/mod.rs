@@ -30,7 +30,7 @@ mod restore;
 mod settlement;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::{self, File},
     io,
     os::unix::fs::MetadataExt,
@@ -78,7 +78,7 @@ const MOST_FILES: usize = 1_000_000;
 /// be. Those that are found later only are judged as new, or told of if they are older.
 pub(crate) const SHALLOW: usize = 2;
 const FEW_FILES: usize = 4096;
-const DEEP: usize = 2048;
+pub(crate) const DEEP: usize = 2048;
 
 /// What there was before a session.
 #[derive(Debug)]
@@ -104,6 +104,9 @@ pub struct Watch {
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
     kept: Mutex<Vec<AlreadyKept>>,
+    /// Files of settings that may stay as they are, each with a hash of its bytes. Nobody inside knows the
+    /// key of the hash.
+    harmless: Mutex<HashMap<PathBuf, u64>>,
     /// What settings of git's name in places that a session can write.
     named: Mutex<Named>,
     /// What was found when the session was suspended. Whoever looks while the session runs holds it,
@@ -171,6 +174,7 @@ impl Watch {
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
+            harmless: Mutex::default(),
             named: Mutex::default(),
             suspended: Mutex::default(),
         };

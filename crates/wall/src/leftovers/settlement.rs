@@ -3,7 +3,9 @@
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
-    fs, io,
+    fs,
+    hash::BuildHasher as _,
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::PoisonError,
@@ -242,6 +244,15 @@ impl<'a> Settlement<'a> {
             let undone = [(Change::Malformed, why)];
             return self.put_back(path, control, before, &undone, is_ours);
         };
+        // To ask git takes long. The end judges all of them again.
+        let harmless = || {
+            let harmless = self.watch.harmless.lock();
+            harmless.unwrap_or_else(PoisonError::into_inner)
+        };
+        let hash = harmless().hasher().hash_one(now);
+        if self.is_live && harmless().get(path) == Some(&hash) {
+            return;
+        }
         // Of very many changed files, git reads the first; the others are read by us.
         const LONGEST: Duration = Duration::from_millis(300);
         let git = if self.asked.get() < LONGEST {
@@ -267,6 +278,11 @@ impl<'a> Settlement<'a> {
             self.find(path, Change::Setting(shown(setting)), why);
         }
         let Some(contents) = settled.contents else {
+            const MOST: usize = 4096;
+            let mut harmless = harmless();
+            if harmless.len() < MOST {
+                harmless.insert(path.to_owned(), hash);
+            }
             return;
         };
         let undone = settled.undone.into_iter().map(|(change, why)| {
