@@ -20,7 +20,6 @@ pub struct Difference {
 }
 
 /// What is different in `after`, in the order of the keys.
-#[must_use]
 pub fn differences(before: &Effective, after: &Effective) -> Vec<Difference> {
     Key::ALL
         .into_iter()
@@ -83,7 +82,6 @@ fn missing_in(there: &[Shown], here: &[Shown]) -> Vec<Value> {
 }
 
 /// The keys by which `other` lets the command do more than `this`.
-#[must_use]
 pub fn wider(this: &Effective, other: &Effective) -> Vec<Key> {
     let is_wider = |key: &Key| match key.spec().widens {
         Widens::More => this.is_exceeded_by(other, *key),

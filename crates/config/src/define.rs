@@ -18,7 +18,6 @@ macro_rules! keys {
             const COUNT: usize = [$($(Self::$Key),+),+].len();
             pub const ALL: [Self; Self::COUNT] = [$($(Self::$Key),+),+];
 
-            #[must_use]
             pub const fn spec(self) -> Spec {
                 match self {$($(
                     Self::$Key => Spec {
@@ -77,7 +76,6 @@ macro_rules! keys {
 
             /// The value of a scalar, or the entries of a list or table, in a form that is the
             /// same for all keys. Empty: the list is, or nobody set the limit.
-            #[must_use]
             pub fn shown(&self, key: Key) -> Vec<Shown> {
                 match key { $($(Key::$Key => self.$section.$name.shown(),)+)+ }
             }

@@ -79,13 +79,11 @@ impl Diagnostic {
         }
     }
 
-    #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
     /// Where the mistake is.
-    #[must_use]
     pub fn place(&self) -> Option<&Place> {
         self.at.as_ref().map(|(place, _)| place)
     }
@@ -120,7 +118,6 @@ impl Diagnostics {
     }
 
     /// The messages as people read them: with colours, or without.
-    #[must_use]
     pub fn render(&self, colours: bool) -> String {
         render::render(&self.list, colours)
     }

@@ -179,7 +179,6 @@ pub struct Spec {
 
 impl Spec {
     /// The help's first line.
-    #[must_use]
     pub fn about(&self) -> &'static str {
         self.help.first().copied().unwrap_or_default().trim()
     }
@@ -195,18 +194,15 @@ pub struct Section {
 }
 
 impl Key {
-    #[must_use]
     pub fn section(self) -> &'static str {
         self.spec().section
     }
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.spec().name
     }
 
     /// The key of this name in this section.
-    #[must_use]
     pub fn find(section: &str, name: &str) -> Option<Self> {
         Self::in_section(section).find(|key| key.name() == name)
     }

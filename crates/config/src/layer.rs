@@ -28,7 +28,6 @@ pub enum LayerKind {
 
 impl LayerKind {
     /// It is about one workspace, where relative paths start.
-    #[must_use]
     pub fn has_workspace(self) -> bool {
         matches!(self, Self::Workspace | Self::Project | Self::Flags)
     }
@@ -61,7 +60,6 @@ impl Layer {
         }
     }
 
-    #[must_use]
     pub fn kind(&self) -> LayerKind {
         self.kind
     }
@@ -72,7 +70,6 @@ impl Layer {
     }
 
     /// The workspace that it is about.
-    #[must_use]
     pub fn workspace(&self) -> Option<&PathBuf> {
         self.workspace.as_ref()
     }

@@ -106,7 +106,6 @@ pub enum WorkspaceFile {
 
 impl WorkspaceFile {
     /// What the user has to know of it, in a line.
-    #[must_use]
     pub fn notice(&self) -> Option<String> {
         let (why, fix) = match self {
             Self::Absent | Self::Trusted => return None,
@@ -126,7 +125,6 @@ impl WorkspaceFile {
 }
 
 impl Loader {
-    #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
             places,

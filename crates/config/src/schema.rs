@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, SECTIONS, Section};
 
-#[must_use]
 pub fn schema() -> Value {
     let mut properties = sections();
     let profile = table(

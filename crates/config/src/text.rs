@@ -4,7 +4,6 @@ use std::path::Path;
 
 /// A text in which nothing can confuse a terminal or its reader: control characters and
 /// characters that are invisible or turn the direction of writing are escaped.
-#[must_use]
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,7 +19,6 @@ pub fn shown(text: &str) -> String {
 }
 
 /// A path, as harmless as [`shown`].
-#[must_use]
 pub fn shown_path(path: &Path) -> String {
     shown(&path.to_string_lossy())
 }

@@ -63,7 +63,6 @@ pub struct Trust {
 }
 
 impl Trust {
-    #[must_use]
     pub fn new(places: &Places) -> Self {
         Self {
             places: places.clone(),
@@ -71,7 +70,6 @@ impl Trust {
     }
 
     /// Where the record is, or would be.
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         let workspace = self.places.workspace.as_os_str().as_bytes();
         self.places
@@ -156,9 +154,6 @@ impl Trust {
     }
 
     /// Takes the record away. Whether there was one.
-    ///
-    /// # Errors
-    /// If it is there and stays.
     pub fn revoke(&self) -> Result<bool, Diagnostic> {
         let others = self.forget_others()?;
         Ok(remove(&self.file())? || others)

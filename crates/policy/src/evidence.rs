@@ -24,7 +24,6 @@ impl Evidence<'_> {
     ///
     /// That the host has no route to the embedded address says nothing: a host
     /// with IPv6 only reaches it through a translator, which does.
-    #[must_use]
     pub fn also(self, embedded: Evidence<'_>) -> Self {
         let route = match (self.route, embedded.route) {
             (Route::Broadcast, _) | (_, Route::Broadcast) => Route::Broadcast,

@@ -14,9 +14,6 @@ use crate::settings::Settings;
 
 /// Parses the command line. Refuses `--internet false`, too: such an option takes its value after
 /// an equals sign only, and the word would be taken for the command.
-///
-/// # Errors
-/// If the line is invalid.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let detached = detached_value(&words);
     let typed = words.len();

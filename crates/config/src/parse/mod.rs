@@ -79,7 +79,6 @@ fn at_top<'t, 'i>(table: &'t Spanned<DeTable<'i>>, key: &str) -> Option<&'t Node
 
 /// The keys that a section of a file has, with their lines, whatever else is in it; `None` if
 /// the file has no such section.
-#[must_use]
 pub fn keys_in(section: &str, text: &str) -> Option<Vec<(Key, usize)>> {
     let source = Source::new(SourceKind::BuiltIn(""), text);
     let (table, _) = DeTable::parse_recoverable(text);

@@ -42,7 +42,6 @@ impl<const LEAST: u64> Count<LEAST> {
         Self(number)
     }
 
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0
     }
@@ -79,13 +78,11 @@ impl<const LEAST: u64> ConfigValue for Count<LEAST> {
 }
 
 impl<const LEAST: u64> Size<LEAST> {
-    #[must_use]
     pub fn bytes(self) -> u64 {
         self.0.get()
     }
 
     /// Twice as much, for a session that needs more.
-    #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }
@@ -117,13 +114,11 @@ impl<const LEAST: u64> ConfigValue for Size<LEAST> {
 }
 
 impl Seconds {
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0.get()
     }
 
     /// Twice as long, for a session that needs more.
-    #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }

@@ -40,7 +40,6 @@ const QUESTION: [u8; 2] = [0xc0, 12];
 impl Query {
     /// What the host knows, as far as it was asked for. If it knows nothing of that
     /// type, the answer says that there is nothing.
-    #[must_use]
     pub fn answer(&self, known: &[Own], ttl: u32) -> Vec<u8> {
         let wanted = |own: &&Own| {
             [own.rtype(), Type::ANY].contains(&self.qtype())

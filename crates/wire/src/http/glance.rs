@@ -17,7 +17,6 @@ pub enum Opened {
 }
 
 /// Looks at the first bytes of a connection.
-#[must_use]
 pub fn open(bytes: &[u8]) -> Opened {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();

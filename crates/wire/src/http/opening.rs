@@ -169,7 +169,6 @@ impl FirstLine {
     }
 
     /// Whether it names HTTP, as far as it was seen.
-    #[must_use]
     pub fn names_http(&self) -> bool {
         self.names_http
     }

@@ -41,7 +41,6 @@ impl Default for Requests {
 }
 
 impl Requests {
-    #[must_use]
     pub fn new() -> Self {
         Self {
             state: State::Opening(Opening::default()),
@@ -67,14 +66,12 @@ impl Requests {
     }
 
     /// Whether a request was seen.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         !matches!(self.state, State::Opening(_))
     }
 
     /// The server has agreed to the switch that the last head asked for. `false` if
     /// there is none to agree to: then the connection must not go on.
-    #[must_use]
     pub fn switched(&mut self) -> bool {
         if self.may_switch {
             self.state = State::Opaque;
@@ -85,7 +82,6 @@ impl Requests {
     /// Whether what is left when the client ends may go on its way: nothing, or a
     /// start of something that is not HTTP and was too short to tell. The rest of a
     /// request may not.
-    #[must_use]
     pub fn may_end(&self, held: &[u8]) -> bool {
         held.is_empty()
             || match &self.state {

@@ -79,7 +79,6 @@ impl Syn {
     }
 
     /// The packet itself, to be sent on its way.
-    #[must_use]
     pub fn complete(&self) -> Vec<u8> {
         let mut packet = self.header.clone();
         packet.extend(self.path.sealed(Transport::Tcp, self.segment.clone()));
@@ -87,7 +86,6 @@ impl Syn {
     }
 
     /// "Connection refused", said by the destination.
-    #[must_use]
     pub fn reset(&self) -> Vec<u8> {
         // The SYN takes one number of the sequence; the data one per byte. No
         // packet has more data than fits 16 bits.
@@ -104,7 +102,6 @@ impl Syn {
     }
 
     /// "No way there", said in the destination's name.
-    #[must_use]
     pub fn unreachable(&self, why: Unreachable) -> Vec<u8> {
         unreachable::about(self.path, &self.header, &self.segment, why)
     }

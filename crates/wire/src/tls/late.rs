@@ -77,7 +77,6 @@ enum Shape {
 
 impl Search {
     /// How many bytes are kept, for who limits that.
-    #[must_use]
     pub fn kept(&self) -> usize {
         self.kept.capacity()
     }
