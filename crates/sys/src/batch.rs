@@ -110,7 +110,6 @@ impl Batch {
     }
 
     /// The lengths of all, together.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.received.iter().map(|received| received.length).sum()
     }

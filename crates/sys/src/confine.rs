@@ -16,9 +16,6 @@ use landlock::{
 use rustix::thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set};
 
 /// Drops every capability but those named, also from what could be regained.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     thread::set_no_new_privs(true)?;
     thread::clear_ambient_capability_set()?;
@@ -39,9 +36,6 @@ pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
 }
 
 /// Drops every capability of this thread.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn drop_capabilities() -> io::Result<()> {
     thread::clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
@@ -55,7 +49,6 @@ pub fn drop_capabilities() -> io::Result<()> {
 }
 
 /// The version of Landlock's interface that this kernel has; 0 if it has none.
-#[must_use]
 pub fn landlock_version() -> u32 {
     const VERSION: libc::c_long = 1;
     // SAFETY: with this flag the call takes no attributes, reads no memory and makes nothing:
