@@ -40,12 +40,11 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     }
     let explanation = decided(&policy, &target, hosts);
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
-    let report = explanation.report(&origin);
     if arguments.json {
-        terminal::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
+        terminal::print(format_args!("{:#}\n", explanation.json(&origin)))?;
     } else {
-        let mut text = report.to_string();
-        if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
+        let mut text = explanation.text(&origin);
+        if explanation.outcome == Outcome::Denied && !explanation.fixes.is_empty() {
             text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
         terminal::write(text.as_bytes())?;
@@ -58,14 +57,6 @@ fn exit_code(outcome: Outcome) -> ExitCode {
         Outcome::Allowed => ExitCode::SUCCESS,
         Outcome::Denied => ExitCode::FAILURE,
         Outcome::Unclear => UNCLEAR.into(),
-    }
-}
-
-fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Allowed => "allowed",
-        Outcome::Denied => "denied",
-        Outcome::Unclear => "unclear",
     }
 }
 
@@ -106,13 +97,17 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<
     } else {
         (Outcome::Denied, "the command has no network")
     };
-    let (word, why) = (word(outcome), format!("{why} ({})", mode.origin));
+    let why = format!("{why} ({})", mode.origin);
     if as_json {
-        let target = target.to_string();
-        let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
+        let report = json!({
+            "target": target.to_string(),
+            "outcome": outcome.to_string(),
+            "reason": "mode",
+            "text": why,
+        });
         terminal::print(format_args!("{report:#}\n"))?;
     } else {
-        terminal::print(format_args!("{target}: {word}\n  {why}\n"))?;
+        terminal::print(format_args!("{target}: {outcome}\n  {why}\n"))?;
     }
     Ok(exit_code(outcome))
 }
@@ -134,7 +129,6 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
     let fix = port
         .filter(|_| given.is_none())
         .map(|port| format!("host_ports = [{port}]"));
-    let word = word(outcome);
     let why = match given {
         Some(given) => format!(
             "this port leads to this machine's loopback ({})",
@@ -145,7 +139,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
     if as_json {
         let report = json!({
             "target": target.to_string(),
-            "outcome": word,
+            "outcome": outcome.to_string(),
             "reason": "loopback",
             "text": why,
             "host_ports": effective.host_ports(),
@@ -153,7 +147,7 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
         });
         terminal::print(format_args!("{report:#}\n"))?;
     } else {
-        let mut text = format!("{target}: {word}\n  {why}\n");
+        let mut text = format!("{target}: {outcome}\n  {why}\n");
         if let (Some(fix), Some(port)) = (&fix, port) {
             // Writing to a string does not fail.
             let _ = writeln!(

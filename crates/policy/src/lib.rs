@@ -52,7 +52,6 @@ pub use flow::{Flow, Protocol};
 pub use name::{Hostname, NamePattern};
 pub use names::{LONGEST_NOTE, NameReason, NameVerdict, decide_name};
 pub use policy::{Idle, Policy};
-pub use report::{ExplanationReport, VerdictReport};
 pub use rule::{Ports, Rule, Scope};
 pub use rules::RuleSet;
 pub use syntax::{Problem, RuleError};
