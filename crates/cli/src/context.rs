@@ -55,7 +55,6 @@ fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
         .unwrap_or(false)
 }
 
-/// The caller's home.
 pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())

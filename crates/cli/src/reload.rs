@@ -63,7 +63,6 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     })
 }
 
-/// What a session said, for people.
 fn said(reloaded: &Reloaded) -> String {
     let internet = if reloaded.internet { "open" } else { "closed" };
     let rules = counted(reloaded.rules as u64, "rule");

@@ -11,7 +11,6 @@ use stockade_config::shown;
 
 use crate::exit::refused;
 
-/// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
     shows_colours(&io::stdout())
 }

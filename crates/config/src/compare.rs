@@ -7,15 +7,12 @@ use crate::{
     setting::Shown,
 };
 
-/// One difference between two configurations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub key: Key,
     /// In a table, the name it stands for.
     pub name: Option<String>,
-    /// `None`: it was not there.
     pub before: Option<Value>,
-    /// `None`: it is gone.
     pub after: Option<Value>,
 }
 

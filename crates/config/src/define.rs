@@ -10,7 +10,6 @@ macro_rules! keys {
             $Key:ident $name:ident: $Setting:ty = $default:expr, $option:literal, $widens:ident;
         )+}
     )+) => {
-        /// A setting.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Key { $($($Key,)+)+ }
 
@@ -50,11 +49,9 @@ macro_rules! keys {
         #[derive(Debug, Clone)]
         pub struct Effective {
             $(pub $section: $Section,)+
-            /// The profile that was applied.
             pub profile: Option<String>,
         }
 
-        /// The defaults.
         impl Default for Effective {
             fn default() -> Self {
                 Self {

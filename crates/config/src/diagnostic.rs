@@ -83,7 +83,6 @@ impl Diagnostic {
         &self.title
     }
 
-    /// Where the mistake is.
     pub fn place(&self) -> Option<&Place> {
         self.at.as_ref().map(|(place, _)| place)
     }
@@ -117,7 +116,6 @@ impl Diagnostics {
         self.list.iter()
     }
 
-    /// The messages as people read them: with colours, or without.
     pub fn render(&self, colours: bool) -> String {
         render::render(&self.list, colours)
     }

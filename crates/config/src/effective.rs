@@ -14,7 +14,6 @@ use crate::{
 };
 
 impl Effective {
-    /// What the gate judges flows by.
     pub fn policy(&self) -> Policy {
         let rules = self.network.allow.iter();
         Policy {

@@ -22,7 +22,6 @@ pub enum LayerKind {
     Project,
     /// Variables that other sandboxes' users have set.
     Environment,
-    /// The command line.
     Flags,
 }
 
@@ -64,12 +63,10 @@ impl Layer {
         self.kind
     }
 
-    /// The names of its profiles.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
         self.profiles.iter().map(|profile| profile.name.as_str())
     }
 
-    /// The workspace that it is about.
     pub fn workspace(&self) -> Option<&PathBuf> {
         self.workspace.as_ref()
     }

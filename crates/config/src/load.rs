@@ -25,11 +25,9 @@ use crate::{
     trust::{Record, Trust, hash},
 };
 
-/// What a configuration is made from.
 #[derive(Debug, Clone)]
 pub struct Loader {
     pub places: Places,
-    /// The caller's environment.
     pub environment: BTreeMap<OsString, OsString>,
     pub flags: Flags,
     pub choice: Choice,
@@ -87,12 +85,9 @@ impl fmt::Display for Slip {
     }
 }
 
-/// What became of `.stockade.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceFile {
-    /// There is none.
     Absent,
-    /// It applies.
     Trusted,
     /// It is ignored: the user never agreed to it.
     Untrusted,

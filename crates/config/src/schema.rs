@@ -69,7 +69,6 @@ fn sections() -> Map<String, Value> {
     SECTIONS.iter().map(section).collect()
 }
 
-/// A table with these keys and no others.
 fn table(properties: &Map<String, Value>, about: &str) -> Value {
     json!({
         "type": "object",

@@ -29,7 +29,6 @@ impl Shown {
         }
     }
 
-    /// The value as TOML has it, fit for a terminal.
     pub fn literal(&self) -> String {
         literal(&self.value)
     }

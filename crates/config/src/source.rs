@@ -14,7 +14,6 @@ use crate::text::shown_path;
 pub struct Source {
     kind: SourceKind,
     text: String,
-    /// Where each line starts.
     lines: Vec<usize>,
 }
 
@@ -65,7 +64,6 @@ impl Source {
     }
 }
 
-/// A part of a source.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub(crate) source: Arc<Source>,
@@ -78,7 +76,6 @@ impl Place {
         Self { source, span }
     }
 
-    /// All of the source.
     pub fn whole(source: &Arc<Source>) -> Self {
         Self::new(source, 0..source.text.len())
     }
@@ -130,7 +127,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The file and line, if it is one.
     pub fn file_line(&self) -> Option<(&Path, usize)> {
         let Self::Written(place) = self else {
             return None;
@@ -169,7 +165,6 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sourced<T> {
     pub value: T,

@@ -35,7 +35,6 @@ use crate::{
     text::shown_path,
 };
 
-/// What the user agreed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// SHA-256 of the file, in hexadecimal.
@@ -56,7 +55,6 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The record of one workspace.
 #[derive(Debug, Clone)]
 pub struct Trust {
     places: Places,
@@ -69,7 +67,6 @@ impl Trust {
         }
     }
 
-    /// Where the record is, or would be.
     pub fn file(&self) -> PathBuf {
         let workspace = self.places.workspace.as_os_str().as_bytes();
         self.places

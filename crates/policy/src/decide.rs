@@ -39,7 +39,6 @@ use crate::registry::{self, Class, Reach};
 use crate::rule::Rule;
 use crate::verdict::{Near, Reason, Restriction, Verdict};
 
-/// May this flow pass?
 pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     let destination = flow.destination();
     let class = registry::classify(destination);

@@ -8,7 +8,6 @@ use crate::name::Hostname;
 /// addresses come and go while a session runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence<'a> {
-    /// What the routing table says.
     pub route: Route,
     /// Whether it is one of the host's own addresses.
     pub own: bool,

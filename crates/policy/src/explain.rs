@@ -20,7 +20,6 @@ use crate::rule::{Ports, Rule};
 use crate::target::{Host, Target};
 use crate::verdict::{Decider, Reason, Verdict};
 
-/// The answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     pub target: Target,

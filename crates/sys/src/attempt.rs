@@ -15,7 +15,6 @@ pub struct Attempt {
     pub name: &'static str,
     /// What a program could do with it.
     pub danger: &'static str,
-    /// How the filter refuses it.
     pub answer: Answer,
     /// It is refused only where there are no sandboxes inside the sandbox.
     pub unless_nested: bool,

@@ -35,7 +35,6 @@ pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops every capability of this thread.
 pub fn drop_capabilities() -> io::Result<()> {
     thread::clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
@@ -57,12 +56,10 @@ pub fn landlock_version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// What the kernel could do about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
     /// None can be opened any more but those named.
     Hidden,
-    /// This kernel has no Landlock.
     NotSupported,
 }
 

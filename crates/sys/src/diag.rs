@@ -20,7 +20,6 @@ const INODE_AT: usize = 4 + 48 + 4 * 4;
 #[derive(Debug)]
 pub struct SocketTable(Socket);
 
-/// The protocols whose sockets can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     Tcp,

@@ -162,7 +162,6 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends one request and gives the messages that answer it.
     pub(crate) fn request(&mut self, mut message: Message) -> io::Result<Vec<Reply>> {
         self.sequence = self.sequence.wrapping_add(1);
         let expected = self.sequence;

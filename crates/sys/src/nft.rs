@@ -26,7 +26,6 @@ const fn two_bytes(number: c_int) -> u16 {
     u16::from_be_bytes([high, low])
 }
 
-/// The type of a message of nftables.
 const fn message(kind: c_int) -> u16 {
     two_bytes(libc::NFNL_SUBSYS_NFTABLES << 8 | kind)
 }
@@ -94,7 +93,6 @@ pub struct Ruleset {
     pub rules: Vec<Rule>,
 }
 
-/// One rule: expressions from left to right.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Rule {
@@ -212,7 +210,6 @@ impl Rule {
         self.protocol(libc::IPPROTO_UDP)
     }
 
-    /// ICMP of IPv4, of one type.
     pub fn icmp(self, kind: u8) -> Self {
         self.ipv4()
             .protocol(libc::IPPROTO_ICMP)
@@ -220,7 +217,6 @@ impl Rule {
             .equals(&[kind])
     }
 
-    /// ICMP of IPv6, of one type.
     pub fn icmpv6(self, kind: u8) -> Self {
         self.ipv6()
             .protocol(libc::IPPROTO_ICMPV6)

@@ -40,7 +40,6 @@ pub enum Unnaming {
     Rmdir,
 }
 
-/// A call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     id: u64,
@@ -62,7 +61,6 @@ impl Waiting {
     }
 }
 
-/// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The kernel makes it, as if nobody had been asked.

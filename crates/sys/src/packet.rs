@@ -22,10 +22,8 @@ pub const PASS_MARK: u32 = 0x5354_4b44;
 
 /// For bursts; the kernel cuts it to net.core.rmem_max.
 const BURST: usize = 4 << 20;
-/// Some dozens.
 const FEW: usize = 32 << 10;
 
-/// Which packets a tap hears.
 #[derive(Debug, Clone, Copy)]
 enum Direction {
     In(Family),
@@ -162,7 +160,6 @@ impl Injector {
     }
 }
 
-/// Binds a packet socket to one interface and one protocol.
 fn bind_to_interface(socket: &Socket, protocol: u16, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: u16::try_from(libc::AF_PACKET).expect("a small constant"),

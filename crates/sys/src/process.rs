@@ -30,7 +30,6 @@ pub struct Descent {
     /// Descriptors, beyond the standard three, that the program keeps, under the numbers
     /// they have here. The parent's copies are closed when the `Command` is dropped.
     pub keep: Vec<OwnedFd>,
-    /// The signals that the program starts with blocked.
     pub mask: SignalSet,
     /// The list of processes of the control group that it joins, open for writing, once
     /// there is one. It is looked for after [`Descent::prepare`].
@@ -38,7 +37,6 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// Makes `command` do all this when it is started.
     pub fn prepare(self, command: &mut Command) {
         // SAFETY: the closure only makes system calls (see the head of this module): it
         // takes no lock and allocates nothing. An `io::Error` made from an error number

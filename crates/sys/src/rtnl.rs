@@ -57,7 +57,6 @@ impl RouteChanges {
         libc::RTNLGRP_IPV6_NETCONF,
         libc::RTNLGRP_NEXTHOP,
     ];
-    /// Messages that are taken at a time.
     const MOST: u32 = 1024;
 
     pub fn open() -> io::Result<Self> {
@@ -92,7 +91,6 @@ pub enum Device {
     Bridge,
 }
 
-/// The route that the kernel would take to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteMatch {
     pub kind: RouteKind,
@@ -105,13 +103,11 @@ pub struct RouteMatch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteKind {
-    /// To another host.
     Unicast,
     /// One of this host's own addresses.
     Local,
     /// To all on a link, or to all of a group.
     Many,
-    /// A kind that is not known here.
     Other,
 }
 

@@ -57,7 +57,6 @@ pub const OPENING: &[(i64, u8)] = &[
 /// calls have the same numbers on all architectures.
 const NEWEST_CALL: u32 = 470;
 
-/// One system call that is refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     /// For people, such as `setns(CLONE_NEWNS)`.
@@ -69,7 +68,6 @@ pub struct Refusal {
     pub reason: &'static str,
 }
 
-/// The error that a refused call gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// EPERM.
@@ -90,7 +88,6 @@ impl Answer {
         Self::TurnedOff,
     ];
 
-    /// The number of the error.
     pub fn errno(self) -> i32 {
         match self {
             Self::NotPermitted => libc::EPERM,
@@ -101,7 +98,6 @@ impl Answer {
     }
 }
 
-/// An argument that has a given value.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
     /// Which, from 0.

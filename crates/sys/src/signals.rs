@@ -41,7 +41,6 @@ impl Signal {
 
     const LAST: u8 = 64;
 
-    /// The signal of that number, if there is one.
     pub fn new(number: i32) -> Option<Self> {
         u8::try_from(number)
             .ok()
@@ -53,7 +52,6 @@ impl Signal {
         self.0
     }
 
-    /// Every signal there is, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=Self::LAST).map(Self)
     }
@@ -172,7 +170,6 @@ pub fn ignored() -> SignalSet {
         .collect()
 }
 
-/// Gives a signal its default action.
 pub fn set_default(signal: Signal) {
     // SAFETY: SIG_DFL names no function of ours, so no handler can run. Failure means
     // that the signal's action is fixed, which is the default one then.
@@ -194,7 +191,6 @@ pub fn reset_dispositions(ignored: SignalSet) {
     }
 }
 
-/// Whom a signal goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     Process(Pid),
@@ -253,7 +249,6 @@ pub fn send_when_readable(fd: impl AsFd, signal: Option<Signal>) -> io::Result<(
     Ok(())
 }
 
-/// A signal that was read from a [`SignalReader`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     pub signal: Signal,

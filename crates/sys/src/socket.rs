@@ -86,7 +86,6 @@ pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
     Ok(drops)
 }
 
-/// Sets an option whose value is a C `int`.
 pub(crate) fn set_int(
     fd: BorrowedFd<'_>,
     level: libc::c_int,

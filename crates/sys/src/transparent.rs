@@ -15,7 +15,6 @@ use nix::sys::socket::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The two families that the jail speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     V4,
@@ -98,7 +97,6 @@ impl Unbound {
 #[derive(Debug)]
 pub struct AnyAddressUdp(Socket);
 
-/// A datagram that arrived at an [`AnyAddressUdp`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub length: usize,

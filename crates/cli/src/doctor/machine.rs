@@ -7,7 +7,6 @@ use std::{
 
 use rustix::thread::CapabilitySet;
 
-/// A machine and the user on it.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     /// Where its files are: `/`, but for tests.
@@ -43,7 +42,6 @@ impl Machine {
         self.read(&format!("/proc/sys/{name}"))
     }
 
-    /// A field of this process's status.
     pub(super) fn status(&self, field: &str) -> Option<String> {
         let status = self.read("/proc/self/status")?;
         let mut lines = status.lines().filter_map(|line| line.split_once(':'));

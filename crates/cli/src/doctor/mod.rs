@@ -66,7 +66,6 @@ enum CheckState {
     Ok,
     /// Sessions start, but something is weaker or does not work in them.
     Warning,
-    /// Sessions do not start.
     Failure,
 }
 
@@ -88,7 +87,6 @@ impl CheckState {
     }
 }
 
-/// What came of starting a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trial {
     Started,
@@ -97,7 +95,6 @@ enum Trial {
     Failed,
 }
 
-/// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
     name: &'static str,

@@ -14,7 +14,6 @@ use crate::{
     verify,
 };
 
-/// How a session stands, as its log tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SessionState {

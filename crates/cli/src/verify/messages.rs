@@ -15,9 +15,7 @@ pub(super) struct Assignment {
     pub(super) token: String,
     /// Files and directories to read from.
     pub(super) reads: Vec<PathBuf>,
-    /// Files whose text is wanted.
     pub(super) texts: Vec<PathBuf>,
-    /// Directories whose entries are wanted.
     pub(super) lists: Vec<PathBuf>,
     /// Places to be told from those outside.
     pub(super) identities: Vec<PathBuf>,
@@ -38,7 +36,6 @@ pub(super) struct Assignment {
 pub(super) struct SecondAssignment {
     /// Whether there is a network of the session's own that could be changed.
     pub(super) change: bool,
-    /// Destinations that the policy denies.
     pub(super) denied: Vec<Target>,
     /// A file that is hidden, in a directory that can be written.
     pub(super) covered: Option<PathBuf>,
@@ -68,12 +65,10 @@ impl fmt::Display for Target {
     }
 }
 
-/// What came of trying something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tried {
     /// It worked; what was got by it.
     Worked(String),
-    /// An error number.
     Refused(i32),
     /// Neither, for as long as was waited.
     Silence,
@@ -129,12 +124,10 @@ impl fmt::Display for Tried {
 pub(super) struct Observations {
     /// By kind: what the kernel calls each.
     pub(super) namespaces: BTreeMap<String, String>,
-    /// Fields of the own status.
     pub(super) status: BTreeMap<String, String>,
     pub(super) environment: BTreeMap<String, String>,
     /// What descriptors beyond the standard three lead to.
     pub(super) descriptors: Vec<String>,
-    /// The most bytes of a core dump.
     pub(super) core_limit: Option<u64>,
     /// `/proc` has this process under the number that it has for itself.
     pub(super) own_proc: bool,
@@ -147,7 +140,6 @@ pub(super) struct Observations {
     pub(super) left: Option<Tried>,
     pub(super) sockets: BTreeMap<PathBuf, Tried>,
     pub(super) abstract_socket: Option<Tried>,
-    /// Error numbers, by the name of the call.
     pub(super) calls: BTreeMap<String, i32>,
     /// A signal without effect, to process 1, which is outside of the own Landlock domain.
     pub(super) signal: Option<Tried>,

@@ -42,7 +42,6 @@ impl Outcome {
 pub(super) struct Finding {
     /// For programs; it stays the same.
     pub(super) check: String,
-    /// What is promised.
     pub(super) promise: &'static str,
     pub(super) outcome: Outcome,
     pub(super) reason: String,

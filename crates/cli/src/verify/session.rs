@@ -129,7 +129,6 @@ impl ProbedSession {
         .into()
     }
 
-    /// Waits for its end.
     pub(super) fn end(mut self) -> Result<()> {
         self.to = None;
         self.child.wait()?;

@@ -11,7 +11,6 @@ use crate::{layer::LayerKind, value::Roots};
 /// The paths that a configuration depends on.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The administrator's file.
     pub system: PathBuf,
     /// The user's directory: `config.toml` and `projects/`.
     pub user: PathBuf,
@@ -40,7 +39,6 @@ impl Places {
         }
     }
 
-    /// Where Stockade keeps its own files.
     pub fn state_of(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
         own(variable("XDG_STATE_HOME"), home, ".local/state")
     }
@@ -53,7 +51,6 @@ impl Places {
         self.workspace.join(".stockade.toml")
     }
 
-    /// Where trust is recorded.
     pub fn trust(&self) -> PathBuf {
         self.state.join("trust")
     }

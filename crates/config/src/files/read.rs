@@ -46,7 +46,6 @@ pub(crate) struct Guard<'a> {
     sound: RefCell<BTreeSet<PathBuf>>,
 }
 
-/// Who may own a file.
 #[derive(Debug)]
 struct Owners {
     user: u32,

@@ -360,7 +360,6 @@ impl Reader<'_> {
         Place::new(self.source, span)
     }
 
-    /// A value of the wrong type.
     fn mismatch(&self, node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
         let found = given(node);
         self.problem(

@@ -7,11 +7,9 @@ use serde_json::Value;
 use super::{ConfigValue, Fault, Given, Roots, expected};
 use crate::{keys::Kind, text::shown};
 
-/// A number of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count<const LEAST: u64>(u64);
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size<const LEAST: u64 = 1>(NonZeroU64);
 

@@ -18,7 +18,6 @@ use ipnet::IpNet;
 pub use embedded::{Embedding, Format, embedded};
 pub use metadata::{Metadata, metadata};
 
-/// One line of a registry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     pub block: IpNet,
@@ -31,7 +30,6 @@ pub struct Entry {
 /// How far packets to a block go, from harmless to hopeless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Across the internet.
     Global,
     /// Somewhere near, or nowhere by agreement.
     Special,
@@ -65,7 +63,6 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Global,
@@ -75,7 +72,6 @@ pub enum Class {
 /// What to do instead of speaking to all at once.
 pub(crate) const INSTEAD_OF_ALL: &str = ": name the device's own address";
 
-/// Why an address is special.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
     pub entry: &'static Entry,

@@ -68,7 +68,6 @@ impl Verdict {
     }
 }
 
-/// Who decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider<'a> {
     /// The user's rule, counted from zero in the order of the policy.
@@ -96,7 +95,6 @@ pub enum Restriction {
         service: &'static Metadata,
         via: Option<Embedding>,
     },
-    /// An address of the host itself.
     Own,
     /// An IPv6 address that carries a special IPv4 address inside.
     Disguised(Special),

@@ -53,7 +53,6 @@ pub enum Reason {
         /// One that the destination has.
         name: Option<Hostname>,
     },
-    /// Denied: not on the internet.
     Near { destination: IpAddr, near: Near },
     /// Denied: not on the internet, to which a rule that covers its name is limited.
     Inward {

@@ -39,7 +39,6 @@ impl Aging {
         })
     }
 
-    /// For how many seconds it may be given again.
     pub fn lifetime(&self) -> u32 {
         self.lifetime
     }

@@ -137,7 +137,6 @@ impl Name {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Below {
     pub labels: usize,
-    /// The length of the longest label.
     pub longest: usize,
     /// The lengths of all labels, together.
     pub length: usize,

@@ -10,7 +10,6 @@ use super::{Class, Name, Query, Rcode, Type};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
     Address(IpAddr),
-    /// The name of an address.
     Name(Name),
 }
 

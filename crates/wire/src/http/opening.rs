@@ -63,7 +63,6 @@ impl Opening {
         })
     }
 
-    /// Where the first word ends.
     fn first_word(&mut self, held: &[u8]) -> Result<usize, Meant> {
         let fresh = held.get(self.seen..).unwrap_or_default();
         let Some(offset) = fresh.iter().position(|byte| !is_token(*byte)) else {

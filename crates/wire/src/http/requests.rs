@@ -13,7 +13,6 @@ pub struct Requests {
     state: State,
     /// Within the bytes that are held.
     lines: Lines,
-    /// A request was seen before.
     begun: bool,
     /// The last head asked for WebSocket, and the client has sent nothing since.
     may_switch: bool,
@@ -21,7 +20,6 @@ pub struct Requests {
 
 #[derive(Debug)]
 enum State {
-    /// Before the first line of the connection.
     Opening(Opening),
     /// In a head; the current line starts here.
     Head(usize),
@@ -65,7 +63,6 @@ impl Requests {
         self.read(held).unwrap_or_else(Step::Broken)
     }
 
-    /// Whether a request was seen.
     pub fn has_begun(&self) -> bool {
         !matches!(self.state, State::Opening(_))
     }

@@ -22,7 +22,6 @@ pub struct Syn {
     source_port: u16,
     destination_port: u16,
     sequence: u32,
-    /// How many bytes of data the segment carries.
     data: usize,
 }
 

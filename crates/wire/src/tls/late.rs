@@ -28,7 +28,6 @@ const SHORT_RECORD: usize = 2;
 /// The longest record that a server is known to take.
 const LONGEST_RECORD: u16 = 33_093;
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Late {
     Hello(Hello),
@@ -166,7 +165,6 @@ fn is_ssl2(byte: u8) -> bool {
     (SSL2_SHORTEST..=SSL2_LONGEST).contains(&byte)
 }
 
-/// Looks at one candidate.
 fn follow<E>(
     bytes: &[u8],
     start: usize,

@@ -21,7 +21,6 @@ use super::{
     report::Finding,
 };
 
-/// Everything that is known.
 pub(super) struct Case<'a> {
     pub(super) effective: &'a Effective,
     /// What a session of this configuration is to be.
@@ -78,7 +77,6 @@ impl Case<'_> {
         Some(self.seen.namespaces.get(kind)? != outside)
     }
 
-    /// What the plan has at a path.
     fn planned(&self, path: &Path) -> Option<&Operation> {
         let operations = self.plan.files.iter().map(|step| &step.operation);
         operations
