@@ -55,8 +55,8 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
-    for slip in &loaded.slips {
-        eprintln!("stockade: {slip}");
+    for (_, warning) in &loaded.misspelled {
+        eprintln!("stockade: {warning}");
     }
     let Files {
         read, write, hide, ..

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, io, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Effective, Loader, Mode, Network, Slip, shown};
+use stockade_config::{Effective, Loader, Mode, Network, shown};
 use stockade_wall::{CommandLine, Watch};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
@@ -104,9 +104,10 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
-    let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);
-    for slip in loaded.slips.iter().filter(of_agent) {
-        eprintln!("stockade: {slip}");
+    for (agent, warning) in &loaded.misspelled {
+        if loaded.effective.profile.as_deref() == Some(*agent) {
+            eprintln!("stockade: {warning}");
+        }
     }
     let Network {
         mode,
