@@ -10,7 +10,7 @@ use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
-use crate::{accept, args, context, exit::Refused, hooks, receipt, wall_config};
+use crate::{accept, args, context, exit::refused, hooks, receipt, wall_config};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let quiet = arguments.quiet;
@@ -152,11 +152,7 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
 fn with_advice(error: SessionError) -> anyhow::Error {
     match (error.fix(), error) {
         (_, SessionError::Wall(error)) => error.into(),
-        (Some(fix), error) => Refused {
-            what: error.to_string(),
-            fix,
-        }
-        .into(),
+        (Some(fix), error) => refused(error.to_string(), fix),
         (None, error) => error.into(),
     }
 }

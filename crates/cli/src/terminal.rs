@@ -15,6 +15,15 @@ pub(crate) fn colours() -> bool {
     shows_colours(&io::stdout())
 }
 
+/// The word in this colour, if stdout shows colours, padded to a column.
+pub(crate) fn coloured(colour: &str, word: &str, width: usize) -> String {
+    if colours() {
+        format!("{colour}{word:width$}\x1b[0m")
+    } else {
+        format!("{word:width$}")
+    }
+}
+
 pub(crate) fn shows_colours(stream: &impl IsTerminal) -> bool {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");

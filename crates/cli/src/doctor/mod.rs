@@ -17,7 +17,7 @@ mod nft;
 mod session;
 mod workspace;
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -70,19 +70,11 @@ enum CheckState {
 }
 
 impl CheckState {
-    fn word(self) -> &'static str {
+    fn word_and_colour(self) -> (&'static str, &'static str) {
         match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failure => "failure",
-        }
-    }
-
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Ok => "\x1b[32m",
-            Self::Warning => "\x1b[33m",
-            Self::Failure => "\x1b[31m",
+            Self::Ok => ("ok", "\x1b[32m"),
+            Self::Warning => ("warning", "\x1b[33m"),
+            Self::Failure => ("failure", "\x1b[31m"),
         }
     }
 }
@@ -163,25 +155,14 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let colours = terminal::colours();
     let mut text = String::new();
     for check in checks {
-        let word = check.state.word();
-        let (start, end) = if colours {
-            (check.state.colour(), "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{start}{word:7}{end}  {:18}  {}",
-            check.name,
-            below(&check.found)
-        );
+        let (word, colour) = check.state.word_and_colour();
+        let word = terminal::coloured(colour, word, 7);
+        text += &format!("{word}  {:18}  {}\n", check.name, below(&check.found));
         for (word, what) in [("costs", &check.cost), ("fix", &check.fix)] {
             if let Some(what) = what {
-                let _ = writeln!(text, "{:29}{word}: {}", "", below(what));
+                text += &format!("{:29}{word}: {}\n", "", below(what));
             }
         }
     }

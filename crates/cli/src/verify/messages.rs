@@ -65,12 +65,13 @@ impl fmt::Display for Target {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tried {
     /// It worked; what was got by it.
     Worked(String),
     Refused(i32),
     /// Neither, for as long as was waited.
+    #[default]
     Silence,
 }
 
@@ -193,7 +194,7 @@ impl Changes {
 }
 
 /// The same with all capabilities of a user namespace of one's own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Nested {
     /// Whether such a namespace can be had.
     pub(super) user: Tried,
@@ -203,8 +204,6 @@ pub(super) struct Nested {
     pub(super) remount: Option<Tried>,
     /// The control: the same link and filter in a network of one's own.
     pub(super) own_network: Option<Tried>,
-    /// The control: a mount over a directory of one's own.
-    pub(super) own_mount: Option<Tried>,
     pub(super) lift: Option<Lift>,
 }
 
