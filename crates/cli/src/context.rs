@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
 };
-use stockade_policy::{Policy, Reason, Route, Rule};
+use stockade_policy::{BROADCAST, Policy, Route, Rule};
 
 use crate::settings::Settings;
 
@@ -129,8 +129,7 @@ fn to_broadcasts(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)
             return None;
         }
         let evidence = stockade_gate::host_evidence(destination).ok()?;
-        let idle = None;
-        let why = Reason::Broadcast { destination, idle };
-        (evidence.route == Route::Broadcast).then(|| (index, rule, why.to_string()))
+        let why = || format!("{destination} {BROADCAST}");
+        (evidence.route == Route::Broadcast).then(|| (index, rule, why()))
     })
 }

@@ -56,4 +56,4 @@ pub use rule::{Ports, Rule, Scope};
 pub use rules::RuleSet;
 pub use syntax::{Problem, RuleError};
 pub use target::{Host, Target};
-pub use verdict::{Decider, Near, Reason, Restriction, Verdict};
+pub use verdict::{BROADCAST, Decider, Near, Reason, Restriction, Verdict};

@@ -38,7 +38,10 @@ pub struct NameVerdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameReason {
     /// Allowed: a user's rule covers it, for some protocol and port.
-    Rule { index: usize, rule: Rule },
+    Rule {
+        index: usize,
+        rule: Rule,
+    },
     Internet,
     /// Denied: the internet is closed and no rule covers the name.
     NotListed,

@@ -31,7 +31,7 @@ impl<'a> From<&'a Verdict> for Decision<'a> {
         Self {
             allowed: verdict.is_allowed(),
             reason: verdict.reason().name(),
-            text: verdict.reason().to_string(),
+            text: verdict.to_string(),
             by: verdict.decided_by(),
             fix: verdict.fix().map(Rule::to_string),
         }

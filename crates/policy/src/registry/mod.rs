@@ -69,9 +69,6 @@ pub enum Class {
     Special(Special),
 }
 
-/// What to do instead of speaking to all at once.
-pub(crate) const INSTEAD_OF_ALL: &str = ": name the device's own address";
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
     pub entry: &'static Entry,
@@ -85,7 +82,7 @@ impl Special {
     pub(crate) fn instead(self) -> &'static str {
         match self.entry.name {
             "loopback" => "; `host_ports` opens single ports of the host's loopback",
-            "multicast" | "limited broadcast" => INSTEAD_OF_ALL,
+            "multicast" | "limited broadcast" => ": name the device's own address",
             _ => "",
         }
     }
