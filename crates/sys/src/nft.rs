@@ -392,7 +392,7 @@ impl Rule {
     /// with at least the attributes that were sent (the kernel adds defaults).
     fn is_shown_by(&self, rule: Attributes<'_>) -> bool {
         let shown = Attributes(rule.find(NFTA_RULE_EXPRESSIONS).unwrap_or_default());
-        let mut elements = shown.into_iter();
+        let mut elements = shown.iter();
         let all = self.expressions.iter().all(|expression| {
             let Some((NFTA_LIST_ELEM, _, element)) = elements.next() else {
                 return false;
@@ -407,7 +407,7 @@ impl Rule {
 }
 
 fn contains(shown: Attributes<'_>, sent: Attributes<'_>) -> bool {
-    sent.into_iter()
+    sent.iter()
         .all(|(kind, nested, value)| match shown.find(kind) {
             Some(found) if nested => contains(Attributes(found), Attributes(value)),
             Some(found) => found == value,

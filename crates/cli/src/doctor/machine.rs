@@ -49,6 +49,13 @@ impl Machine {
         Some(value.trim().to_owned())
     }
 
+    /// What AppArmor calls this process's profile; nothing without it.
+    pub(super) fn apparmor_label(&self) -> String {
+        let own = self.read("/proc/self/attr/apparmor/current");
+        own.or_else(|| self.read("/proc/self/attr/current"))
+            .unwrap_or_default()
+    }
+
     fn path(&self, path: &str) -> PathBuf {
         self.root
             .join(Path::new(path).strip_prefix("/").unwrap_or(Path::new(path)))

@@ -31,10 +31,6 @@ pub struct ExtendedError {
 }
 
 impl ExtendedError {
-    /// On a list of the operator's.
-    pub const BLOCKED: u16 = 15;
-    /// On a list that somebody else imposed on the operator.
-    pub const CENSORED: u16 = 16;
     /// On a list that the client asked for.
     pub const FILTERED: u16 = 17;
     /// Refused by an administrator's policy.
