@@ -126,14 +126,14 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
         && let Some(idle) = typed.find(|origin| origin.file_line().is_none())
     {
         eprintln!(
-            "stockade: {idle} counts for nothing in mode \"{}\" ({})",
+            "stockade: {idle} has no effect in mode \"{}\" ({})",
             mode.value, mode.origin
         );
     }
     if mode.value == Mode::Host {
         eprintln!(
-            "stockade: WARNING: NO JAIL: by {}, the command has the network of this machine, \
-             with all that is reachable from here",
+            "stockade: WARNING: NO JAIL: by {}, the command uses this machine's network \
+             and reaches everything that this machine can",
             mode.origin
         );
     }

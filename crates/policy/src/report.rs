@@ -60,20 +60,30 @@ impl Decision<'_> {
         format!("{word}: {}{}", self.text, at.unwrap_or_default())
     }
 
-    fn json(&self, origin: Origin<'_>) -> Value {
-        let mut value =
-            json!({ "allowed": self.allowed, "reason": self.reason, "text": self.text });
-        if let Decider::Rule { index, rule } = self.by {
-            value["rule"] = json!({ "rule": rule.to_string(), "index": index });
-            if let Some(at) = origin(index) {
-                value["rule"]["origin"] = at.into();
-            }
-        }
-        if let Some(fix) = &self.fix {
-            value["fix"] = fix.as_str().into();
-        }
-        value
+    fn fields(&self, origin: Origin<'_>) -> [(&'static str, Option<Value>); 5] {
+        let rule = match self.by {
+            Decider::Rule { index, rule } => Some(object([
+                ("rule", Some(rule.to_string().into())),
+                ("index", Some(index.into())),
+                ("origin", origin(index).map(Into::into)),
+            ])),
+            Decider::BuiltIn(_) => None,
+        };
+        [
+            ("allowed", Some(self.allowed.into())),
+            ("reason", Some(self.reason.into())),
+            ("text", Some(self.text.as_str().into())),
+            ("rule", rule),
+            ("fix", self.fix.as_deref().map(Into::into)),
+        ]
     }
+}
+
+/// An object without the fields that have no value.
+fn object(fields: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+    let fields = fields.into_iter();
+    let named = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(named.collect())
 }
 
 impl Explanation {
@@ -97,18 +107,18 @@ impl Explanation {
 
     /// For programs.
     pub fn json(&self, origin: Origin<'_>) -> Value {
-        let hosts: Vec<Value> = self.hosts.iter().map(|host| host.json(origin)).collect();
-        let fixes: Vec<String> = self.fixes.iter().map(Rule::to_string).collect();
-        let mut value = json!({
-            "target": self.target.to_string(),
-            "outcome": self.outcome.to_string(),
-            "hosts": hosts,
-            "fixes": fixes,
-        });
-        if let Some(name) = &self.name {
-            value["name"] = Decision::from(name).json(origin);
-        }
-        value
+        let name = self.name.as_ref().map(Decision::from);
+        let fixes = self.fixes.iter().map(|fix| Value::from(fix.to_string()));
+        object([
+            ("target", Some(self.target.to_string().into())),
+            ("outcome", Some(self.outcome.to_string().into())),
+            ("name", name.map(|name| object(name.fields(origin)))),
+            (
+                "hosts",
+                Some(self.hosts.iter().map(|host| host.json(origin)).collect()),
+            ),
+            ("fixes", Some(fixes.collect())),
+        ])
     }
 }
 
@@ -145,12 +155,11 @@ impl HostAnswers {
 
     fn json(&self, origin: Origin<'_>) -> Value {
         let answer = |answer: &Answer| {
-            let mut value = Decision::from(&answer.verdict).json(origin);
-            value["protocol"] = answer.protocol.to_string().into();
-            if let Some(ports) = answer.ports() {
-                value["ports"] = ports.into();
-            }
-            value
+            let fields = Decision::from(&answer.verdict).fields(origin);
+            object(fields.into_iter().chain([
+                ("protocol", Some(answer.protocol.to_string().into())),
+                ("ports", answer.ports().map(Into::into)),
+            ]))
         };
         json!({
             "address": self.address.to_string(),

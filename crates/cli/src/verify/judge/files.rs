@@ -173,7 +173,7 @@ fn private(case: &Case<'_>, check: Check, path: &Path, place: Place) -> Finding 
 fn read_only(case: &Case<'_>) -> Finding {
     let check = Check::new(
         "files.read-only",
-        "the workspace and what is given is all that can be written",
+        "only the workspace and what is given can be written",
     );
     if case.seen.mounts.is_empty() {
         return check.inconclusive("the mounts cannot be told");

@@ -158,7 +158,7 @@ fn denied(case: &Case<'_>, check: Check, which: fn(IpAddr) -> bool) -> Finding {
         return check.fail("not tried: there is no jail that would deny them");
     }
     if tried.is_empty() {
-        return check.inconclusive("rules open all that could be tried");
+        return check.inconclusive("rules open everything that could be tried");
     }
     let faults: Vec<String> = tried
         .iter()
