@@ -104,7 +104,7 @@ impl Datagrams {
         }
         pair.flow.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
-        let _ = self.send_outward(key, pair.far(), datagram);
+        let _ = self.send_outward(key, &pair.far, datagram);
     }
 
     /// Whether a datagram may not leave in a flow that stands: what was admitted by name alone is
@@ -160,7 +160,7 @@ impl Datagrams {
         let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.pairs.borrow_mut().insert(key, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair), since));
-        for (client, datagram) in strangers(pair.near(), key.client) {
+        for (client, datagram) in strangers(&pair.near, key.client) {
             self.arrived(FlowKey { client, ..key }, &datagram);
         }
         Ok(pair)
@@ -189,15 +189,6 @@ impl Datagrams {
         let victim = sample.min_by_key(|(_, pair)| pair.worth());
         if let Some((&key, pair)) = victim {
             pair.flow.end();
-            pairs.remove(&key);
-        }
-    }
-
-    /// A flow is over, unless it made way for another with the same key already.
-    fn forget(&self, key: FlowKey, pair: &Rc<Pair>) {
-        let mut pairs = self.pairs.borrow_mut();
-        let known = pairs.get(&key);
-        if known.is_some_and(|known| Rc::ptr_eq(known, pair)) {
             pairs.remove(&key);
         }
     }
