@@ -8,7 +8,6 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
-    net::IpAddr,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -101,7 +100,7 @@ impl Hold {
         if attempts.held.contains(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
-                inject(&self.injector, &syn.complete(), key.destination.ip());
+                self.injector.send(&syn.complete(), key.destination.ip());
             }
             return;
         }
@@ -158,7 +157,7 @@ impl HeldSyn {
     /// Sends it on its way, marked.
     pub(crate) fn send_on(&self) {
         let to = self.key.destination.ip();
-        inject(&self.injector, &self.syn.complete(), to);
+        self.injector.send(&self.syn.complete(), to);
     }
 
     /// It has become a connection.
@@ -175,15 +174,15 @@ impl HeldSyn {
     pub(crate) fn fail(self, failure: Failure) {
         let client = self.key.client.ip();
         match failure {
-            Failure::Reset => inject(&self.injector, &self.syn.reset(), client),
+            Failure::Reset => self.injector.send(&self.syn.reset(), client),
             Failure::Unreachable(why) => {
                 let answer = self.syn.unreachable(why);
-                inject(&self.injector, &answer, client);
+                self.injector.send(&answer, client);
                 let injector = Rc::clone(&self.injector);
                 spawn_local(async move {
                     for delay in REFUSAL_ECHOES {
                         sleep(delay).await;
-                        inject(&injector, &answer, client);
+                        injector.send(&answer, client);
                     }
                 });
             }
@@ -196,10 +195,4 @@ impl Drop for HeldSyn {
     fn drop(&mut self) {
         self.attempts.borrow_mut().held.remove(&self.key);
     }
-}
-
-/// A packet that the jail's kernel does not take now is lost, as on any network: the
-/// agent's SYN comes again.
-fn inject(injector: &Injector, packet: &[u8], to: IpAddr) {
-    let _ = injector.send(packet, to);
 }

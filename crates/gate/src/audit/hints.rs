@@ -160,8 +160,7 @@ pub(crate) fn foreign(judge: Rc<Judge>, injector: Rc<Injector>) -> impl Fn(&[u8]
         let subject = Subject::Packet(shown(&foreign));
         judge.denied(subject, Ruling::Malformed(why.to_owned()), None);
         let answer = foreign.unreachable(Unreachable::AdminProhibited);
-        // Lost if the jail's kernel does not take it now, as on any network.
-        let _ = injector.send(&answer, foreign.client());
+        injector.send(&answer, foreign.client());
     }
 }
 

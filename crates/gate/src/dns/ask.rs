@@ -127,3 +127,45 @@ fn random_id() -> io::Result<u16> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{join, net::UdpSocket};
+
+    use super::*;
+
+    /// An answer to a question: 192.0.2.`last`.
+    fn answer(question: &[u8], last: u8) -> Vec<u8> {
+        let mut bytes = question.to_vec();
+        bytes[2] |= 0x80;
+        bytes[7] = 1;
+        bytes.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]);
+        bytes
+    }
+
+    #[tokio::test]
+    async fn only_the_server_that_was_asked_answers() {
+        let query = [
+            &[0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1][..],
+            b"a\0\0\x01\0\x01",
+        ]
+        .concat();
+        let query = Query::parse(&query).expect("a query");
+        let server = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let at = server.local_addr().expect("an address");
+        let answering = async {
+            let mut question = [0; 512];
+            let (length, asker) = server.recv_from(&mut question).await.expect("a question");
+            let question = &question[..length];
+            // It knows everything, and is first.
+            let forged = stranger.send_to(&answer(question, 6), asker).await;
+            forged.expect("sent");
+            let real = server.send_to(&answer(question, 7), asker).await;
+            real.expect("sent");
+        };
+        let pool = SocketPool::default();
+        let (given, ()) = join!(pool.ask(at, &query), answering);
+        assert_eq!(given.expect("an answer").last(), Some(&7));
+    }
+}

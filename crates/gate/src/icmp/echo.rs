@@ -75,7 +75,7 @@ impl Echoes {
             Ok(())
         });
         if let Err(why) = sent {
-            self.inject(&echo.unreachable(why), key);
+            self.injector.send(&echo.unreachable(why), key.client.ip());
         }
     }
 
@@ -104,11 +104,6 @@ impl Echoes {
             packet.to_vec(),
         ));
         Ok(ping)
-    }
-
-    /// Lost if the jail's kernel does not take it now, as on any network.
-    fn inject(&self, packet: &[u8], key: FlowKey) {
-        let _ = self.injector.send(packet, key.client.ip());
     }
 }
 
@@ -151,7 +146,7 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
             },
         };
         if let Some(answer) = answer {
-            echoes.inject(&answer, key);
+            echoes.injector.send(&answer, key.client.ip());
         }
     }
     forget(&echoes.pings, key, &ping);

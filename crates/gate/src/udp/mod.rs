@@ -195,8 +195,7 @@ impl Datagrams {
 
     fn refuse(&self, key: FlowKey, length: usize, why: Unreachable) {
         if let Some(packet) = udp_unreachable(key.client, key.destination, length, why) {
-            // Lost if the jail's kernel does not take it now.
-            let _ = self.injector.send(&packet, key.client.ip());
+            self.injector.send(&packet, key.client.ip());
         }
     }
 }
