@@ -37,7 +37,7 @@ pub(crate) struct Judge {
     routes: RefCell<Routes>,
     denials: RefCell<Denials>,
     attributor: Attributor,
-    events: EventSender,
+    pub(crate) events: EventSender,
     flows: FlowTable,
     pub(crate) pins: Pins,
 }
@@ -101,12 +101,8 @@ impl Judge {
             return Err(Unreachable::Host.into());
         }
         if self.is_host_port(&flow) {
-            let admission = Admission {
-                by_name: false,
-                near: true,
-                _pins: None,
-            };
-            return Ok(self.admit((flow, client), (Vec::new(), Grounds::HostPort), admission));
+            let why = (Vec::new(), Grounds::HostPort);
+            return Ok(self.admit((flow, client), why, Admission::LOCAL));
         }
         let names = self.names(&flow);
         let evidence = self.evidence(&flow, &names);
@@ -213,23 +209,9 @@ impl Judge {
     pub(crate) fn may_be_logged(&self) -> bool {
         let may = self.events.have_room();
         if !may {
-            self.overlooked();
+            self.events.overlook();
         }
         may
-    }
-
-    /// Something was not even judged, for want of room.
-    pub(crate) fn overlooked(&self) {
-        self.events.overlook();
-    }
-
-    /// A question for a name was sent on, and answered, or is given up.
-    pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
-        self.events.send(Event::Asked {
-            name,
-            kind,
-            addresses,
-        });
     }
 
     /// A program of the host connects to one inside.
@@ -239,19 +221,9 @@ impl Judge {
         client: SocketAddr,
         outside: u16,
     ) -> Arc<ActiveFlow> {
-        let admission = Admission {
-            by_name: false,
-            near: true,
-            _pins: None,
-        };
-        let grounds = Grounds::Published { outside };
+        let why = (Vec::new(), Grounds::Published { outside });
         // Not in the table: it is the user's own side that connects.
-        ActiveFlow::open(
-            &self.events,
-            (flow, client),
-            (Vec::new(), grounds),
-            admission,
-        )
+        ActiveFlow::open(&self.events, (flow, client), why, Admission::LOCAL)
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it

@@ -44,7 +44,8 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Publish {
     pub(crate) listeners: Vec<StdTcpListener>,
-    outside: u16,
+    /// On the host's loopback.
+    pub(crate) outside: u16,
     pub(crate) inside: u16,
 }
 
@@ -71,11 +72,6 @@ impl Publish {
             outside,
             inside,
         })
-    }
-
-    /// The port on the host's loopback.
-    pub(crate) fn outside(&self) -> u16 {
-        self.outside
     }
 }
 
@@ -111,12 +107,12 @@ pub(crate) async fn serve(published: Published) {
 }
 
 impl Published {
-    async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
+    async fn join(&self, inner: TcpStream, mut outer: TcpStream, client: SocketAddr) {
         let Some(flow) = inner.peer_addr().ok().and_then(Flow::tcp) else {
             return reset(outer);
         };
         let mut read = Vec::new();
-        let stranger = match rebinding::first(&inner, &outer, &mut read).await {
+        let stranger = match rebinding::first(&inner, &mut outer, &mut read).await {
             First::Request(host) if !is_own(&host, &self.machine) => Some(host),
             First::Endless => Some("an endless request".to_owned()),
             First::Request(_) | First::Other => None,

@@ -1,6 +1,6 @@
 //! Domain names: read from the wire, compared and shown in one form.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Malformed;
@@ -99,6 +99,9 @@ impl Name {
     /// The address that the name stands for in the other direction (RFC 1035
     /// §3.5, RFC 3596 §2.5).
     pub fn reversed_address(&self) -> Option<IpAddr> {
+        if self.labels().last() != Some(b"arpa") {
+            return None;
+        }
         let text = self.text()?;
         if let Some(octets) = text.strip_suffix(".in-addr.arpa") {
             let address: Ipv4Addr = octets.parse().ok()?;
@@ -202,7 +205,7 @@ impl fmt::Display for Name {
             }
             for &byte in label {
                 if byte.is_ascii_alphanumeric() || b"-_*".contains(&byte) {
-                    write!(f, "{}", char::from(byte))?;
+                    f.write_char(char::from(byte))?;
                 } else {
                     write!(f, "\\{byte:03}")?;
                 }
