@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod scope;
 mod staging;
 pub(crate) mod streams;
 
@@ -242,6 +243,11 @@ struct Surroundings {
     given: CommandStreams,
 }
 
+/// What is said if neither the caller's control group nor systemd counts the memory.
+const NO_MEMORY_LIMIT: &str = "no control group here counts memory, so the limit holds for each \
+    process on its own; for all together, start `systemd-run --user --scope -p MemoryMax=SIZE \
+    stockade …` in a login session of systemd";
+
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
 fn surroundings(
@@ -257,7 +263,20 @@ fn surroundings(
             false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
         },
     }];
-    let made = Cgroup::make();
+    let made = match memory {
+        Some(bytes) => {
+            let limited = Cgroup::with_memory_limit(bytes).unwrap_or_default();
+            layers.push(Layer {
+                protection: Protection::Memory,
+                state: match limited {
+                    Some(_) => LayerState::Active,
+                    None => LayerState::Absent(NO_MEMORY_LIMIT),
+                },
+            });
+            limited.map_or_else(Cgroup::make, |group| Ok(Some(group)))
+        }
+        None => Cgroup::make(),
+    };
     layers.push(Layer {
         protection: Protection::Group,
         state: match &made {
@@ -266,21 +285,6 @@ fn surroundings(
         },
     });
     let group = made.unwrap_or_default();
-    if let Some(bytes) = memory {
-        let is_limited = group
-            .as_ref()
-            .is_some_and(|group| group.limit_memory(bytes));
-        layers.push(Layer {
-            protection: Protection::Memory,
-            state: match is_limited {
-                true => LayerState::Active,
-                false => LayerState::Absent(
-                    "no control group that counts memory can be had here, so each process is \
-                     limited on its own",
-                ),
-            },
-        });
-    }
     Ok(Surroundings {
         group,
         layers,
