@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// The decisions. The default is the wall without additions.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -148,7 +150,7 @@ pub struct Agent {
 }
 
 /// How narrow the kernel's interface is for the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Hardening {
     /// Programs inside can make user namespaces.
     #[default]

@@ -40,6 +40,7 @@
 
 mod config;
 mod control;
+mod encoding;
 mod error;
 mod facts;
 mod git;

@@ -26,6 +26,7 @@ use super::{Task, broker, syscalls};
 use crate::{
     config::Hardening,
     control::{Failure, Report, Start},
+    encoding::{decode, encode},
     sabotage,
     supervise::FAILED,
     terminal::Terminal,
@@ -40,14 +41,10 @@ pub(super) struct News(File);
 impl News {
     /// Hears the news. To be called when there is some.
     pub(super) fn read(mut self) -> Option<Report> {
-        let mut message = [0; 16];
+        let mut message = [0; 256];
         // A pipe that cannot be read tells nothing; then the child's end will.
         let length = self.0.read(&mut message).unwrap_or(0);
-        let (tag, errno) = message.get(..length)?.split_first()?;
-        Some(Report::Failed {
-            what: Failure::from_tag(*tag)?,
-            errno: i32::from_ne_bytes(errno.try_into().ok()?),
-        })
+        decode(message.get(..length)?)
     }
 }
 
@@ -92,10 +89,7 @@ pub(super) struct Started {
 
 /// Starts the command, as the leader of a process group of its own.
 pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
-    let failed = |error: io::Error| Report::Failed {
-        what: Failure::Fork,
-        errno: error.raw_os_error().unwrap_or_default(),
-    };
+    let failed = |error: io::Error| failed(Failure::Fork, &error);
     let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let (handover, giver) = match task.settings.nested {
         false => (None, None),
@@ -137,12 +131,17 @@ fn hold_names(giver: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+fn failed(what: Failure, error: &io::Error) -> Report {
+    Report::Failed {
+        what,
+        errno: error.raw_os_error().unwrap_or_default(),
+    }
+}
+
 /// Opens nothing: that the limit of open files is too low is told, too.
 fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
-    let mut message = vec![what.tag()];
-    message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
     // So little is written at once, or not.
-    let _ = rustix::io::write(teller, &message);
+    let _ = encode(&failed(what, error)).map(|report| rustix::io::write(teller, &report));
 }
 
 /// Turns this process, a child of the inner stage, into the command.

@@ -87,7 +87,7 @@ impl Stage {
             return Ok(false);
         }
         if let Some(path) = self.covers.lost(mounts_changed)? {
-            self.control.report(&Report::Uncovered(path.to_owned()))?;
+            self.control.report(&Report::uncovered(path))?;
             return Ok(false);
         }
         if handed_over {

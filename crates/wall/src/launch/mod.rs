@@ -36,6 +36,7 @@ use self::{
 };
 use crate::{
     control::{Control, Start},
+    encoding::encode,
     error::Error,
     facts::Resource,
     inner::InnerSettings,
@@ -134,8 +135,8 @@ impl Plan {
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
-        let settings = InnerSettings::of(self).encode();
-        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
+        let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
             Some(path) => path.into(),
             None => command.program,

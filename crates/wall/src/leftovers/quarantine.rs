@@ -11,13 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    baseline,
-    bounds::Bounds,
-    content::{Content, Decoder, Encoder},
-    covers::Covers,
-    restore::put,
-};
+use serde::{Deserialize, Serialize};
+
+use super::{baseline, bounds::Bounds, content::Content, covers::Covers, restore::put};
+use crate::encoding::{bytes, decode, encode};
 
 /// Where a session's traces are kept: the directory of Stockade's own state, and the session.
 #[derive(Debug, Clone)]
@@ -27,8 +24,9 @@ pub struct Keeping {
 }
 
 /// A file that was put back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kept {
+    #[serde(with = "bytes")]
     pub path: PathBuf,
     /// What the session made of it.
     theirs: Option<Content>,
@@ -37,7 +35,8 @@ pub struct Kept {
     /// What was said about it.
     pub said: Vec<String>,
     /// How much more there was to say than is kept.
-    pub unsaid: u64,
+    pub unsaid: usize,
+    #[serde(skip)]
     record: PathBuf,
 }
 
@@ -60,15 +59,15 @@ impl Keeping {
             .recursive(true)
             .mode(0o700)
             .create(&directory)?;
-        let mut encoder = Encoder::default();
-        encoder.path(path);
-        encoder.content(theirs);
-        encoder.content(ours);
-        encoder.number(said.len() as u64);
-        for line in said {
-            encoder.bytes(line.as_bytes());
-        }
-        encoder.number(unsaid as u64);
+        let kept = Kept {
+            path: path.to_owned(),
+            theirs: theirs.cloned(),
+            ours: ours.cloned(),
+            said: said.to_vec(),
+            unsaid,
+            record: PathBuf::new(),
+        };
+        let kept = encode(&kept)?;
         // A session that changes files again and again fills no disk.
         const MOST: usize = 1000;
         let number = fs::read_dir(&directory)?.count();
@@ -88,7 +87,7 @@ impl Keeping {
                 file => break (file?, record),
             }
         };
-        if let Err(error) = file.write_all(&encoder.0) {
+        if let Err(error) = file.write_all(&kept) {
             // Half of it could not be read, nor the others beside it.
             let _ = fs::remove_file(&record);
             return Err(error);
@@ -110,8 +109,9 @@ impl Keeping {
             .collect::<io::Result<_>>()?;
         records.sort();
         let read = |record: &PathBuf| {
-            let bytes = fs::read(record)?;
-            Kept::decode(&bytes, record).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+            let kept = decode(&fs::read(record)?).ok_or(io::ErrorKind::InvalidData)?;
+            let record = record.clone();
+            Ok(Kept { record, ..kept })
         };
         records.iter().map(read).collect()
     }
@@ -143,26 +143,6 @@ impl Keeping {
 }
 
 impl Kept {
-    fn decode(bytes: &[u8], record: &Path) -> Option<Self> {
-        let mut decoder = Decoder(bytes);
-        let path = decoder.path()?;
-        let theirs = decoder.content()?;
-        let ours = decoder.content()?;
-        let count = decoder.number()?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let said = (0..count).map(|_| decoder.bytes().map(text));
-        let said = said.collect::<Option<_>>()?;
-        let unsaid = decoder.number()?;
-        Some(Self {
-            path,
-            theirs,
-            ours,
-            said,
-            unsaid,
-            record: record.to_owned(),
-        })
-    }
-
     /// Where all of it can be read.
     #[must_use]
     pub fn record(&self) -> &Path {

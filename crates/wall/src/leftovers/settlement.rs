@@ -255,7 +255,7 @@ impl<'a> Settlement<'a> {
         let context = Context {
             repository,
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
-            branches: repository.and_then(|it| baseline.branches.get(it)),
+            branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: self.writable,
             ..Context::default()
         };
