@@ -9,7 +9,8 @@
 use std::io;
 
 use stockade_sys::seccomp::{
-    Answer, Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
+    Answer::{self, NoSuchCall, NoSuchFamily, NotPermitted, TurnedOff},
+    Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
     PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
 };
@@ -24,16 +25,18 @@ const TIOCSTI: u32 = 0x5412;
 /// On a Linux console, pastes the selection, which is the same thing.
 const TIOCLINUX: u32 = 0x541c;
 
-/// The families of sockets that programs need. A list of those that are dangerous would never be
+/// No family of sockets that programs need. A list of those that are dangerous would never be
 /// complete: some reach devices, coprocessors or the host of a virtual machine, which no network
 /// namespace contains (AF_VSOCK, AF_BLUETOOTH, AF_NFC, AF_QIPCRTR); some serve to attack the kernel
 /// (AF_PACKET, AF_ALG, AF_TIPC). Programs that can use one of these do without where it is not there.
-const FAMILIES: [u32; 4] = [
+const OTHER_FAMILY: &[Argument] = &[
     // AF_UNIX: programs talk to each other; by path, so that mounts and Landlock contain it.
-    1, // AF_INET and AF_INET6: the session's network.
-    2, 10,
+    Argument::is_not(0, 1),
+    // AF_INET and AF_INET6: the session's network.
+    Argument::is_not(0, 2),
+    Argument::is_not(0, 10),
     // AF_NETLINK: names are looked up and addresses listed with it; of the session's network.
-    16,
+    Argument::is_not(0, 16),
 ];
 
 const CLONE_NEWUSER: u32 = 0x1000_0000;
@@ -52,142 +55,65 @@ const SET_ID: [u32; 2] = [0o4000, 0o2000];
 /// The flags by which a file is made, with a name or without one.
 const MAKES_FILE: [u32; 2] = [0o100, 0o20_000_000];
 
-/// A rule of the table: refused with EPERM.
-fn refuse(
-    name: &'static str,
-    call: i64,
-    when: impl IntoIterator<Item = Argument>,
-    reason: &'static str,
-) -> Refusal {
-    Refusal {
-        name,
-        call,
-        when: when.into_iter().collect(),
-        answer: Answer::NotPermitted,
-        reason,
-    }
-}
-
-/// A call that programs can do without: where it is not there, they use an older one.
-fn not_there(name: &'static str, call: i64, reason: &'static str) -> Refusal {
-    Refusal {
-        answer: Answer::NoSuchCall,
-        ..refuse(name, call, None, reason)
-    }
-}
+/// A rule of a table: its name, the call, when it is refused (always, if nothing is said), the answer, and
+/// why.
+type Rule = (&'static str, i64, &'static [Argument], Answer, &'static str);
 
 const KEY_STORE: &str = "reads and changes the keys of the user, which no namespace contains";
-
-fn always() -> Vec<Refusal> {
-    vec![
-        refuse(
-            "ioctl(TIOCSTI)",
-            IOCTL,
-            [Argument::is(1, TIOCSTI)],
-            "types into the caller's terminal",
-        ),
-        refuse(
-            "ioctl(TIOCLINUX)",
-            IOCTL,
-            [Argument::is(1, TIOCLINUX)],
-            "pastes into the caller's terminal",
-        ),
-        other_families("socket", SOCKETS[0]),
-        other_families("socketpair", SOCKETS[1]),
-        refuse(
-            "io_uring_setup",
-            IO_URING_SETUP,
-            None,
-            "makes system calls, socket(2) among them, that no filter sees",
-        ),
-        refuse("keyctl", KEYS[0], None, KEY_STORE),
-        refuse("add_key", KEYS[1], None, KEY_STORE),
-        refuse("request_key", KEYS[2], None, KEY_STORE),
-        refuse(
-            "bpf",
-            BPF,
-            None,
-            "loads programs into the kernel, where an administrator lets everybody do so",
-        ),
-        refuse(
-            "perf_event_open",
-            PERF_EVENT_OPEN,
-            None,
-            "measures what the machine does, other programs' secrets among it",
-        ),
-        refuse(
-            "userfaultfd",
-            USERFAULTFD,
-            None,
-            "holds the kernel up at a moment of one's choice, the usual step of an exploit",
-        ),
-        refuse(
-            "ioctl(BTRFS_IOC_SNAP_DESTROY)",
-            IOCTL,
-            [Argument::is(1, BTRFS_SNAP_DESTROY[0])],
-            SUBVOLUMES,
-        ),
-        refuse(
-            "ioctl(BTRFS_IOC_SNAP_DESTROY_V2)",
-            IOCTL,
-            [Argument::is(1, BTRFS_SNAP_DESTROY[1])],
-            SUBVOLUMES,
-        ),
-        refuse(
-            "ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)",
-            IOCTL,
-            [Argument::masked(1, IOCTL_TYPE, BCACHEFS)],
-            SUBVOLUMES,
-        ),
-    ]
-}
-
+const FAMILIES: &str = "makes a socket of a family that the network namespace may not contain";
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
+const NEW_MOUNTS: &str = "makes a mount namespace, from which covers can be lifted";
+const OTHER_MOUNTS: &str = "joins a mount namespace";
+const NEW_USERS: &str = "makes a user namespace";
+const COPIED_MOUNTS: &str = "copies mounts to no namespace, where the kernel knows no mount point, and \
+    an overlay can be laid over them";
 
-fn other_families(name: &'static str, call: i64) -> Refusal {
-    Refusal {
-        answer: Answer::NoSuchFamily,
-        ..refuse(
-            name,
-            call,
-            FAMILIES.map(|family| Argument::is_not(0, family)),
-            "makes a socket of a family that the network namespace may not contain",
-        )
-    }
-}
+#[rustfmt::skip]
+const ALWAYS: &[Rule] = &[
+    ("ioctl(TIOCSTI)", IOCTL, &[Argument::is(1, TIOCSTI)], NotPermitted, "types into the caller's terminal"),
+    ("ioctl(TIOCLINUX)", IOCTL, &[Argument::is(1, TIOCLINUX)], NotPermitted,
+        "pastes into the caller's terminal"),
+    ("socket", SOCKETS[0], OTHER_FAMILY, NoSuchFamily, FAMILIES),
+    ("socketpair", SOCKETS[1], OTHER_FAMILY, NoSuchFamily, FAMILIES),
+    ("io_uring_setup", IO_URING_SETUP, &[], NotPermitted,
+        "makes system calls, socket(2) among them, that no filter sees"),
+    ("keyctl", KEYS[0], &[], NotPermitted, KEY_STORE),
+    ("add_key", KEYS[1], &[], NotPermitted, KEY_STORE),
+    ("request_key", KEYS[2], &[], NotPermitted, KEY_STORE),
+    ("bpf", BPF, &[], NotPermitted,
+        "loads programs into the kernel, where an administrator lets everybody do so"),
+    ("perf_event_open", PERF_EVENT_OPEN, &[], NotPermitted,
+        "measures what the machine does, other programs' secrets among it"),
+    ("userfaultfd", USERFAULTFD, &[], NotPermitted,
+        "holds the kernel up at a moment of one's choice, the usual step of an exploit"),
+    ("ioctl(BTRFS_IOC_SNAP_DESTROY)", IOCTL, &[Argument::is(1, BTRFS_SNAP_DESTROY[0])], NotPermitted,
+        SUBVOLUMES),
+    ("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", IOCTL, &[Argument::is(1, BTRFS_SNAP_DESTROY[1])], NotPermitted,
+        SUBVOLUMES),
+    ("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", IOCTL, &[Argument::masked(1, IOCTL_TYPE, BCACHEFS)], NotPermitted,
+        SUBVOLUMES),
+];
 
 /// In addition, unless sandboxes are to work inside the sandbox: no mount namespace of one's own.
 ///
 /// What is hidden or read-only in a writable place is a mount point, which the kernel lets nobody
 /// rename or remove; but only in the mount namespace of who tries. Who has another one, and has
 /// unmounted everything there, renames it by a descriptor of its directory.
-fn mount_namespaces() -> Vec<Refusal> {
-    const REASON: &str = "makes a mount namespace, from which covers can be lifted";
-    let made = Argument::has(0, CLONE_NEWNS);
-    let joined = "joins a mount namespace";
-    vec![
-        refuse("unshare(CLONE_NEWNS)", UNSHARE, [made], REASON),
-        refuse("clone(CLONE_NEWNS)", CLONE, [made], REASON),
-        not_there(
-            "clone3",
-            CLONE3,
-            "makes a mount or user namespace, by flags that a filter cannot see; programs use \
-             clone(2) where there is no clone3(2)",
-        ),
-        refuse(
-            "setns(CLONE_NEWNS)",
-            SETNS,
-            [Argument::has(1, CLONE_NEWNS)],
-            joined,
-        ),
-        // Of whatever kind the descriptor is.
-        refuse("setns(0)", SETNS, [Argument::is(1, 0)], joined),
-        // By flags of Linux 7.0. Nothing else can be done with them without such a namespace.
-        refuse("open_tree", OPEN_TREE, None, REASON),
-        refuse("open_tree_attr", OPEN_TREE_ATTR, None, REASON),
-        refuse("fsmount", FSMOUNT, None, REASON),
-    ]
-}
+#[rustfmt::skip]
+const MOUNT_NAMESPACES: &[Rule] = &[
+    ("unshare(CLONE_NEWNS)", UNSHARE, &[Argument::has(0, CLONE_NEWNS)], NotPermitted, NEW_MOUNTS),
+    ("clone(CLONE_NEWNS)", CLONE, &[Argument::has(0, CLONE_NEWNS)], NotPermitted, NEW_MOUNTS),
+    ("clone3", CLONE3, &[], NoSuchCall,
+        "makes a mount or user namespace, by flags that a filter cannot see; programs use clone(2) where \
+         there is no clone3(2)"),
+    ("setns(CLONE_NEWNS)", SETNS, &[Argument::has(1, CLONE_NEWNS)], NotPermitted, OTHER_MOUNTS),
+    // Of whatever kind the descriptor is.
+    ("setns(0)", SETNS, &[Argument::is(1, 0)], NotPermitted, OTHER_MOUNTS),
+    // By flags of Linux 7.0. Nothing else can be done with them without such a namespace.
+    ("open_tree", OPEN_TREE, &[], NotPermitted, NEW_MOUNTS),
+    ("open_tree_attr", OPEN_TREE_ATTR, &[], NotPermitted, NEW_MOUNTS),
+    ("fsmount", FSMOUNT, &[], NotPermitted, NEW_MOUNTS),
+];
 
 /// In addition, with strict hardening, and for root: the kernel's largest surface is what a
 /// user can reach with all capabilities over a namespace of his own.
@@ -195,82 +121,70 @@ fn mount_namespaces() -> Vec<Refusal> {
 /// Root cannot map itself in one, so there is no use in it. But also without a number inside,
 /// the kernel takes it for the owner of what belongs to root: it could mount the control
 /// groups of the machine, and freeze it.
-fn user_namespaces() -> Vec<Refusal> {
-    let made = Argument::has(0, CLONE_NEWUSER);
-    vec![
-        refuse(
-            "unshare(CLONE_NEWUSER)",
-            UNSHARE,
-            [made],
-            "makes a user namespace",
-        ),
-        refuse(
-            "clone(CLONE_NEWUSER)",
-            CLONE,
-            [made],
-            "makes a user namespace",
-        ),
-    ]
-}
+#[rustfmt::skip]
+const USER_NAMESPACES: &[Rule] = &[
+    ("unshare(CLONE_NEWUSER)", UNSHARE, &[Argument::has(0, CLONE_NEWUSER)], NotPermitted, NEW_USERS),
+    ("clone(CLONE_NEWUSER)", CLONE, &[Argument::has(0, CLONE_NEWUSER)], NotPermitted, NEW_USERS),
+];
+
+/// In addition, if sandboxes work inside the sandbox: what the broker cannot answer for.
+#[rustfmt::skip]
+const AROUND_THE_BROKER: &[Rule] = &[
+    ("open_tree", OPEN_TREE, &[], NoSuchCall, COPIED_MOUNTS),
+    ("open_tree_attr", OPEN_TREE_ATTR, &[], NoSuchCall, COPIED_MOUNTS),
+    ("landlock_create_ruleset", LANDLOCK_CREATE_RULESET, &[], TurnedOff,
+        "makes rules for files that do not bind the broker, which renames and removes"),
+];
 
 /// In addition, for root: what it leaves in the workspace belongs to the root of the machine,
 /// where other users may run it.
 fn programs_of_roots() -> Vec<Refusal> {
-    const REASON: &str = "leaves a program by which other users become root";
+    let set_id = |call: i64, when| Refusal {
+        name: "set-user-ID mode",
+        call,
+        when,
+        answer: NotPermitted,
+        reason: "leaves a program by which other users become root",
+    };
     let mut refusals = Vec::new();
     for bit in SET_ID {
         for (call, mode) in MODE_GIVING {
-            refusals.push(refuse(
-                "set-user-ID mode",
-                *call,
-                [Argument::has(*mode, bit)],
-                REASON,
-            ));
+            refusals.push(set_id(*call, vec![Argument::has(*mode, bit)]));
         }
         for (call, flags) in OPENING {
             for makes in MAKES_FILE {
-                let when = [Argument::has(*flags, makes), Argument::has(flags + 1, bit)];
-                refusals.push(refuse("set-user-ID mode", *call, when, REASON));
+                let when = vec![Argument::has(*flags, makes), Argument::has(flags + 1, bit)];
+                refusals.push(set_id(*call, when));
             }
         }
     }
-    refusals.push(not_there(
-        "openat2",
-        OPENAT2,
-        "the same, by a mode that a filter cannot see; programs use openat(2) where there is no \
-         openat2(2)",
-    ));
+    let reason = "the same, by a mode that a filter cannot see; programs use openat(2) where there \
+                  is no openat2(2)";
+    refusals.push(refusal(&("openat2", OPENAT2, &[], NoSuchCall, reason)));
     refusals
 }
 
-/// In addition, if sandboxes work inside the sandbox: what the broker cannot answer for.
-fn around_the_broker() -> Vec<Refusal> {
-    const REASON: &str = "copies mounts to no namespace, where the kernel knows no mount point, and \
-        an overlay can be laid over them";
-    vec![
-        not_there("open_tree", OPEN_TREE, REASON),
-        not_there("open_tree_attr", OPEN_TREE_ATTR, REASON),
-        Refusal {
-            answer: Answer::TurnedOff,
-            ..refuse(
-                "landlock_create_ruleset",
-                LANDLOCK_CREATE_RULESET,
-                None,
-                "makes rules for files that do not bind the broker, which renames and removes",
-            )
-        },
-    ]
+fn refusal((name, call, when, answer, reason): &Rule) -> Refusal {
+    Refusal {
+        name,
+        call: *call,
+        when: when.to_vec(),
+        answer: *answer,
+        reason,
+    }
 }
 
 fn table(hardening: Hardening, is_root: bool, nested: bool) -> Vec<Refusal> {
-    let mut table = always();
-    table.extend(match nested {
-        false => mount_namespaces(),
-        true => around_the_broker(),
-    });
-    if hardening == Hardening::Strict || is_root {
-        table.extend(user_namespaces());
-    }
+    let mounts = match nested {
+        false => MOUNT_NAMESPACES,
+        true => AROUND_THE_BROKER,
+    };
+    let users = match hardening == Hardening::Strict || is_root {
+        false => &[],
+        true => USER_NAMESPACES,
+    };
+    let rules = ALWAYS.iter().chain(mounts).chain(users);
+    let mut table: Vec<Refusal> = rules.map(refusal).collect();
     if is_root {
         table.extend(programs_of_roots());
     }

@@ -109,7 +109,7 @@ fn so_do_those_that_stand_in_for_some_where_sandboxes_work_inside() {
         "syscall(444, 0, 0, 1)",
     ];
     let table = table(Hardening::Default, false, true);
-    let common = always().len();
+    let common = ALWAYS.len();
     let probes = [&PROBES[..common], &NESTED].concat();
     // Kernels before 6.15 have no open_tree_attr(2).
     let known = answer(&[], "syscall(467, -1, my $x = '', 0, 0, 0)") != "38";
