@@ -13,7 +13,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    fmt, fs,
+    fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -82,27 +82,18 @@ impl Given {
 }
 
 /// Why a directory that `.git` names is not taken for the workspace's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GitRefusal {
+    #[error("it is a link")]
     IsLink,
+    #[error("it cannot be read as git would read it")]
     Unreadable,
+    #[error("the directory that it names does not say that it belongs to it")]
     DoesNotPointBack,
+    #[error("the directory that it names is no repository")]
     NoRepository,
+    #[error("the directory that it names holds more than a repository")]
     HoldsWorkspace,
-}
-
-impl fmt::Display for GitRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::IsLink => "it is a link",
-            Self::Unreadable => "it cannot be read as git would read it",
-            Self::DoesNotPointBack => {
-                "the directory that it names does not say that it belongs to it"
-            }
-            Self::NoRepository => "the directory that it names is no repository",
-            Self::HoldsWorkspace => "the directory that it names holds more than a repository",
-        })
-    }
 }
 
 /// How many directories below `modules` are looked at, and how deep. Hooks of those beyond are not

@@ -81,9 +81,11 @@ impl AsFd for Handover {
 
 /// A command that was started.
 pub(super) struct Started {
+    /// Its process, which is also its process group.
     pub(super) pid: Pid,
-    pub(super) news: News,
-    /// If the broker is wanted.
+    /// Until it is known whether it has become the command.
+    pub(super) news: Option<News>,
+    /// If the broker is wanted, until it has what it listens at.
     pub(super) handover: Option<Handover>,
 }
 
@@ -110,7 +112,7 @@ pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
     let _ = rustix::process::setpgid(Some(pid), Some(pid));
     Ok(Started {
         pid,
-        news: News(File::from(news)),
+        news: Some(News(File::from(news))),
         handover,
     })
 }

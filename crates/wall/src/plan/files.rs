@@ -47,12 +47,9 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
 }
 
 fn private_places(config: &Config, layout: &mut Layout) {
-    for private in PRIVATE {
-        let operation = Operation::Empty {
-            at: private.path.into(),
-            mode: private.mode,
-        };
-        layout.add(operation, private.reason);
+    for (path, mode, reason) in PRIVATE {
+        let (at, mode) = (path.into(), *mode);
+        layout.add(Operation::Empty { at, mode }, *reason);
     }
     // With the whole disk, the host's own link is in view.
     if config.root == Root::System {
@@ -65,7 +62,7 @@ fn private_places(config: &Config, layout: &mut Layout) {
 }
 
 fn is_private(path: &Path) -> bool {
-    PRIVATE.iter().any(|place| path.starts_with(place.path))
+    PRIVATE.iter().any(|(place, ..)| path.starts_with(place))
 }
 
 fn system(config: &Config, facts: &Facts, layout: &mut Layout) {

@@ -70,48 +70,44 @@ fn line(f: &mut fmt::Formatter<'_>, what: &str, reason: &str) -> fmt::Result {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReadOnly { source, at } if source == at => {
-                write!(f, "read-only   {}", Shown(at))
-            }
-            Self::ReadOnly { source, at } => {
-                write!(f, "read-only   {} = {}", Shown(at), Shown(source))
-            }
-            Self::Writable { source, at } if source == at => {
-                write!(f, "writable    {}", Shown(at))
-            }
-            Self::Writable { source, at } => {
-                write!(f, "writable    {} = {}", Shown(at), Shown(source))
-            }
-            Self::Scratch {
-                source,
-                at,
-                reserved,
-                ..
-            } => {
-                write!(f, "scratch     {}", Shown(at))?;
-                if source != at {
-                    write!(f, " = {}", Shown(source))?;
-                }
-                match reserved.len() {
-                    0 => Ok(()),
-                    count => write!(f, " ({count} places of secrets reserved)"),
-                }
-            }
-            Self::Device { at, .. } => write!(f, "device      {}", Shown(at)),
-            Self::Guard { at, guard } => match guard {
-                Guard::ReadOnly => write!(f, "read-only   {}", Shown(at)),
-                Guard::Hidden => write!(f, "hidden      {}", Shown(at)),
+        let word = match self {
+            Self::ReadOnly { .. } => "read-only",
+            Self::Writable { .. } => "writable",
+            Self::Scratch { .. } => "scratch",
+            Self::Device { .. } => "device",
+            Self::Guard { guard, .. } => match guard {
+                Guard::ReadOnly => "read-only",
+                Guard::Hidden => "hidden",
             },
-            Self::Link { text, at } => write!(f, "link        {} -> {}", Shown(at), Shown(text)),
-            Self::Empty { at, mode } => write!(f, "empty       {} ({mode:04o})", Shown(at)),
-            Self::Text { at, text } => write!(f, "text        {} {text:?}", Shown(at)),
-            Self::HiddenFile { at } | Self::HiddenDirectory { at } | Self::Absent { at } => {
-                write!(f, "hidden      {}", Shown(at))
+            Self::Link { .. } => "link",
+            Self::Empty { .. } => "empty",
+            Self::Text { .. } => "text",
+            Self::HiddenFile { .. } | Self::HiddenDirectory { .. } | Self::Absent { .. } => {
+                "hidden"
             }
-            Self::Devices { at } => write!(f, "devices     {}", Shown(at)),
-            Self::Processes { at } => write!(f, "processes   {}", Shown(at)),
-            Self::Freeze { at } => write!(f, "frozen      {}", Shown(at)),
+            Self::Devices { .. } => "devices",
+            Self::Processes { .. } => "processes",
+            Self::Freeze { .. } => "frozen",
+        };
+        write!(f, "{word:<12}{}", Shown(self.at()))?;
+        match self {
+            Self::ReadOnly { source, at }
+            | Self::Writable { source, at }
+            | Self::Scratch { source, at, .. }
+                if source != at =>
+            {
+                write!(f, " = {}", Shown(source))?;
+            }
+            Self::Link { text, .. } => write!(f, " -> {}", Shown(text))?,
+            Self::Empty { mode, .. } => write!(f, " ({mode:04o})")?,
+            Self::Text { text, .. } => write!(f, " {text:?}")?,
+            _ => {}
+        }
+        match self {
+            Self::Scratch { reserved, .. } if !reserved.is_empty() => {
+                write!(f, " ({} places of secrets reserved)", reserved.len())
+            }
+            _ => Ok(()),
         }
     }
 }

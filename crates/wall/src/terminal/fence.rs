@@ -130,13 +130,10 @@ impl Fence {
         write(terminal, question.as_bytes(), deadline);
         let heard = listen(terminal, &columns, deadline);
         if users != Users::Command {
-            write(
-                terminal,
-                self.margins(terminal, &heard).as_bytes(),
-                deadline + QUIET,
-            );
+            let margins = margins(terminal, heard);
+            write(terminal, margins.as_bytes(), deadline + QUIET);
         }
-        if heard == Heard::Nothing && self.patience == PATIENCE {
+        if heard.is_none() && self.patience == PATIENCE {
             let warning = "stockade: WARNING: the terminal does not answer; what it answers later \
                            appears as if you had typed it\r\n";
             write(terminal, warning.as_bytes(), deadline + QUIET);
@@ -161,17 +158,17 @@ impl Fence {
         text.push_str(ATTRIBUTES);
         text
     }
+}
 
-    /// Makes the whole screen scroll again, which moves the cursor, and puts that back.
-    fn margins(&self, terminal: BorrowedFd<'_>, heard: &Heard) -> String {
-        let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
-        match heard {
-            // In the last column the cursor may be about to wrap, which only DECRC restores.
-            Heard::Answer(Position { row, column }) if *column < width => {
-                format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
-            }
-            _ => String::from(MARGINS),
+/// Makes the whole screen scroll again, which moves the cursor, and puts that back.
+fn margins(terminal: BorrowedFd<'_>, cursor: Option<Position>) -> String {
+    let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
+    match cursor {
+        // In the last column the cursor may be about to wrap, which only DECRC restores.
+        Some(Position { row, column }) if column < width => {
+            format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
         }
+        _ => String::from(MARGINS),
     }
 }
 
@@ -272,19 +269,16 @@ struct Position {
     column: u32,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Heard {
-    /// The fence's answer. The cursor was there when it was asked for.
-    Answer(Position),
-    /// No answer, or none that is the fence's.
-    Nothing,
-}
-
-/// Reads and discards until the answer has come, and a moment more.
-fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) -> Heard {
+/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor was when
+/// it was asked for.
+fn listen(
+    terminal: BorrowedFd<'_>,
+    columns: &[u32; LENGTH],
+    deadline: Instant,
+) -> Option<Position> {
     let limit = Instant::now() + LONGEST;
     let mut reader = Reader::default();
-    let mut heard = Heard::Nothing;
+    let mut heard = None;
     let mut until = deadline;
     while wait(terminal, PollFlags::IN, until) {
         let mut buffer = [0; 1024];
@@ -294,12 +288,8 @@ fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) 
             Err(Errno::INTR | Errno::AGAIN) => continue,
             Err(_) => return heard,
         }
-        if heard == Heard::Nothing
-            && let Some(position) = reader.answer(columns)
-        {
-            heard = Heard::Answer(position);
-        }
-        if heard != Heard::Nothing {
+        heard = heard.or_else(|| reader.answer(columns));
+        if heard.is_some() {
             let quiet = if reader.has_others() {
                 LONG_QUIET
             } else {

@@ -85,8 +85,8 @@ fn each_refuses_and_none_is_redundant(all: &[Refusal], probes: &[&str]) {
             // that the rule refuses it as well.
             let mut marked = all.to_vec();
             marked[index].answer = match rule.answer {
-                Answer::TurnedOff => Answer::NoSuchFamily,
-                _ => Answer::TurnedOff,
+                TurnedOff => NoSuchFamily,
+                _ => TurnedOff,
             };
             let mark = marked[index].answer.errno().to_string();
             assert_eq!(answer(&marked, probe), mark, "{}", rule.reason);
