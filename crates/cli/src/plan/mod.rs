@@ -35,8 +35,8 @@ fn as_json(plan: &Plan, effective: &Effective) -> Value {
         .iter()
         .map(|step| {
             json!({
-                "operation": step.operation.to_string(),
-                "at": step.operation.at().to_string_lossy(),
+                "operation": step.to_string(),
+                "at": step.at.to_string_lossy(),
                 "source": step.operation.source().map(|path| path.to_string_lossy()),
                 "reason": step.reason,
             })

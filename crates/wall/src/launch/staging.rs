@@ -40,7 +40,7 @@ use super::streams::{CommandStreams, Streams};
 use crate::{
     error::Error,
     nofollow::{pin, pin_below},
-    plan::{Fallback, Guard, Operation, Plan},
+    plan::{Fallback, Guard, Operation, Plan, Step},
 };
 
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
@@ -57,8 +57,8 @@ const WHITE_OUT: u64 = 0;
 /// Where bubblewrap finds the place of a step, if it is one that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
-        Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
-        Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
+        Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
+        Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
         Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
@@ -112,30 +112,32 @@ pub(crate) struct Built {
 
 impl Staging {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let item = |(step, operation): (usize, &Operation)| {
-            let kind = match operation {
-                Operation::Empty { mode, .. } => ItemKind::Empty { mode: *mode },
-                Operation::Scratch { fallback, .. } => ItemKind::Scratch {
-                    absent: absent(operation, plan),
+        let item = |(number, step): (usize, &Step)| {
+            let kind = match &step.operation {
+                Operation::Empty { mode } => ItemKind::Empty { mode: *mode },
+                Operation::Scratch {
+                    reserved, fallback, ..
+                } => ItemKind::Scratch {
+                    absent: absent(&step.at, reserved, plan),
                     fallback: *fallback,
                 },
-                Operation::ReadOnly { .. }
-                | Operation::Writable { .. }
-                | Operation::Device { .. } => ItemKind::View {
-                    guards: guards(operation, plan),
+                Operation::Writable { .. } => ItemKind::View {
+                    guards: guards(&step.at, plan),
                 },
+                Operation::ReadOnly { .. } | Operation::Device { .. } => {
+                    ItemKind::View { guards: Vec::new() }
+                }
                 _ => return None,
             };
             Some(Item {
-                name: step.to_string(),
-                path: operation.source().unwrap_or(operation.at()).to_owned(),
+                name: number.to_string(),
+                path: step.operation.source().unwrap_or(&step.at).to_owned(),
                 kind,
             })
         };
-        let operations = plan.files.iter().map(|step| &step.operation);
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
-            items: operations.enumerate().filter_map(item).collect(),
+            items: plan.files.iter().enumerate().filter_map(item).collect(),
         }
     }
 
@@ -197,36 +199,24 @@ impl Staging {
     }
 }
 
-/// The guards of what this operation makes writable.
-fn guards(operation: &Operation, plan: &Plan) -> Vec<Guarded> {
-    let Operation::Writable { at: tree, .. } = operation else {
-        return Vec::new();
-    };
-    let guarded = |operation: &Operation| match operation {
-        Operation::Guard { at, guard } => Some(Guarded {
-            below: at.strip_prefix(tree).ok()?.to_owned(),
-            guard: *guard,
+/// The guards in a place that is writable.
+fn guards(tree: &Path, plan: &Plan) -> Vec<Guarded> {
+    let guarded = |step: &Step| match step.operation {
+        Operation::Guard(guard) => Some(Guarded {
+            below: step.at.strip_prefix(tree).ok()?.to_owned(),
+            guard,
         }),
         _ => None,
     };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    operations.filter_map(guarded).collect()
+    plan.files.iter().filter_map(guarded).collect()
 }
 
 /// The paths below a scratch directory that do not exist in it, without those in others.
-fn absent(operation: &Operation, plan: &Plan) -> Vec<PathBuf> {
-    let Operation::Scratch {
-        at: tree, reserved, ..
-    } = operation
-    else {
-        return Vec::new();
-    };
-    let is_absent = |operation: &Operation| match operation {
-        Operation::Absent { at } => at.strip_prefix(tree).ok().map(Path::to_owned),
-        _ => None,
-    };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    let mut all: Vec<PathBuf> = operations.filter_map(is_absent).collect();
+fn absent(tree: &Path, reserved: &[PathBuf], plan: &Plan) -> Vec<PathBuf> {
+    let steps = plan.files.iter();
+    let steps = steps.filter(|step| step.operation == Operation::Absent);
+    let below = steps.filter_map(|step| step.at.strip_prefix(tree).ok());
+    let mut all: Vec<PathBuf> = below.map(Path::to_owned).collect();
     all.extend(reserved.iter().cloned());
     // What lies in a directory comes right after it.
     all.sort();

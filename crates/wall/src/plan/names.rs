@@ -60,8 +60,7 @@ fn has_room(target: &EtcFile, config: &Config, facts: &Facts) -> bool {
 }
 
 fn put(target: &EtcFile, text: String, reason: &'static str, layout: &mut Layout) {
-    let at = target.real.clone();
-    layout.add(Operation::Text { at, text }, reason);
+    layout.add(&target.real, Operation::Text(text), reason);
 }
 
 fn lookup(facts: &Facts, sources: &str, layout: &mut Layout) {

@@ -2,14 +2,14 @@
 
 use std::{fmt, path::Path};
 
-use super::{Guard, Isolation, Operation, Plan};
+use super::{Guard, Isolation, Operation, Plan, Step};
 use crate::{config::Asked, facts::Resource};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "files (later lines cover earlier ones)")?;
         for step in &self.files {
-            line(f, &step.operation.to_string(), &step.reason)?;
+            line(f, &step.to_string(), &step.reason)?;
         }
         writeln!(f, "environment")?;
         for variable in &self.environment {
@@ -68,43 +68,41 @@ fn line(f: &mut fmt::Formatter<'_>, what: &str, reason: &str) -> fmt::Result {
     writeln!(f, "  {what:<56}  {reason}")
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self {
-            Self::ReadOnly { .. } => "read-only",
-            Self::Writable { .. } => "writable",
-            Self::Scratch { .. } => "scratch",
-            Self::Device { .. } => "device",
-            Self::Guard { guard, .. } => match guard {
-                Guard::ReadOnly => "read-only",
-                Guard::Hidden => "hidden",
-            },
-            Self::Link { .. } => "link",
-            Self::Empty { .. } => "empty",
-            Self::Text { .. } => "text",
-            Self::HiddenFile { .. } | Self::HiddenDirectory { .. } | Self::Absent { .. } => {
-                "hidden"
-            }
-            Self::Devices { .. } => "devices",
-            Self::Processes { .. } => "processes",
-            Self::Freeze { .. } => "frozen",
+        let Self { at, operation, .. } = self;
+        let word = match operation {
+            Operation::ReadOnly { .. } | Operation::Guard(Guard::ReadOnly) => "read-only",
+            Operation::Writable { .. } => "writable",
+            Operation::Scratch { .. } => "scratch",
+            Operation::Device { .. } => "device",
+            Operation::Link { .. } => "link",
+            Operation::Empty { .. } => "empty",
+            Operation::Text(_) => "text",
+            Operation::Guard(Guard::Hidden)
+            | Operation::HiddenFile
+            | Operation::HiddenDirectory
+            | Operation::Absent => "hidden",
+            Operation::Devices => "devices",
+            Operation::Processes => "processes",
+            Operation::Freeze => "frozen",
         };
-        write!(f, "{word:<12}{}", Shown(self.at()))?;
-        match self {
-            Self::ReadOnly { source, at }
-            | Self::Writable { source, at }
-            | Self::Scratch { source, at, .. }
+        write!(f, "{word:<12}{}", Shown(at))?;
+        match operation {
+            Operation::ReadOnly { source }
+            | Operation::Writable { source }
+            | Operation::Scratch { source, .. }
                 if source != at =>
             {
                 write!(f, " = {}", Shown(source))?;
             }
-            Self::Link { text, .. } => write!(f, " -> {}", Shown(text))?,
-            Self::Empty { mode, .. } => write!(f, " ({mode:04o})")?,
-            Self::Text { text, .. } => write!(f, " {text:?}")?,
+            Operation::Link { text } => write!(f, " -> {}", Shown(text))?,
+            Operation::Empty { mode } => write!(f, " ({mode:04o})")?,
+            Operation::Text(text) => write!(f, " {text:?}")?,
             _ => {}
         }
-        match self {
-            Self::Scratch { reserved, .. } if !reserved.is_empty() => {
+        match operation {
+            Operation::Scratch { reserved, .. } if !reserved.is_empty() => {
                 write!(f, " ({} places of secrets reserved)", reserved.len())
             }
             _ => Ok(()),
