@@ -304,92 +304,55 @@ fn listen(
 /// Finds positions, `ESC [ row ; column R`, in what the terminal types.
 #[derive(Debug, Default)]
 struct Reader {
-    /// The last ones.
-    positions: Vec<Position>,
-    /// How many there were.
-    count: usize,
-    /// The sequence that is being read: how far it is, and its numbers.
-    state: ReaderState,
-    numbers: [u32; 2],
-    /// Bytes that are part of no position.
-    others: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum ReaderState {
-    #[default]
-    Ground,
-    Escape,
-    Row,
-    Column,
+    /// The last that it typed.
+    input: Vec<u8>,
 }
 
 impl Reader {
     fn read(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.state = self.step(*byte);
-        }
+        // Much longer than the answer.
+        const LONGEST: usize = 8192;
+        self.input.extend(bytes);
+        let surplus = self.input.len().saturating_sub(LONGEST);
+        self.input.drain(..surplus);
     }
 
-    fn step(&mut self, byte: u8) -> ReaderState {
-        const ESCAPE: u8 = 0x1b;
-        /// `ESC [` in one byte. In UTF-8 another one comes before it, which is skipped.
-        const CSI: u8 = 0x9b;
-        const UTF8: u8 = 0xc2;
-        let digit = |number: u32| {
-            number
-                .saturating_mul(10)
-                .saturating_add(u32::from(byte.wrapping_sub(b'0')))
-        };
-        match (self.state, byte) {
-            (ReaderState::Escape, b'[') | (ReaderState::Ground, CSI) => {
-                self.numbers = [0, 0];
-                ReaderState::Row
-            }
-            (ReaderState::Row, b'0'..=b'9') => {
-                self.numbers[0] = digit(self.numbers[0]);
-                ReaderState::Row
-            }
-            (ReaderState::Row, b';') => ReaderState::Column,
-            (ReaderState::Column, b'0'..=b'9') => {
-                self.numbers[1] = digit(self.numbers[1]);
-                ReaderState::Column
-            }
-            (ReaderState::Column, b'R') => {
-                self.found();
-                ReaderState::Ground
-            }
-            (ReaderState::Ground, UTF8) => ReaderState::Ground,
-            (state, ESCAPE) => {
-                self.others |= state != ReaderState::Ground;
-                ReaderState::Escape
-            }
-            _ => {
-                self.others = true;
-                ReaderState::Ground
-            }
+    /// The positions, and whether anything else came.
+    fn positions(&self) -> (Vec<Position>, bool) {
+        let text: String = self.input.iter().copied().map(char::from).collect();
+        // `ESC [` in one byte. In UTF-8 another one comes before it.
+        let text = text.replace("\u{c2}\u{9b}", "\x1b[");
+        let text = text.replace('\u{9b}', "\x1b[");
+        let mut sequences = text.split("\x1b[");
+        let mut has_others = sequences.next() != Some("");
+        let mut positions = Vec::new();
+        for sequence in sequences {
+            let position = sequence.split_once('R').and_then(|(numbers, rest)| {
+                let (row, column) = numbers.split_once(';')?;
+                let (row, column) = (row.parse().ok()?, column.parse().ok()?);
+                Some((Position { row, column }, rest))
+            });
+            has_others |= position.is_none_or(|(_, rest)| !rest.is_empty());
+            positions.extend(position.map(|(position, _)| position));
         }
+        (positions, has_others)
     }
 
-    fn found(&mut self) {
-        let [row, column] = self.numbers;
-        if self.positions.len() > LENGTH {
-            self.positions.remove(0);
-        }
-        self.positions.push(Position { row, column });
-        self.count += 1;
-    }
-
-    /// Where the cursor was, if the last positions are the answer to the fence.
+    /// Where the cursor was, if the answer to the fence is among the positions.
     fn answer(&self, columns: &[u32; LENGTH]) -> Option<Position> {
-        let (first, others) = self.positions.split_first()?;
-        let is_answer = others.iter().map(|position| position.column).eq(*columns);
-        is_answer.then_some(*first)
+        let (positions, _) = self.positions();
+        let is_answer = |all: &&[Position]| {
+            let asked = all.iter().skip(1);
+            asked.map(|position| position.column).eq(*columns)
+        };
+        let answer = positions.windows(LENGTH + 1).find(is_answer)?;
+        answer.first().copied()
     }
 
     /// Whether anything but the fence's answer came.
     fn has_others(&self) -> bool {
-        self.others || self.count > LENGTH + 1
+        let (positions, has_others) = self.positions();
+        has_others || positions.len() > LENGTH + 1
     }
 }
 
