@@ -20,7 +20,7 @@ use std::{
 
 use super::{
     Place,
-    place::{absolute, is_led_from_inside},
+    place::{absolute, is_in, is_led_from_inside},
 };
 use crate::{
     git::settings::{self, Setting},
@@ -59,13 +59,12 @@ impl Given {
         if directories.is_empty() {
             return Vec::new();
         }
-        let is_writable = |path: &Path| writable.iter().any(|place| path.starts_with(place));
         let above = |path: &Path| {
             let above = path.ancestors().skip(1);
             let mut above = above.take_while(|path| !home.real.starts_with(path));
             let above = above.find(|path| path.join(".git").exists());
             above
-                .filter(|path| is_writable(&path.join(".git")))
+                .filter(|path| is_in(&path.join(".git"), writable))
                 .map(Path::to_owned)
         };
         let all = directories.iter().map(PathBuf::as_path);
@@ -116,8 +115,7 @@ impl Git {
     pub(crate) fn find_given(top: &Path, home: &Place, writable: &[PathBuf]) -> Self {
         let mut git = Self::find(top, home);
         git.outside = None;
-        let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
-        git.directories.retain(is_writable);
+        git.directories.retain(|path| is_in(path, writable));
         git
     }
 

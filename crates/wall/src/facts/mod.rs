@@ -31,7 +31,7 @@ pub use self::{
 };
 pub(crate) use self::{
     git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
-    place::{absolute, is_led_from_inside},
+    place::{absolute, is_in, is_led_from_inside},
 };
 use self::{
     installation::Search,

@@ -56,7 +56,7 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     error::Error,
-    facts::{Facts, Git, Place},
+    facts::{Facts, Git, Place, is_in},
     git::{
         branches::branches,
         controls::{Collection, Controls, Kind, Named},
@@ -337,7 +337,7 @@ impl Watch {
             match depth {
                 None => search.look_from_top(git),
                 // Of a repository above what is given, no more than that can be written.
-                Some(depth) if writable.iter().any(|place| top.starts_with(place)) => {
+                Some(depth) if is_in(top, writable) => {
                     search.look_in_tree(depth);
                 }
                 Some(_) => {}

@@ -8,6 +8,10 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{Setting, address::is_on_a_server};
+use crate::{
+    facts::{absolute, is_in},
+    nofollow,
+};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,10 +265,9 @@ fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
     if !path.is_absolute() {
         return false;
     }
-    let is_outside = |path: &Path| !writable.iter().any(|place| path.starts_with(place));
     // By its name, and by where it leads: a link could be the session's.
-    is_outside(&crate::facts::absolute(path))
-        && crate::nofollow::real(path).is_ok_and(|real| is_outside(&real))
+    !is_in(&absolute(path), writable)
+        && nofollow::real(path).is_ok_and(|real| !is_in(&real, writable))
 }
 
 /// Whether a submodule's repository is told to work on a directory of the workspace, as git does
@@ -285,8 +288,8 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     };
     let worktree = repository.join(text);
     // By its name, and by where it leads: a link could be the session's.
-    let leads_away = crate::nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
-    is_module && is_own(&crate::facts::absolute(&worktree)) && !leads_away
+    let leads_away = nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
+    is_module && is_own(&absolute(&worktree)) && !leads_away
 }
 
 #[cfg(test)]
