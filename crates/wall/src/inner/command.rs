@@ -4,6 +4,7 @@
 //! closes on exec, so its silent end is the news of success.
 
 use std::{
+    convert::Infallible,
     ffi::CStr,
     fs::File,
     io::{self, IoSlice, IoSliceMut, Read},
@@ -31,9 +32,6 @@ use crate::{
     supervise::FAILED,
     terminal::Terminal,
 };
-
-/// What failed, and why.
-struct StartFailure(Failure, io::Error);
 
 /// The end of the pipe at which the news of the start arrives.
 pub(super) struct News(File);
@@ -91,23 +89,24 @@ pub(super) struct Started {
 
 /// Starts the command, as the leader of a process group of its own.
 pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
-    let failed = |error: io::Error| failed(Failure::Fork, &error);
-    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(failed(Failure::Fork))?;
     let (handover, giver) = match task.settings.nested {
         false => (None, None),
         true => {
             let flags = SocketFlags::CLOEXEC;
             let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-            let (handover, giver) = pair.map_err(|error| failed(error.into()))?;
+            let (handover, giver) = pair.map_err(failed(Failure::Fork))?;
             (Some(Handover(handover)), Some(giver))
         }
     };
     let pid = process::fork(|| {
-        let StartFailure(what, error) = become_command(task, start, giver.as_ref());
-        tell(&teller, what, &error);
+        let Err(failure) = become_command(task, start, giver.as_ref());
+        // It opens nothing: that the limit of open files is too low is told, too. So little is
+        // written at once, or not.
+        let _ = encode(&failure).map(|failure| rustix::io::write(&teller, &failure));
         FAILED
     })
-    .map_err(failed)?;
+    .map_err(failed(Failure::Fork))?;
     // The child does the same. Whoever comes first: an order for the group may be next.
     let _ = rustix::process::setpgid(Some(pid), Some(pid));
     Ok(Started {
@@ -133,21 +132,20 @@ fn hold_names(giver: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn failed(what: Failure, error: &io::Error) -> Report {
-    Report::Failed {
+/// The report that a step failed.
+fn failed<E: Into<io::Error>>(what: Failure) -> impl Fn(E) -> Report {
+    move |error| Report::Failed {
         what,
-        errno: error.raw_os_error().unwrap_or_default(),
+        errno: error.into().raw_os_error().unwrap_or_default(),
     }
 }
 
-/// Opens nothing: that the limit of open files is too low is told, too.
-fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
-    // So little is written at once, or not.
-    let _ = encode(&failed(what, error)).map(|report| rustix::io::write(teller, &report));
-}
-
 /// Turns this process, a child of the inner stage, into the command.
-fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartFailure {
+fn become_command(
+    task: &Task,
+    start: &Start,
+    giver: Option<&OwnedFd>,
+) -> Result<Infallible, Report> {
     let Task { command, settings } = task;
     // Its own group: `kill(0, …)` reaches the processes of the command and no others.
     let _ = rustix::process::setpgid(None, None);
@@ -159,40 +157,27 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartF
         terminal.give_to(getpid());
     }
     for limit in &start.limits {
-        if let Err(error) = limit.apply() {
-            return StartFailure(Failure::Limits, error.into());
-        }
+        limit.apply().map_err(failed(Failure::Limits))?;
     }
     // Nothing but the standard three: the pipe above goes with exec, too.
-    if let Err(error) = process::close_others_on_exec() {
-        return StartFailure(Failure::Descriptors, error);
-    }
+    process::close_others_on_exec().map_err(failed(Failure::Descriptors))?;
     sabotage::leak_descriptor(&settings.environment);
     let writable = match settings.hardening {
         Hardening::Default => None,
         Hardening::Strict => Some(settings.writable.as_slice()),
     };
-    if let Err(error) = confine::command(settings.scopes, writable) {
-        return StartFailure(Failure::Landlock, error);
-    }
+    confine::command(settings.scopes, writable).map_err(failed(Failure::Landlock))?;
     // Process 1 has one, for the broker.
-    if !sabotage::keeps_capabilities(&settings.environment)
-        && let Err(error) = confine::drop_capabilities()
-    {
-        return StartFailure(Failure::Capabilities, error);
+    if !sabotage::keeps_capabilities(&settings.environment) {
+        confine::drop_capabilities().map_err(failed(Failure::Capabilities))?;
     }
-    if let Err(error) = syscalls::install(settings) {
-        return StartFailure(Failure::Filter, error);
-    }
-    let giver = giver.filter(|_| !sabotage::removes_broker(&settings.environment));
-    if let Some(Err(error)) = giver.map(hold_names) {
-        return StartFailure(Failure::Filter, error);
+    syscalls::install(settings).map_err(failed(Failure::Filter))?;
+    if let Some(giver) = giver.filter(|_| !sabotage::removes_broker(&settings.environment)) {
+        hold_names(giver).map_err(failed(Failure::Filter))?;
     }
     signals::reset_dispositions(start.ignored);
     // Last, since a signal that waits may end us here: as it would have the command.
-    if let Err(error) = signals::set_mask(start.blocked) {
-        return StartFailure(Failure::Signals, error);
-    }
+    signals::set_mask(start.blocked).map_err(failed(Failure::Signals))?;
     let error = process::exec(command, sabotage::environment(&settings.environment));
     let what = match error.kind() {
         io::ErrorKind::NotFound if command.first().is_some_and(|path| exists(path)) => {
@@ -202,7 +187,7 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartF
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
         _ => Failure::NotExecutable,
     };
-    StartFailure(what, error)
+    Err(failed(what)(error))
 }
 
 /// Whether a program named by a path exists. (One named without a slash was searched for.)

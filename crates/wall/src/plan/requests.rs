@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::{Config, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind},
+    facts::{Facts, Found, Kind, is_in},
     tables::{
         credentials,
         home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
@@ -110,22 +110,18 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             return refused(found, PathRefusal::Credentials(place));
         }
     }
+    let own = own_paths(config, facts);
     for found in &read {
         if found.real.starts_with("/dev") {
             return refused(found, PathRefusal::Device);
         }
-    }
-    let own = own_paths(config, facts);
-    for found in &read {
-        if own.iter().any(|own| found.real.starts_with(own)) {
+        if is_in(&found.real, &own) {
             return refused(found, PathRefusal::Private);
         }
     }
     for found in &write {
-        if own
-            .iter()
-            .any(|own| own.starts_with(&found.real) || found.real.starts_with(own))
-        {
+        let holds_own = own.iter().any(|own| own.starts_with(&found.real));
+        if holds_own || is_in(&found.real, &own) {
             return refused(found, PathRefusal::Own);
         }
     }
