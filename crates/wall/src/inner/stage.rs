@@ -1,9 +1,6 @@
 //! The main loop of the inner stage: orders, the result of the start, and ended processes.
 
-use std::{
-    io,
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::{io, os::fd::AsFd};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -116,12 +113,6 @@ impl Stage {
                 started.handover.as_ref().map(AsFd::as_fd),
             ),
         };
-        let own = [Some(self.control.as_fd()), Some(self.children.as_fd())];
-        let all = [own, [news, handover]].concat();
-        let polled = all.iter().flatten();
-        let mut fds: Vec<_> = polled
-            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-            .collect();
         let covers = self.covers.are_there_any();
         let intervals = [
             covers.then_some(covers::INTERVAL),
@@ -130,31 +121,30 @@ impl Stage {
         let interval = intervals.into_iter().flatten().min();
         let interval = interval.map(Timespec::try_from).transpose();
         let interval = interval.map_err(io::Error::other)?;
-        if covers {
-            fds.push(PollFd::from_borrowed_fd(
-                self.covers.as_fd(),
-                PollFlags::PRI,
-            ));
-        }
+        let control = self.control.as_fd();
+        let all = [
+            (Some(control), PollFlags::IN),
+            (Some(self.children.as_fd()), PollFlags::IN),
+            (news, PollFlags::IN),
+            (handover, PollFlags::IN),
+            (covers.then(|| self.covers.as_fd()), PollFlags::PRI),
+        ];
+        let mut fds = all.map(|(fd, what)| match fd {
+            Some(fd) => PollFd::from_borrowed_fd(fd, what),
+            // It says no more than the end of the control socket, which is looked at first.
+            None => PollFd::from_borrowed_fd(control, PollFlags::empty()),
+        });
         match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut events = fds.iter().map(PollFd::revents);
-        // In the order of `all`.
-        let mut next = |fd: Option<BorrowedFd<'_>>| {
-            let happened = fd.and_then(|_| events.next());
-            happened.unwrap_or(PollFlags::empty())
-        };
-        let control = next(Some(self.control.as_fd()));
-        let [bereaved, told, handed_over] =
-            [Some(self.children.as_fd()), news, handover].map(|fd| !next(fd).is_empty());
+        let [control, children, news, handover, mounts] = fds.map(|fd| fd.revents());
         Ok(Happened {
             control,
-            told,
-            bereaved,
-            handed_over,
-            mounts_changed: events.next().is_some_and(|events| !events.is_empty()),
+            told: !news.is_empty(),
+            bereaved: !children.is_empty(),
+            handed_over: !handover.is_empty(),
+            mounts_changed: !mounts.is_empty(),
         })
     }
 
