@@ -35,7 +35,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -215,12 +215,10 @@ impl Watch {
             let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);
             let found = self.settle(&|| false);
             self.mode = mode;
-            self.begun.extend(found.into_iter().map(|mut finding| {
-                finding
-                    .why
-                    .push_str("; an earlier session that was killed left it");
-                finding
-            }));
+            self.begun.extend(found);
+            for finding in &mut self.begun {
+                finding.why += "; an earlier session that was killed left it";
+            }
         }
         self.baseline = whole;
     }
@@ -255,14 +253,12 @@ impl Watch {
 
     /// The same, with what git makes of each now.
     fn gits(&self) -> Vec<(&Path, Git)> {
-        let tops = self
-            .tops()
-            .into_iter()
-            .map(|top| match top == self.workspace {
-                true => (top, Git::find(top, &self.home)),
-                false => (top, Git::find_given(top, &self.home, &self.writable)),
-            });
-        tops.collect()
+        let git = |top: &Path| match top == self.workspace {
+            true => Git::find(top, &self.home),
+            false => Git::find_given(top, &self.home, &self.writable),
+        };
+        let tops = self.tops().into_iter();
+        tops.map(|top| (top, git(top))).collect()
     }
 
     /// When the baseline that this path is a part of was taken.
@@ -372,9 +368,7 @@ impl Watch {
             collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
         }
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        named.add(&mut collection.named);
-        drop(named);
+        locked(&self.named).add(&mut collection.named);
         if repositories.is_brief {
             return (collection.controls, collection.unseen);
         }
@@ -424,18 +418,12 @@ impl Watch {
             settlement.compare(&repositories, &bounds);
         }
         let mut findings = std::mem::take(settlement.findings.get_mut());
-        findings.extend(repositories.unseen.0.iter().map(|(path, why)| Finding {
-            path: path.clone(),
-            what: Change::Unseen,
-            why: (*why).to_owned(),
-        }));
+        let unseen = repositories.unseen.0.iter();
+        findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));
         findings.extend(self.replaced());
         if is_interrupted() {
-            findings.push(Finding {
-                path: self.workspace.clone(),
-                what: Change::Unseen,
-                why: "the look at what the session left behind was interrupted".to_owned(),
-            });
+            let why = "the look at what the session left behind was interrupted";
+            findings.push(Finding::new(&self.workspace, Change::Unseen, why));
         }
         finding::sort(&mut findings);
         drop(locks);
@@ -480,8 +468,7 @@ impl Watch {
     /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell
     /// then, and nobody looks. `stop` returns when the session continues.
     pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
-        let suspended = self.suspended.lock();
-        let mut suspended = suspended.unwrap_or_else(PoisonError::into_inner);
+        let mut suspended = locked(&self.suspended);
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let (mut findings, _) = self.settle_known(&bounds);
         // The end says what else there is.
@@ -494,7 +481,7 @@ impl Watch {
 
     /// Where a change may have git run something.
     fn places(&self, repositories: Repositories) -> Places {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = locked(&self.named);
         let roots = repositories.found.values();
         let roots = roots.filter_map(|repository| repository.root.clone());
         let others = named.files.iter().cloned().chain(roots);
@@ -519,8 +506,7 @@ impl Watch {
         let mut findings = Vec::new();
         let between = || findings = live.map(Live::end).unwrap_or_default();
         let found = self.settle_after(between, is_interrupted).into_iter();
-        let suspended = self.suspended.lock();
-        for finding in suspended.unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for finding in locked(&self.suspended).drain(..) {
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
@@ -536,11 +522,8 @@ impl Watch {
             let after = identity(path);
             after.is_some() && after != *before
         });
-        replaced.map(|(path, _)| Finding {
-            path: path.clone(),
-            what: Change::Replaced,
-            why: "what was hidden could be read from then on".to_owned(),
-        })
+        let why = "what was hidden could be read from then on";
+        replaced.map(move |(path, _)| Finding::new(path, Change::Replaced, why))
     }
 }
 
@@ -552,6 +535,11 @@ pub(crate) fn innermost<'a>(tops: &[&'a Path], path: &Path) -> &'a Path {
         .or(tops.first())
         .copied()
         .unwrap_or(Path::new("/"))
+}
+
+/// What a mutex holds, also if a thread that held it has panicked.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn identity(path: &Path) -> Option<Identity> {

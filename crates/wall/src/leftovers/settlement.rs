@@ -6,7 +6,6 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::PoisonError,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -15,6 +14,7 @@ use super::{
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
+    locked,
     quarantine::Keeping,
     restore::{self, Put},
 };
@@ -158,11 +158,7 @@ impl<'a> Settlement<'a> {
     }
 
     fn find(&self, path: &Path, what: Change, why: &str) {
-        let finding = Finding {
-            path: path.to_owned(),
-            what,
-            why: why.to_owned(),
-        };
+        let finding = Finding::new(path, what, why);
         if self.told.borrow_mut().insert(finding.clone()) {
             self.findings.borrow_mut().push(finding);
         }
@@ -183,13 +179,12 @@ impl<'a> Settlement<'a> {
         match control.kind {
             Kind::Told(_) | Kind::Plan if self.is_live => {}
             Kind::Told(why) => self.find(path, change, why),
+            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
-            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Common => {
-                let undone = [(change, REDIRECTION)];
-                self.put_back(path, control, before, &undone, is_ours);
+                self.put_back(path, control, before, &[(change, REDIRECTION)], is_ours);
             }
             Kind::Plan => {
                 let now = control.content.bytes().unwrap_or_default();
@@ -260,7 +255,7 @@ impl<'a> Settlement<'a> {
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);
-        let settled = settings::settle(&git, was, now, self.own(), context);
+        let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
         self.asked.set(self.asked.get() + begin.elapsed());
         let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
         for (setting, why) in &settled.told {
@@ -284,11 +279,6 @@ impl<'a> Settlement<'a> {
         self.put_back(path, control, result.as_ref(), &undone, is_ours);
     }
 
-    /// Settings of the user's own that no session could have written.
-    fn own(&self) -> &[Setting] {
-        &self.watch.own.settings
-    }
-
     /// Keeps what the session made of a file, unless it is kept already.
     fn keep(
         &self,
@@ -299,11 +289,7 @@ impl<'a> Settlement<'a> {
         said: &[String],
         unsaid: usize,
     ) -> io::Result<PathBuf> {
-        let mut kept = self
-            .watch
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.watch.kept);
         let is_kept = |kept: &&AlreadyKept| kept.path == path && kept.content == *theirs;
         if let Some(kept) = kept.iter().find(is_kept) {
             return Ok(kept.record.clone());
@@ -326,23 +312,25 @@ impl<'a> Settlement<'a> {
         undone: &[(Change, &'static str)],
         is_ours: bool,
     ) {
-        let tell = |result: &dyn Fn(Change) -> Change, also: &str| {
+        let tell = |is_undone: bool, also: &str| {
             const MOST: usize = 64;
             for (change, why) in undone.iter().take(MOST) {
-                self.find(path, result(change.clone()), &format!("{why}{also}"));
+                let change = match is_undone {
+                    true => Change::Undone(Box::new(change.clone())),
+                    false => change.clone(),
+                };
+                self.find(path, change, &format!("{why}{also}"));
             }
             if let Some(more) = undone.len().checked_sub(MOST).filter(|more| *more > 0) {
                 self.find(path, Change::More(more), "");
             }
         };
         if self.watch.mode == GitSettings::Tell {
-            return tell(&|change| change, "");
+            return tell(false, "");
         }
         if !is_ours {
-            return tell(
-                &|change| change,
-                "; it was not put back, since it may have been there before",
-            );
+            let also = "; it was not put back, since it may have been there before";
+            return tell(false, also);
         }
         if self.watch.covers.are_over(path) {
             // Without what is in it, which may be secret.
@@ -355,7 +343,7 @@ impl<'a> Settlement<'a> {
             return self.find(path, what, why);
         }
         let Some(keeping) = &self.watch.keeping else {
-            return tell(&|change| change, "");
+            return tell(false, "");
         };
         let theirs = Some(&control.content);
         // Who accepts it has to have seen each.
@@ -363,14 +351,7 @@ impl<'a> Settlement<'a> {
         let said: Vec<String> = undone
             .iter()
             .take(MOST_SAID)
-            .map(|(what, why)| {
-                let finding = Finding {
-                    path: path.to_owned(),
-                    what: what.clone(),
-                    why: (*why).to_owned(),
-                };
-                finding.to_string()
-            })
+            .map(|(what, why)| Finding::new(path, what.clone(), *why).to_string())
             .collect();
         let unsaid = undone.len() - said.len();
         let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
@@ -384,7 +365,6 @@ impl<'a> Settlement<'a> {
         };
         let covers = &self.watch.covers;
         let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
-        let undone = |change| Change::Undone(Box::new(change));
         let kept = kept.map_err(|error| error.to_string());
         let done = match done {
             // Another look has removed it.
@@ -396,7 +376,7 @@ impl<'a> Settlement<'a> {
         match done {
             Ok(Put::Done) => {
                 let lost = |error| format!("; what the session made of it is lost: {error}");
-                tell(&undone, &kept.map_or_else(lost, |_| String::new()));
+                tell(true, &kept.map_or_else(lost, |_| String::new()));
             }
             Ok(Put::Removed(error)) => {
                 let was = match kept {
@@ -404,14 +384,11 @@ impl<'a> Settlement<'a> {
                     Err(_) => "what it was is lost".to_owned(),
                 };
                 let also = format!("; it could not be put back, and was REMOVED: {error}; {was}");
-                tell(&|change| change, &also);
+                tell(false, &also);
             }
             // Another look was quicker.
-            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(&undone, ""),
-            Err(error) => tell(
-                &|change| change,
-                &format!("; it could NOT be put back: {error}"),
-            ),
+            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(true, ""),
+            Err(error) => tell(false, &format!("; it could NOT be put back: {error}")),
         }
     }
 }
