@@ -35,7 +35,7 @@ use self::{
     streams::{CommandStreams, Streams, WardenStreams},
 };
 use crate::{
-    control::{Control, Start},
+    control::{Control, Order, Start},
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -82,12 +82,12 @@ impl Plan {
         let streams = Streams::look()?;
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
         let mut foreground = Foreground::new();
-        let start = Start {
+        let start = Order::Start(Start {
             foreground: foreground.lend(),
             blocked: signals.blocked,
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
-        };
+        });
         let path = self.environment.iter().find(|it| it.name == "PATH");
         let sought = Sought {
             program: command.program.clone(),
@@ -250,37 +250,27 @@ fn surroundings(
     streams: &Streams,
     memory: Option<u64>,
 ) -> Result<Surroundings, Error> {
-    let built = staging.build(streams)?;
-    let mut layers = vec![Layer {
-        protection: Protection::Scratch,
-        state: match built.scratch {
+    let layer = |protection, holds: bool, otherwise| Layer {
+        protection,
+        state: match holds {
             true => LayerState::Active,
-            false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
+            false => LayerState::Absent(otherwise),
         },
-    }];
+    };
+    let built = staging.build(streams)?;
+    let no_overlay = "the kernel cannot overlay them, so both are empty inside";
     let made = Cgroup::make();
-    layers.push(Layer {
-        protection: Protection::Group,
-        state: match &made {
-            Ok(_) => LayerState::Active,
-            Err(_) => LayerState::Absent("control groups cannot be mounted or made here"),
-        },
-    });
+    let no_group = "control groups cannot be mounted or made here";
+    let mut layers = vec![
+        layer(Protection::Scratch, built.scratch, no_overlay),
+        layer(Protection::Group, made.is_ok(), no_group),
+    ];
     let group = made.unwrap_or_default();
     if let Some(bytes) = memory {
-        let is_limited = group
-            .as_ref()
-            .is_some_and(|group| group.limit_memory(bytes));
-        layers.push(Layer {
-            protection: Protection::Memory,
-            state: match is_limited {
-                true => LayerState::Active,
-                false => LayerState::Absent(
-                    "no control group that counts memory can be had here, so each process is \
-                     limited on its own",
-                ),
-            },
-        });
+        let is_limited = group.as_ref().is_some_and(|it| it.limit_memory(bytes));
+        let no_limit = "no control group that counts memory can be had here, so each process is \
+                        limited on its own";
+        layers.push(layer(Protection::Memory, is_limited, no_limit));
     }
     Ok(Surroundings {
         group,
