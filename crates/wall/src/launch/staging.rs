@@ -68,37 +68,7 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Staging {
     memory: Option<u64>,
-    items: Vec<Item>,
-}
-
-#[derive(Debug)]
-struct Item {
-    name: String,
-    /// The path outside, for messages.
-    path: PathBuf,
-    kind: ItemKind,
-}
-
-#[derive(Debug)]
-enum ItemKind {
-    Empty {
-        mode: u32,
-    },
-    View {
-        guards: Vec<Guarded>,
-    },
-    Scratch {
-        /// What does not exist in it, sorted.
-        absent: Vec<PathBuf>,
-        fallback: Fallback,
-    },
-}
-
-/// Something below a view.
-#[derive(Debug)]
-struct Guarded {
-    below: PathBuf,
-    guard: Guard,
+    files: Vec<Step>,
 }
 
 /// What could not be known before the stage was built.
@@ -112,32 +82,9 @@ pub(crate) struct Built {
 
 impl Staging {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let item = |(number, step): (usize, &Step)| {
-            let kind = match &step.operation {
-                Operation::Empty { mode } => ItemKind::Empty { mode: *mode },
-                Operation::Scratch {
-                    reserved, fallback, ..
-                } => ItemKind::Scratch {
-                    absent: absent(&step.at, reserved, plan),
-                    fallback: *fallback,
-                },
-                Operation::Writable { .. } => ItemKind::View {
-                    guards: guards(&step.at, plan),
-                },
-                Operation::ReadOnly { .. } | Operation::Device { .. } => {
-                    ItemKind::View { guards: Vec::new() }
-                }
-                _ => return None,
-            };
-            Some(Item {
-                name: number.to_string(),
-                path: step.operation.source().unwrap_or(&step.at).to_owned(),
-                kind,
-            })
-        };
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
-            items: plan.files.iter().enumerate().filter_map(item).collect(),
+            files: plan.files.clone(),
         }
     }
 
@@ -160,25 +107,35 @@ impl Staging {
             scratch: true,
             given,
         };
-        for (item, pin) in self.items.iter().zip(&pins) {
+        for (number, (step, pin)) in self.files.iter().zip(&pins).enumerate() {
+            let name = number.to_string();
+            let path = step.operation.source().unwrap_or(&step.at);
             let failed = |error| Error::Stage {
                 what: "showing",
-                path: item.path.clone(),
+                path: path.to_owned(),
                 error,
             };
-            match (&item.kind, pin) {
-                (ItemKind::View { guards }, Some(pin)) => {
-                    let tree = stage.view(&item.name, pin).map_err(failed)?;
-                    stage.protect(&tree, &item.path, guards)?;
+            match (&step.operation, pin) {
+                (Operation::Empty { mode }, _) => {
+                    stage.directory(&name, *mode).map_err(failed)?;
                 }
-                (ItemKind::Scratch { absent, fallback }, Some(pin)) => {
-                    let overlaid = stage.scratch(&item.name, pin, absent, *fallback);
+                (
+                    Operation::Scratch {
+                        reserved, fallback, ..
+                    },
+                    Some(pin),
+                ) => {
+                    let absent = self.absent(&step.at, reserved);
+                    let overlaid = stage.scratch(&name, pin, &absent, *fallback);
                     built.scratch &= overlaid.map_err(failed)?;
                 }
-                (ItemKind::Empty { mode }, _) => {
-                    stage.directory(&item.name, *mode).map_err(failed)?;
+                (operation, Some(pin)) => {
+                    let tree = stage.view(&name, pin).map_err(failed)?;
+                    if matches!(operation, Operation::Writable { .. }) {
+                        stage.protect(&tree, path, self.guards(&step.at))?;
+                    }
                 }
-                (_, None) => return Err(failed(io::ErrorKind::NotFound.into())),
+                (_, None) => {}
             }
         }
         Ok(built)
@@ -186,42 +143,36 @@ impl Staging {
 
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
-        let open = |item: &Item| match item.kind {
-            ItemKind::Empty { .. } => Ok(None),
-            ItemKind::View { .. } | ItemKind::Scratch { .. } => {
-                pin(&item.path).map(Some).map_err(|error| Error::Changed {
-                    path: item.path.clone(),
-                    error,
-                })
-            }
+        let open = |path: &Path| {
+            let path = path.to_owned();
+            pin(&path).map_err(|error| Error::Changed { path, error })
         };
-        self.items.iter().map(open).collect()
+        let sources = self.files.iter().map(|step| step.operation.source());
+        sources.map(|source| source.map(open).transpose()).collect()
     }
-}
 
-/// The guards in a place that is writable.
-fn guards(tree: &Path, plan: &Plan) -> Vec<Guarded> {
-    let guarded = |step: &Step| match step.operation {
-        Operation::Guard(guard) => Some(Guarded {
-            below: step.at.strip_prefix(tree).ok()?.to_owned(),
-            guard,
-        }),
-        _ => None,
-    };
-    plan.files.iter().filter_map(guarded).collect()
-}
+    /// The guards in a place that is writable, each by its path there.
+    fn guards(&self, tree: &Path) -> impl Iterator<Item = (&Path, Guard)> {
+        self.files
+            .iter()
+            .filter_map(move |step| match step.operation {
+                Operation::Guard(guard) => Some((step.at.strip_prefix(tree).ok()?, guard)),
+                _ => None,
+            })
+    }
 
-/// The paths below a scratch directory that do not exist in it, without those in others.
-fn absent(tree: &Path, reserved: &[PathBuf], plan: &Plan) -> Vec<PathBuf> {
-    let steps = plan.files.iter();
-    let steps = steps.filter(|step| step.operation == Operation::Absent);
-    let below = steps.filter_map(|step| step.at.strip_prefix(tree).ok());
-    let mut all: Vec<PathBuf> = below.map(Path::to_owned).collect();
-    all.extend(reserved.iter().cloned());
-    // What lies in a directory comes right after it.
-    all.sort();
-    all.dedup_by(|next, kept| next.starts_with(kept));
-    all
+    /// The paths below a scratch directory that do not exist in it, without those in others.
+    fn absent(&self, tree: &Path, reserved: &[PathBuf]) -> Vec<PathBuf> {
+        let steps = self.files.iter();
+        let steps = steps.filter(|step| step.operation == Operation::Absent);
+        let below = steps.filter_map(|step| step.at.strip_prefix(tree).ok());
+        let mut all: Vec<PathBuf> = below.map(Path::to_owned).collect();
+        all.extend(reserved.iter().cloned());
+        // What lies in a directory comes right after it.
+        all.sort();
+        all.dedup_by(|next, kept| next.starts_with(kept));
+        all
+    }
 }
 
 /// The file system that everything is laid out on.
@@ -336,9 +287,14 @@ impl Stage {
         Ok(front)
     }
 
-    fn protect(&self, tree: &Tree, path: &Path, guards: &[Guarded]) -> Result<(), Error> {
+    fn protect<'a>(
+        &self,
+        tree: &Tree,
+        path: &Path,
+        guards: impl Iterator<Item = (&'a Path, Guard)>,
+    ) -> Result<(), Error> {
         let mut anchored = BTreeSet::new();
-        for Guarded { below, guard } in guards {
+        for (below, guard) in guards {
             let changed = |error| Error::Changed {
                 path: path.join(below),
                 error,
@@ -354,7 +310,7 @@ impl Stage {
                 }
             }
             let place = pin_below(tree, below).map_err(changed)?;
-            self.guard(&place, *guard).map_err(changed)?;
+            self.guard(&place, guard).map_err(changed)?;
         }
         Ok(())
     }
