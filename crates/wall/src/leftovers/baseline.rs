@@ -160,7 +160,7 @@ impl Drop for Membership {
 
 /// Takes what a user accepted into the baseline of the sessions that run, so that their end does
 /// not put it back again.
-pub(crate) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io::Result<()> {
+pub(crate) fn accept(state: &Path, path: &Path, content: &Content) -> io::Result<()> {
     let baselines = match fs::read_dir(state.join("baselines")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         baselines => baselines?,
@@ -170,10 +170,8 @@ pub(crate) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io
         let Some((workspace, mut baseline)) = read_any(&directory) else {
             continue;
         };
-        match content {
-            Some(content) => baseline.contents.insert(path.to_owned(), content.clone()),
-            None => baseline.contents.remove(path),
-        };
+        let contents = &mut baseline.contents;
+        contents.insert(path.to_owned(), content.clone());
         write(&directory, &workspace, &baseline)?;
     }
     Ok(())

@@ -42,7 +42,6 @@ use std::{
 use self::{
     baseline::{Baseline, Membership},
     bounds::{Bounds, Unseen},
-    content::Content,
     covers::Covers,
     live::Places,
     reported::reported_files,
@@ -103,20 +102,12 @@ pub struct Watch {
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
-    kept: Mutex<Vec<AlreadyKept>>,
+    kept: Mutex<Vec<Kept>>,
     /// What settings of git's name in places that a session can write.
     named: Mutex<Named>,
     /// What was found when the session was suspended. Whoever looks while the session runs holds it,
     /// so that the warden never stops in the middle of putting a file back.
     suspended: Mutex<Vec<Finding>>,
-}
-
-/// What the session made of a file, and where that is kept.
-#[derive(Debug)]
-struct AlreadyKept {
-    path: PathBuf,
-    content: Content,
-    record: PathBuf,
 }
 
 /// Which file it is, whatever is in it: its device and number.

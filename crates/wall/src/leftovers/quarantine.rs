@@ -29,15 +29,15 @@ pub struct Kept {
     #[serde(with = "bytes")]
     pub path: PathBuf,
     /// What the session made of it.
-    theirs: Option<Content>,
+    pub(super) theirs: Content,
     /// What it is since.
-    ours: Option<Content>,
+    pub(super) ours: Option<Content>,
     /// What was said about it.
     pub said: Vec<String>,
     /// How much more there was to say than is kept.
     pub unsaid: usize,
     #[serde(skip)]
-    record: PathBuf,
+    pub(super) record: PathBuf,
 }
 
 impl Keeping {
@@ -46,35 +46,19 @@ impl Keeping {
     }
 
     /// Writes it down before it is put back: what is not here would be lost. Says where.
-    pub(super) fn keep(
-        &self,
-        path: &Path,
-        theirs: Option<&Content>,
-        ours: Option<&Content>,
-        said: &[String],
-        unsaid: usize,
-    ) -> io::Result<PathBuf> {
+    pub(super) fn keep(&self, kept: &Kept) -> io::Result<PathBuf> {
         let directory = self.directory();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&directory)?;
-        let kept = Kept {
-            path: path.to_owned(),
-            theirs: theirs.cloned(),
-            ours: ours.cloned(),
-            said: said.to_vec(),
-            unsaid,
-            record: PathBuf::new(),
-        };
-        let kept = encode(&kept)?;
+        let kept = encode(kept)?;
         // A session that changes files again and again fills no disk.
         const MOST: usize = 1000;
-        let number = fs::read_dir(&directory)?.count();
+        let mut number = fs::read_dir(&directory)?.count();
         if number >= MOST {
             return Err(io::Error::other("too much was put back already"));
         }
-        let mut number = number;
         let (mut file, record) = loop {
             let record = directory.join(format!("{number:04}"));
             let file = OpenOptions::new()
@@ -128,10 +112,10 @@ impl Keeping {
         if !kept.is_untouched() {
             return Err(io::Error::other("it has changed since"));
         }
-        baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
+        baseline::accept(&self.state, &kept.path, &kept.theirs)?;
         let patience = Cell::new(Duration::from_secs(1));
         let is_still = || kept.is_untouched();
-        let (theirs, covers) = (kept.theirs.as_ref(), Covers::default());
+        let (theirs, covers) = (Some(&kept.theirs), Covers::default());
         put(&kept.path, theirs, &patience, &covers, is_still)?;
         fs::remove_file(&kept.record)
     }
@@ -158,15 +142,15 @@ impl Kept {
 
     /// Whether there is something that can be given back: very long files were not kept.
     fn can_be_given_back(&self) -> bool {
-        matches!(self.theirs, Some(Content::File { .. } | Content::Link(_)))
+        matches!(self.theirs, Content::File { .. } | Content::Link(_))
     }
 
     /// What the session made of it, as text.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match &self.theirs {
-            Some(Content::File { bytes, .. }) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            Some(Content::Link(to)) => Some(format!("a link to {}", to.display())),
+            Content::File { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Content::Link(to) => Some(format!("a link to {}", to.display())),
             _ => None,
         }
     }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use super::{
-    AlreadyKept, END, MOST_FILES, TOP, Watch,
+    END, MOST_FILES, TOP, Watch,
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
     locked,
-    quarantine::Keeping,
+    quarantine::{Keeping, Kept},
     restore::{self, Put},
 };
 use crate::{
@@ -279,27 +279,16 @@ impl<'a> Settlement<'a> {
         self.put_back(path, control, result.as_ref(), &undone, is_ours);
     }
 
-    /// Keeps what the session made of a file, unless it is kept already.
-    fn keep(
-        &self,
-        keeping: &Keeping,
-        path: &Path,
-        theirs: &Content,
-        ours: Option<&Content>,
-        said: &[String],
-        unsaid: usize,
-    ) -> io::Result<PathBuf> {
-        let mut kept = locked(&self.watch.kept);
-        let is_kept = |kept: &&AlreadyKept| kept.path == path && kept.content == *theirs;
-        if let Some(kept) = kept.iter().find(is_kept) {
+    /// Keeps what the session made of a file, unless it is kept already. Says where.
+    fn keep(&self, keeping: &Keeping, mut kept: Kept) -> io::Result<PathBuf> {
+        let mut all = locked(&self.watch.kept);
+        let is_kept = |it: &&Kept| it.path == kept.path && it.theirs == kept.theirs;
+        if let Some(kept) = all.iter().find(is_kept) {
             return Ok(kept.record.clone());
         }
-        let record = keeping.keep(path, Some(theirs), ours, said, unsaid)?;
-        kept.push(AlreadyKept {
-            path: path.to_owned(),
-            content: theirs.clone(),
-            record: record.clone(),
-        });
+        kept.record = keeping.keep(&kept)?;
+        let record = kept.record.clone();
+        all.push(kept);
         Ok(record)
     }
 
@@ -345,7 +334,6 @@ impl<'a> Settlement<'a> {
         let Some(keeping) = &self.watch.keeping else {
             return tell(false, "");
         };
-        let theirs = Some(&control.content);
         // Who accepts it has to have seen each.
         const MOST_SAID: usize = 256;
         let said: Vec<String> = undone
@@ -353,15 +341,22 @@ impl<'a> Settlement<'a> {
             .take(MOST_SAID)
             .map(|(what, why)| Finding::new(path, what.clone(), *why).to_string())
             .collect();
-        let unsaid = undone.len() - said.len();
-        let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
+        let kept = Kept {
+            path: path.to_owned(),
+            theirs: control.content.clone(),
+            ours: to.cloned(),
+            unsaid: undone.len() - said.len(),
+            said,
+            record: PathBuf::new(),
+        };
+        let kept = self.keep(keeping, kept);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
-        let is_still = || match theirs {
+        let is_still = || match &control.content {
             // It may hold more than there is time to compare.
-            Some(Content::Directory(_)) => {
+            Content::Directory(_) => {
                 fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
             }
-            _ => Content::of(path, &bounds).as_ref() == theirs,
+            theirs => Content::of(path, &bounds).as_ref() == Some(theirs),
         };
         let covers = &self.watch.covers;
         let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
