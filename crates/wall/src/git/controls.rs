@@ -74,7 +74,7 @@ impl Named {
 pub(crate) struct Collection<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
     /// What a session can write of repositories.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     pub(crate) home: &'a Path,
     pub(crate) own: &'a Own,
     /// After a session, what there was before. What it says about further files counts, not what the

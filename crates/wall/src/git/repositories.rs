@@ -59,7 +59,7 @@ pub(crate) struct Repository {
 pub(crate) struct Search<'a> {
     pub(crate) workspace: &'a Path,
     /// All that a session can write of repositories.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     pub(crate) bounds: &'a Bounds<'a>,
     pub(crate) repositories: Repositories,
 }

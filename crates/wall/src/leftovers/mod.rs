@@ -139,8 +139,7 @@ impl Watch {
             .chain(facts.git.outside.clone())
             .chain(given)
             .collect();
-        let places: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
-        let own = Own::read(&facts.home.real, &places);
+        let own = Own::read(&facts.home.real, &writable);
         // What is given by a link is covered under the link's name.
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let links = facts.given.iter().flat_map(|_| plan.covers()).map(real);
@@ -266,19 +265,19 @@ impl Watch {
 
     fn take(&self, top: &Path, git: &Git, bounds: &Bounds<'_>) -> Baseline {
         let taken = a_moment_ago();
-        let (mut search, writable) = (Repositories::default(), self.writable());
+        let mut search = Repositories::default();
         let git = [(top, git.clone())];
-        self.search(&git, &writable, bounds, &mut search, None);
+        self.search(&git, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
         let unseen = search.unseen.clone();
         // Not what is too deep, or cannot be listed: the end does not look there either, and a session
         // could leave such a thing to have the next one's plants taken for older.
         let is_partial = bounds.are_reached();
-        self.search(&git, &writable, &few, &mut search, Some(SHALLOW));
+        self.search(&git, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
         let bounds = &Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, _) = self.collect(&[top], &search, &writable, bounds, None);
+        let (controls, _) = self.collect(&[top], &search, bounds, None);
         let contents = controls.into_iter();
         let contents: BTreeMap<_, _> = contents
             .map(|(path, control)| (path, control.content))
@@ -301,15 +300,10 @@ impl Watch {
         }
     }
 
-    fn writable(&self) -> Vec<&Path> {
-        self.writable.iter().map(PathBuf::as_path).collect()
-    }
-
     /// From each top, or in its tree.
     fn search(
         &self,
         gits: &[(&Path, Git)],
-        writable: &[&Path],
         bounds: &Bounds<'_>,
         repositories: &mut Repositories,
         depth: Option<usize>,
@@ -317,14 +311,14 @@ impl Watch {
         for (top, git) in gits {
             let mut search = Search {
                 workspace: top,
-                writable,
+                writable: &self.writable,
                 bounds,
                 repositories: std::mem::take(repositories),
             };
             match depth {
                 None => search.look_from_top(git),
                 // Of a repository above what is given, no more than that can be written.
-                Some(depth) if is_in(top, writable) => {
+                Some(depth) if is_in(top, &self.writable) => {
                     search.look_in_tree(depth);
                 }
                 Some(_) => {}
@@ -338,13 +332,12 @@ impl Watch {
         &self,
         tops: &[&Path],
         repositories: &Repositories,
-        writable: &[&Path],
         bounds: &Bounds<'_>,
         before: Option<&Baseline>,
     ) -> (Controls, Unseen) {
         let mut collection = Collection {
             bounds,
-            writable,
+            writable: &self.writable,
             home: &self.home.real,
             own: &self.own,
             before,
@@ -391,24 +384,20 @@ impl Watch {
         is_interrupted: &dyn Fn() -> bool,
     ) -> Vec<Finding> {
         let gits = self.gits();
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, false);
-        for (top, git) in &gits {
-            settlement.compare_top(top, git);
-        }
+        let settlement = Settlement::begin(self, &gits, false);
         is_interrupted();
         between();
         let locks = self.locks();
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
-        self.search(&gits, &writable, &bounds, &mut repositories, None);
+        self.search(&gits, &bounds, &mut repositories, None);
         settlement.compare(&repositories, &bounds);
         let before = repositories.found.len() + repositories.worktrees.len();
-        self.search(&gits, &writable, &bounds, &mut repositories, Some(DEEP));
+        self.search(&gits, &bounds, &mut repositories, Some(DEEP));
         if repositories.found.len() + repositories.worktrees.len() > before {
             settlement.compare(&repositories, &bounds);
         }
-        let mut findings = std::mem::take(settlement.findings.get_mut());
+        let mut findings = settlement.end();
         let unseen = repositories.unseen.0.iter();
         findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));
         findings.extend(self.replaced());
@@ -430,30 +419,20 @@ impl Watch {
     fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
         let locks = self.locks();
         let gits = self.gits();
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, true);
-        for (top, git) in &gits {
-            settlement.compare_top(top, git);
-        }
+        let settlement = Settlement::begin(self, &gits, true);
         let mut repositories = Repositories::default();
-        self.search(&gits, &writable, bounds, &mut repositories, None);
+        self.search(&gits, bounds, &mut repositories, None);
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
         settlement.compare(&repositories, bounds);
         drop(locks);
-        let findings = std::mem::take(settlement.findings.get_mut());
-        (findings, self.places(repositories))
+        (settlement.end(), self.places(repositories))
     }
 
     /// The same of the workspace's own repository alone, and of what is given like it.
     fn settle_top(&self) -> Vec<Finding> {
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, true);
-        for (top, git) in self.gits() {
-            settlement.compare_top(top, &git);
-        }
-        std::mem::take(settlement.findings.get_mut())
+        Settlement::begin(self, &self.gits(), true).end()
     }
 
     /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell

@@ -32,11 +32,10 @@ use crate::{
 /// One look after the session.
 pub(super) struct Settlement<'a> {
     watch: &'a Watch,
-    writable: &'a [&'a Path],
     git: GitProgram,
     /// How long git has taken to read files.
     asked: Cell<Duration>,
-    pub(super) findings: RefCell<Vec<Finding>>,
+    findings: RefCell<Vec<Finding>>,
     /// The same, to be looked up.
     told: RefCell<HashSet<Finding>>,
     /// The session runs: what it needs itself until its end is left alone.
@@ -46,10 +45,10 @@ pub(super) struct Settlement<'a> {
 }
 
 impl<'a> Settlement<'a> {
-    pub(super) fn new(watch: &'a Watch, writable: &'a [&'a Path], is_live: bool) -> Self {
-        Self {
+    /// With the own repositories of these compared already.
+    pub(super) fn begin(watch: &'a Watch, gits: &[(&Path, Git)], is_live: bool) -> Self {
+        let settlement = Self {
             watch,
-            writable,
             git: GitProgram::find(),
             asked: Cell::default(),
             findings: RefCell::default(),
@@ -57,11 +56,19 @@ impl<'a> Settlement<'a> {
             is_live,
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
+        };
+        for (top, git) in gits {
+            settlement.compare_top(top, git);
         }
+        settlement
+    }
+
+    pub(super) fn end(self) -> Vec<Finding> {
+        self.findings.into_inner()
     }
 
     /// The own repository of the workspace, or of what is given like it, alone.
-    pub(super) fn compare_top(&self, top: &Path, git: &Git) {
+    fn compare_top(&self, top: &Path, git: &Git) {
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let mut repositories = Repositories::default();
         let dot_git = top.join(".git");
@@ -85,14 +92,10 @@ impl<'a> Settlement<'a> {
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
         self.bring_back(repositories);
-        let (controls, unseen) = {
-            let before = Some(&self.watch.baseline);
-            // What was found needs time to be put back.
-            let half = bounds.half();
-            let tops = self.watch.tops();
-            self.watch
-                .collect(&tops, repositories, self.writable, &half, before)
-        };
+        let (watch, before) = (self.watch, Some(&self.watch.baseline));
+        // What was found needs time to be put back.
+        let half = bounds.half();
+        let (controls, unseen) = watch.collect(&watch.tops(), repositories, &half, before);
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
@@ -251,7 +254,7 @@ impl<'a> Settlement<'a> {
             repository,
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
-            writable: self.writable,
+            writable: &self.watch.writable,
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);

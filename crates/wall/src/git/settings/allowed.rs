@@ -5,7 +5,10 @@
 //! A setting that is not on the list counts as dangerous. `docs/git-settings.md` has the verdict on
 //! every setting that git documents.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{Setting, address::is_on_a_server};
 use crate::{
@@ -28,7 +31,7 @@ pub(crate) struct Context<'a> {
     /// The directory of the repository that the file belongs to.
     pub(crate) repository: Option<&'a Path>,
     /// What a session can write.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
     pub(crate) is_new: bool,
     /// The branches that were there before; nothing if they are not known.
@@ -257,7 +260,7 @@ impl Value {
 }
 
 /// An address on a server, or a directory that no session writes to.
-fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
+fn is_elsewhere(text: &str, writable: &[PathBuf]) -> bool {
     if is_on_a_server(text) {
         return true;
     }
@@ -282,7 +285,7 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
         .collect();
     let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"]);
     let is_own = |worktree: &Path| {
-        let is_inside = |place: &&Path| worktree.starts_with(place) && worktree != *place;
+        let is_inside = |place: &PathBuf| worktree.starts_with(place) && worktree != place;
         context.writable.iter().any(is_inside)
             && !worktree.components().any(|part| part.as_os_str() == ".git")
     };
@@ -299,7 +302,7 @@ mod tests {
 
     fn describes(text: &str) -> bool {
         let workspace = Path::new("/home/ada/project");
-        let writable = [workspace];
+        let writable = [workspace.to_owned()];
         let repository = workspace.join(".git/modules/sub");
         let context = Context {
             repository: Some(&repository),

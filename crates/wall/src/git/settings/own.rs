@@ -26,7 +26,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn read(home: &Path, writable: &[&Path]) -> Self {
+    pub(crate) fn read(home: &Path, writable: &[impl AsRef<Path>]) -> Self {
         let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let configured = configured.filter(|path| path.is_absolute());
         let places = [

@@ -357,7 +357,7 @@ fn merged(old: &[u8], passed: &BTreeSet<Vec<u8>>, wanted: &[&Setting]) -> Option
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::PathBuf;
 
     use super::*;
     use crate::git::settings::parse;
@@ -368,7 +368,7 @@ mod tests {
     /// What is left of a file, by git and by our own reader.
     fn left(old: Option<&str>, new: &str) -> Option<String> {
         let own = parse(b"[filter \"lfs\"] clean = git-lfs clean").unwrap();
-        let writable = [Path::new("/w")];
+        let writable = [PathBuf::from("/w")];
         let [one, other] = [GitProgram::find(), GitProgram::none()].map(|git| {
             let context = Context {
                 writable: &writable,
