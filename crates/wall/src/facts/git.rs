@@ -60,12 +60,7 @@ impl Given {
             return Vec::new();
         }
         let above = |path: &Path| {
-            let above = path.ancestors().skip(1);
-            let mut above = above.take_while(|path| !home.real.starts_with(path));
-            let above = above.find(|path| path.join(".git").exists());
-            above
-                .filter(|path| is_in(&path.join(".git"), writable))
-                .map(Path::to_owned)
+            repository_above(path, home).filter(|path| is_in(&path.join(".git"), writable))
         };
         let all = directories.iter().map(PathBuf::as_path);
         let above = all.chain([workspace]).filter_map(above);
@@ -122,13 +117,8 @@ impl Git {
     fn by_dot_git(workspace: &Path, home: &Place) -> Self {
         let dot_git = workspace.join(".git");
         let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
-            // One of the whole home has people's settings in it, and is no project's.
-            let above = workspace.ancestors().skip(1);
-            let mut above = above.take_while(|path| !home.real.starts_with(path));
             return Self {
-                above: above
-                    .find(|path| path.join(".git").exists())
-                    .map(Path::to_owned),
+                above: repository_above(workspace, home),
                 ..Self::default()
             };
         };
@@ -160,18 +150,12 @@ impl Git {
     }
 
     fn of(repository: PathBuf, outside: Option<PathBuf>) -> Self {
-        let mut modules = Modules {
-            found: Vec::new(),
-            looked_at: 0,
-        };
+        let mut modules = Modules::default();
         modules.look_in(&repository.join("modules"), 0);
-        let mut directories = vec![repository];
-        directories.append(&mut modules.found);
         Self {
             outside,
-            directories,
-            refused: None,
-            above: None,
+            directories: [vec![repository], modules.found].concat(),
+            ..Self::default()
         }
     }
 
@@ -190,6 +174,16 @@ impl Git {
         }
         hooks
     }
+}
+
+/// The repository that a directory is a part of. One of the whole home has people's settings in it,
+/// and is no project's.
+fn repository_above(path: &Path, home: &Place) -> Option<PathBuf> {
+    let above = path.ancestors().skip(1);
+    let mut above = above.take_while(|path| !home.real.starts_with(path));
+    above
+        .find(|path| path.join(".git").exists())
+        .map(Path::to_owned)
 }
 
 /// The directory that a `.git` file names.
@@ -312,6 +306,7 @@ fn in_file(path: &Path) -> Vec<Setting> {
 }
 
 /// A search for the git directories of submodules. Their names may have slashes in them.
+#[derive(Default)]
 struct Modules {
     found: Vec<PathBuf>,
     looked_at: usize,
