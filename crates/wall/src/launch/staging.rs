@@ -17,10 +17,8 @@
 //! ```
 //! Nobody else sees this directory. All places in memory share one limit of size.
 //!
-//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a
-//! layer in front of it, which holds nothing else. It is no mount, so nobody who has mounts of
-//! their own can lift it; it is in no layer that can be written, so what is made and removed in
-//! its place does not bring back what it hides; and it hides as well what appears there later.
+//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
+//! of its own in front of it (docs/decisions/0020-white-outs-and-one-table-of-secrets.md).
 //!
 //! A protected file in a writable directory is a mount point, which the kernel lets nobody
 //! rename or remove. A directory above it could still be renamed, and another one put in its
