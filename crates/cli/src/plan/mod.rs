@@ -31,11 +31,10 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
 
 fn as_json(plan: &Plan, effective: &Effective) -> Value {
     let file = |step: &Step| {
-        let operation = &step.operation;
         json!({
-            "operation": operation.to_string(),
-            "at": operation.at().to_string_lossy(),
-            "source": operation.source().map(|path| path.to_string_lossy()),
+            "operation": step.to_string(),
+            "at": step.at.to_string_lossy(),
+            "source": step.operation.source().map(|path| path.to_string_lossy()),
             "reason": step.reason,
         })
     };

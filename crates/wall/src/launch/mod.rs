@@ -36,7 +36,8 @@ use self::{
     streams::{CommandStreams, Streams, WardenStreams},
 };
 use crate::{
-    control::{Control, Start},
+    control::{Control, Order, Start},
+    encoding::encode,
     error::Error,
     facts::Resource,
     inner::InnerSettings,
@@ -82,12 +83,12 @@ impl Plan {
         let streams = Streams::look()?;
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
         let mut foreground = Foreground::new();
-        let start = Start {
+        let start = Order::Start(Start {
             foreground: foreground.lend(),
             blocked: signals.blocked,
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
-        };
+        });
         let path = self.environment.iter().find(|it| it.name == "PATH");
         let sought = Sought {
             program: command.program.clone(),
@@ -135,8 +136,8 @@ impl Plan {
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
-        let settings = InnerSettings::of(self).encode();
-        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
+        let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
             Some(path) => path.into(),
             None => command.program,
@@ -255,35 +256,26 @@ fn surroundings(
     streams: &Streams,
     memory: Option<u64>,
 ) -> Result<Surroundings, Error> {
-    let built = staging.build(streams)?;
-    let mut layers = vec![Layer {
-        protection: Protection::Scratch,
-        state: match built.scratch {
+    let layer = |protection, holds: bool, otherwise| Layer {
+        protection,
+        state: match holds {
             true => LayerState::Active,
-            false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
+            false => LayerState::Absent(otherwise),
         },
-    }];
-    let made = match memory {
-        Some(bytes) => {
-            let limited = Cgroup::with_memory_limit(bytes).unwrap_or_default();
-            layers.push(Layer {
-                protection: Protection::Memory,
-                state: match limited {
-                    Some(_) => LayerState::Active,
-                    None => LayerState::Absent(NO_MEMORY_LIMIT),
-                },
-            });
-            limited.map_or_else(Cgroup::make, |group| Ok(Some(group)))
-        }
-        None => Cgroup::make(),
     };
-    layers.push(Layer {
-        protection: Protection::Group,
-        state: match &made {
-            Ok(_) => LayerState::Active,
-            Err(_) => LayerState::Absent("control groups cannot be mounted or made here"),
-        },
-    });
+    let built = staging.build(streams)?;
+    let no_overlay = "the kernel cannot overlay them, so both are empty inside";
+    let limited = memory.and_then(|bytes| Cgroup::with_memory_limit(bytes).unwrap_or_default());
+    let is_limited = limited.is_some();
+    let made = limited.map_or_else(Cgroup::make, |group| Ok(Some(group)));
+    let no_group = "control groups cannot be mounted or made here";
+    let mut layers = vec![
+        layer(Protection::Scratch, built.scratch, no_overlay),
+        layer(Protection::Group, made.is_ok(), no_group),
+    ];
+    if memory.is_some() {
+        layers.push(layer(Protection::Memory, is_limited, NO_MEMORY_LIMIT));
+    }
     let group = made.unwrap_or_default();
     Ok(Surroundings {
         group,
