@@ -38,6 +38,8 @@ const FAMILIES: [u32; 4] = [
 
 const CLONE_NEWUSER: u32 = 0x1000_0000;
 const CLONE_NEWNS: u32 = 0x0002_0000;
+/// Of unshare(2) alone, since Linux 7.1: the same, with nothing mounted in it.
+const UNSHARE_EMPTY_MNTNS: u32 = 0x0010_0000;
 
 /// Removes a subvolume of Btrfs by its name, or by its number.
 const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
@@ -167,6 +169,12 @@ fn mount_namespaces() -> Vec<Refusal> {
     let joined = "joins a mount namespace";
     vec![
         refuse("unshare(CLONE_NEWNS)", UNSHARE, [made], REASON),
+        refuse(
+            "unshare(UNSHARE_EMPTY_MNTNS)",
+            UNSHARE,
+            [Argument::has(0, UNSHARE_EMPTY_MNTNS)],
+            REASON,
+        ),
         refuse("clone(CLONE_NEWNS)", CLONE, [made], REASON),
         not_there(
             "clone3",
@@ -315,6 +323,7 @@ mod tests {
         "syscall(16, -1, 0x5000943f, 0)",
         "syscall(16, -1, 0x4020bc11, 0)",
         "syscall(272, 0x20000)",
+        "syscall(272, 0x100000)",
         // With a flag that the kernel does not take together with it.
         "syscall(56, 0x20000 | 0x200, 0, 0, 0, 0)",
         "syscall(435, 0, 0)",
