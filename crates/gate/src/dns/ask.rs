@@ -13,14 +13,13 @@ use rustix::{
 use socket2::{Domain, Socket, Type};
 use stockade_sys::transparent::Family;
 use stockade_wire::dns::{Query, is_truncated};
-use tokio::{
-    io::Interest,
-    net::{TcpStream, UdpSocket},
-};
+use tokio::{io::Interest, net::UdpSocket};
 
 use super::{LARGEST, read_framed, write_framed};
 use crate::{
+    descriptors::spare,
     event_loop::busy_poll,
+    tcp::dial::connect as connect_stream,
     udp::{INPUT, receive_now, send_now},
 };
 
@@ -83,6 +82,7 @@ impl SocketPool {
             }
         }
         let socket = Socket::new(Domain::for_address(server), Type::DGRAM.nonblocking(), None)?;
+        let socket = spare(socket)?;
         socket.connect(&server.into())?;
         socket.send(question)?;
         // With the event loop only now: an answer that is there already shows at once.
@@ -102,7 +102,7 @@ impl SocketPool {
 }
 
 async fn ask_stream(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(server).await?;
+    let mut stream = connect_stream(server).await?;
     let id = random_id()?;
     write_framed(&mut stream, &query.to_upstream(id)).await?;
     let response = read_framed(&mut stream, LARGEST).await?;

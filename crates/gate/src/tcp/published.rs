@@ -29,7 +29,10 @@ use super::{
     rebinding::{self, First, is_own},
     relay::{relay, reset},
 };
-use crate::audit::denials::{Ruling, Subject, shown};
+use crate::{
+    audit::denials::{Ruling, Subject, shown},
+    descriptors::spare,
+};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -95,7 +98,9 @@ pub(crate) async fn serve(published: Published) {
     let published = Rc::new(published);
     loop {
         // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((outer, client)) = published.listener.accept().await else {
+        let accepted = published.listener.accept().await;
+        let Ok((outer, client)) = accepted.and_then(|(outer, client)| Ok((spare(outer)?, client)))
+        else {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
