@@ -73,6 +73,13 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
              `stockade log` has the others"
         );
     }
+    if journal.refused > 0 {
+        let attempts = terminal::counted(journal.refused, "attempt");
+        eprintln!(
+            "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
+             a line; make room on the disk of the logs"
+        );
+    }
     if journal.missed > 0 && !quiet {
         let events = terminal::counted(journal.missed, "event");
         eprintln!("stockade: {events} of this session came too fast to be written down one by one");

@@ -139,6 +139,9 @@ impl Published {
             self.tcp.judge.denied(subject, Ruling::Malformed(why), None);
             return farewell(outer, &message).await;
         }
+        if !self.tcp.judge.may_be_logged() {
+            return reset(outer);
+        }
         let flow = self.tcp.judge.published(flow, client, self.outside);
         if send(&inner, &read).await.is_err() {
             return reset(outer);

@@ -80,6 +80,8 @@ pub struct JournalEnd {
     pub lost: Option<LostEvents>,
     /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
     pub missed: u64,
+    /// How much was allowed, and refused because the log had no room for it.
+    pub refused: u64,
     /// The disk took so long that this was not waited for.
     pub unfinished: bool,
     /// Which program was denied something first.
@@ -104,6 +106,9 @@ impl PendingJournal {
                 let log = ready.and_then(|()| begin_log(&directory, &id, first));
                 match log {
                     Ok(log) => {
+                        if log.is_behind() {
+                            source.events.set_room(0);
+                        }
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(()));
                         log.make_room();
