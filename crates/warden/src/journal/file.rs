@@ -117,15 +117,14 @@ impl LogFile {
 
     /// Sees to it that there is room for more lines, and says for how many.
     pub(super) fn make_sure(&mut self) -> usize {
+        self.reserved = reserve(&self.file, self.good, self.reserved);
+        let left = |end: u64| end.saturating_sub(self.good) / LINE;
+        let room = self.reserved.map_or(u64::MAX, left);
         // What is not written yet goes first.
-        if self.is_behind() && self.append(None).is_err() {
+        if self.is_behind() && (room == 0 || self.append(None).is_err()) {
             return 0;
         }
-        self.reserved = reserve(&self.file, self.good, self.reserved);
-        let Some(end) = self.reserved else {
-            return usize::MAX;
-        };
-        usize::try_from(end.saturating_sub(self.good) / LINE).unwrap_or(usize::MAX)
+        usize::try_from(room).unwrap_or(usize::MAX)
     }
 
     /// Whether something could not be written, and still is not.
