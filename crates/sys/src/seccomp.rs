@@ -29,6 +29,7 @@ pub const BPF: i64 = libc::SYS_bpf;
 pub const PERF_EVENT_OPEN: i64 = libc::SYS_perf_event_open;
 /// The number of userfaultfd(2).
 pub const USERFAULTFD: i64 = libc::SYS_userfaultfd;
+pub const SYSLOG: i64 = libc::SYS_syslog;
 /// The number of clone(2).
 pub const CLONE: i64 = libc::SYS_clone;
 /// The number of clone3(2).

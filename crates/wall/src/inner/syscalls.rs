@@ -11,7 +11,7 @@ use std::io;
 use stockade_sys::seccomp::{
     Answer, Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
-    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
+    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, SYSLOG, UNSHARE, USERFAULTFD,
 };
 
 use super::InnerSettings;
@@ -116,6 +116,12 @@ fn always() -> Vec<Refusal> {
             PERF_EVENT_OPEN,
             None,
             "measures what the machine does, other programs' secrets among it",
+        ),
+        refuse(
+            "syslog",
+            SYSLOG,
+            None,
+            "reads the kernel's log, where an administrator lets everybody do so",
         ),
         refuse(
             "userfaultfd",
@@ -318,6 +324,7 @@ mod tests {
         "syscall(249, 0, 0, 0, 0)",
         "syscall(321, 0, 0, 0)",
         "syscall(298, 0, 0, -1, -1, 0)",
+        "syscall(103, 10, 0, 0)",
         "syscall(323, 1)",
         "syscall(16, -1, 0x5000940f, 0)",
         "syscall(16, -1, 0x5000943f, 0)",
