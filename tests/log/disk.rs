@@ -123,7 +123,9 @@ fn a_session_that_begins_on_a_full_disk_says_what_it_is_when_there_is_room() {
         assert_eq!(lines_in(&logs), [] as [Value; 0]);
         fs::remove_file(disk.join("filler")).expect("room");
         session.write("\n").expect("go");
-        session.wait().expect("an end").expect_success();
+        let output = session.wait().expect("an end").expect_success();
+        let said = output.stderr();
+        assert!(said.contains("before the log has room"), "{said}");
         let lines = lines_in(&logs);
         assert_eq!(lines[0]["event"], "start");
         assert_eq!(lines[1]["event"], "lost");

@@ -49,6 +49,13 @@ pub(crate) fn tell_notice(notice: Notice) {
             let directory = directory.display();
             eprintln!("stockade: this session is not logged: {directory}: {error}");
         }
+        Notice::NoRoom(directory) => {
+            let directory = directory.display();
+            eprintln!(
+                "stockade: nothing passes before the log has room: make some on the disk of \
+                 {directory}"
+            );
+        }
         Notice::NotReloadable(error) => {
             eprintln!("stockade: this session cannot be reloaded: {error}");
         }

@@ -221,7 +221,8 @@ fn reserve(file: &File, good: u64, reserved: Option<u64>) -> Option<u64> {
     if end >= good + RESERVES[0] / 2 {
         return reserved;
     }
-    let disk = fstatvfs(file).ok()?;
+    // Some filesystems have no size, and say nothing of what is free.
+    let disk = fstatvfs(file).ok().filter(|disk| disk.f_blocks > 0)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let worthwhile = |size: &u64| size.saturating_mul(2) <= free && good + size > end;
     for size in RESERVES.into_iter().filter(worthwhile) {
