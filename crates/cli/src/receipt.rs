@@ -49,6 +49,13 @@ pub(crate) fn tell_notice(notice: Notice) {
             let directory = directory.display();
             eprintln!("stockade: this session is not logged: {directory}: {error}");
         }
+        Notice::NoRoom(directory) => {
+            let directory = directory.display();
+            eprintln!(
+                "stockade: nothing passes before the log has room: make some on the disk of \
+                 {directory}"
+            );
+        }
         Notice::NotReloadable(error) => {
             eprintln!("stockade: this session cannot be reloaded: {error}");
         }
@@ -71,6 +78,13 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
         eprintln!(
             "stockade: {events} of this session could not be logged: {why}; \
              `stockade log` has the others"
+        );
+    }
+    if journal.refused > 0 {
+        let attempts = terminal::counted(journal.refused, "attempt");
+        eprintln!(
+            "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
+             a line; make room on the disk of the logs"
         );
     }
     if journal.missed > 0 && !quiet {

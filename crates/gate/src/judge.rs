@@ -97,10 +97,10 @@ impl Judge {
         client: SocketAddr,
         flow: Flow,
     ) -> Result<Arc<ActiveFlow>, FlowRefusal> {
-        if !self.may_be_logged() {
-            return Err(Unreachable::Host.into());
-        }
         if self.is_host_port(&flow) {
+            if !self.may_be_logged() {
+                return Err(Unreachable::Host.into());
+            }
             let why = (Vec::new(), Grounds::HostPort);
             return Ok(self.admit((flow, client), why, Admission::LOCAL));
         }
@@ -109,6 +109,9 @@ impl Judge {
         let verdict = decide(&self.policy(), &flow, &evidence);
         let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
+            if !self.may_be_logged() {
+                return Err(Unreachable::Host.into());
+            }
             let by_name = verdict.rests_on_names();
             let pins = by_name.then(|| self.pins.hold(flow.destination(), Instant::now()));
             let admission = Admission {
@@ -207,11 +210,7 @@ impl Judge {
 
     /// Whether what passes now can be logged. Else it must not pass, and is counted.
     pub(crate) fn may_be_logged(&self) -> bool {
-        let may = self.events.have_room();
-        if !may {
-            self.events.overlook();
-        }
-        may
+        self.events.have_room()
     }
 
     /// A program of the host connects to one inside.

@@ -21,6 +21,7 @@
 
 mod audit;
 mod confine;
+mod descriptors;
 mod dns;
 mod event_loop;
 mod flows;
@@ -34,7 +35,6 @@ mod udp;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
 use stockade_sys::{transparent::Family, watch::watch};
@@ -70,6 +70,7 @@ pub use audit::{
     denials::{Denial, Denials, Fix, Ruling, Subject},
     events::{Event, EventReceiver, EventSender, Grounds},
 };
+pub use descriptors::claim_descriptors;
 pub use dns::resolvers::resolv_conf;
 pub use routes::{host_evidence, host_has_ipv6};
 pub use tcp::published::{Local, Publish};
@@ -168,21 +169,6 @@ impl Policies {
     pub fn change(&self, policy: Policy) -> Result<(), Error> {
         self.0.send(policy).map_err(|_| Error::Died)
     }
-}
-
-/// Raises the limit of open files to what the machine permits: a flow needs two. Call it
-/// when the agent has been started with the limits that the user had.
-///
-/// If it cannot be raised, fewer flows are served at a time.
-pub fn claim_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
 }
 
 /// What the gate is started with.

@@ -23,7 +23,7 @@ pub use libc::{
     SYS_io_uring_setup as IO_URING_SETUP, SYS_ioctl as IOCTL,
     SYS_landlock_create_ruleset as LANDLOCK_CREATE_RULESET, SYS_open_tree as OPEN_TREE,
     SYS_openat2 as OPENAT2, SYS_perf_event_open as PERF_EVENT_OPEN, SYS_setns as SETNS,
-    SYS_unshare as UNSHARE, SYS_userfaultfd as USERFAULTFD,
+    SYS_syslog as SYSLOG, SYS_unshare as UNSHARE, SYS_userfaultfd as USERFAULTFD,
 };
 /// open_tree_attr(2), which libc does not have; the same on all architectures.
 pub const OPEN_TREE_ATTR: i64 = 467;

@@ -14,13 +14,14 @@ use rustix::{
 use socket2::{Domain, Socket, Type};
 use stockade_sys::{socket::report_errors, transparent::Family};
 use stockade_wire::dns::{Query, is_truncated};
-use tokio::{
-    io::Interest,
-    net::{TcpStream, UdpSocket},
-};
+use tokio::{io::Interest, net::UdpSocket};
 
 use super::{LARGEST, read_framed, write_framed};
-use crate::udp::{INPUT, receive_now};
+use crate::{
+    descriptors::spare,
+    tcp::dial::connect as connect_stream,
+    udp::{INPUT, receive_now},
+};
 
 /// Sockets that are kept.
 const MOST: usize = 16;
@@ -81,6 +82,7 @@ impl SocketPool {
             }
         }
         let socket = Socket::new(Domain::for_address(server), Type::DGRAM.nonblocking(), None)?;
+        let socket = spare(socket)?;
         // That nobody listens is told to connected sockets only, or to who asks for it.
         report_errors(&socket, family)?;
         sendto(&socket, question, none, &server)?;
@@ -101,7 +103,7 @@ impl SocketPool {
 }
 
 async fn ask_stream(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(server).await?;
+    let mut stream = connect_stream(server).await?;
     let id = random_id()?;
     write_framed(&mut stream, &query.to_upstream(id)).await?;
     let response = read_framed(&mut stream, LARGEST).await?;

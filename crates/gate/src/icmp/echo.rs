@@ -26,6 +26,7 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
+    descriptors::spare,
     event_loop::for_each_packet,
     flows::{ActiveFlow, FlowKey, forget},
     icmp::icmp_error::{queued_error, unreachable},
@@ -179,7 +180,11 @@ fn ping_socket(destination: IpAddr) -> io::Result<StdUdpSocket> {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
-    let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(protocol))?;
+    let socket = spare(Socket::new(
+        domain,
+        Type::DGRAM.nonblocking(),
+        Some(protocol),
+    )?)?;
     report_errors(&socket, Family::of(destination))?;
     socket.connect(&SocketAddr::new(destination, 0).into())?;
     Ok(socket.into())

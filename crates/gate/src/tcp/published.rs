@@ -29,7 +29,10 @@ use super::{
     rebinding::{self, First, is_own},
     relay::{relay, reset},
 };
-use crate::audit::denials::{Ruling, Subject, shown};
+use crate::{
+    audit::denials::{Ruling, Subject, shown},
+    descriptors::spare,
+};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -91,7 +94,9 @@ pub(crate) async fn serve(published: Published) {
     let published = Rc::new(published);
     loop {
         // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((outer, client)) = published.listener.accept().await else {
+        let accepted = published.listener.accept().await;
+        let Ok((outer, client)) = accepted.and_then(|(outer, client)| Ok((spare(outer)?, client)))
+        else {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -129,6 +134,9 @@ impl Published {
             let subject = Subject::Claim(flow, host);
             self.tcp.judge.denied(subject, Ruling::Malformed(why), None);
             return farewell(outer, &message).await;
+        }
+        if !self.tcp.judge.may_be_logged() {
+            return reset(outer);
         }
         let flow = self.tcp.judge.published(flow, client, self.outside);
         if send(&inner, &read).await.is_err() {

@@ -12,7 +12,7 @@ use stockade_sys::seccomp::{
     Answer::{self, NoSuchCall, NoSuchFamily, NotPermitted, TurnedOff},
     Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
-    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, UNSHARE, USERFAULTFD,
+    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, SYSLOG, UNSHARE, USERFAULTFD,
 };
 
 use super::InnerSettings;
@@ -41,6 +41,8 @@ const OTHER_FAMILY: &[Argument] = &[
 
 const CLONE_NEWUSER: u32 = 0x1000_0000;
 const CLONE_NEWNS: u32 = 0x0002_0000;
+/// Of unshare(2) alone, since Linux 7.1: the same, with nothing mounted in it.
+const UNSHARE_EMPTY_MNTNS: u32 = 0x0010_0000;
 
 /// Removes a subvolume of Btrfs by its name, or by its number.
 const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
@@ -84,6 +86,8 @@ const ALWAYS: &[Rule] = &[
         "loads programs into the kernel, where an administrator lets everybody do so"),
     ("perf_event_open", PERF_EVENT_OPEN, &[], NotPermitted,
         "measures what the machine does, other programs' secrets among it"),
+    ("syslog", SYSLOG, &[], NotPermitted,
+        "reads the kernel's log, where an administrator lets everybody do so"),
     ("userfaultfd", USERFAULTFD, &[], NotPermitted,
         "holds the kernel up at a moment of one's choice, the usual step of an exploit"),
     ("ioctl(BTRFS_IOC_SNAP_DESTROY)", IOCTL, &[Argument::is(1, BTRFS_SNAP_DESTROY[0])], NotPermitted,
@@ -102,6 +106,8 @@ const ALWAYS: &[Rule] = &[
 #[rustfmt::skip]
 const MOUNT_NAMESPACES: &[Rule] = &[
     ("unshare(CLONE_NEWNS)", UNSHARE, &[Argument::has(0, CLONE_NEWNS)], NotPermitted, NEW_MOUNTS),
+    ("unshare(UNSHARE_EMPTY_MNTNS)", UNSHARE, &[Argument::has(0, UNSHARE_EMPTY_MNTNS)], NotPermitted,
+        NEW_MOUNTS),
     ("clone(CLONE_NEWNS)", CLONE, &[Argument::has(0, CLONE_NEWNS)], NotPermitted, NEW_MOUNTS),
     ("clone3", CLONE3, &[], NoSuchCall,
         "makes a mount or user namespace, by flags that a filter cannot see; programs use clone(2) where \

@@ -385,8 +385,11 @@ impl Running {
         match (&self.progress, signal) {
             (Progress::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
+            // The kernel sends one for a terminal that is gone, and to a stopped job whose shell is.
             (Progress::Running, Signal::HUP)
-                if self.reload.is_some() && !self.held.foreground.is_hung_up() =>
+                if !received.from_kernel
+                    && !self.held.foreground.is_hung_up()
+                    && self.reload.is_some() =>
             {
                 if let Some(Hook(reload)) = &mut self.reload {
                     reload();

@@ -16,6 +16,10 @@
 //!    clipboard) before they answer;
 //! 5. flushes the input and gives the shell its modes back.
 //!
+//! A program can print what takes a terminal long to draw, so that it answers late. If no answer has
+//! come, bytes that no terminal shows are written: while the terminal does not take them, it has not
+//! read what came before, and is waited for. It could not show the shell's prompt either.
+//!
 //! A terminal that never answers costs its patience once for each session. What a user types
 //! ahead in this time is discarded, too: nobody can tell it from an answer.
 
@@ -48,6 +52,12 @@ const QUIET: Duration = Duration::from_millis(30);
 
 /// The same where something else than the answer came.
 const LONG_QUIET: Duration = Duration::from_millis(200);
+
+/// How long a terminal may take nothing.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// So many bytes the kernel and most terminals do not keep unread.
+const PADDING: usize = 64 * 1024;
 
 /// However much comes.
 const LONGEST: Duration = Duration::from_millis(1500);
@@ -128,15 +138,20 @@ impl Fence {
         let deadline = Instant::now() + self.patience;
         let question = self.reset(users) + &question(&columns);
         write(terminal, question.as_bytes(), deadline);
-        let heard = listen(terminal, &columns, deadline);
+        let mut reader = Reader::default();
+        let mut heard = listen(terminal, &columns, &mut reader, deadline);
+        if heard.is_none() && self.patience == PATIENCE {
+            let deadline = outlast(terminal, &mut reader, &columns);
+            heard = listen(terminal, &columns, &mut reader, deadline);
+        }
+        let deadline = Instant::now() + SHORT_PATIENCE;
         if users != Users::Command {
-            let margins = margins(terminal, heard);
-            write(terminal, margins.as_bytes(), deadline + QUIET);
+            write(terminal, margins(terminal, heard).as_bytes(), deadline);
         }
         if heard.is_none() && self.patience == PATIENCE {
             let warning = "stockade: WARNING: the terminal does not answer; what it answers later \
                            appears as if you had typed it\r\n";
-            write(terminal, warning.as_bytes(), deadline + QUIET);
+            write(terminal, warning.as_bytes(), deadline);
         }
     }
 
@@ -269,24 +284,51 @@ struct Position {
     column: u32,
 }
 
-/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor was when
-/// it was asked for.
+/// Writes padding as the terminal takes it, reading what it types, until it has read all that was
+/// written before, or has answered. Until when it is worth listening then.
+fn outlast(terminal: BorrowedFd<'_>, reader: &mut Reader, columns: &[u32; LENGTH]) -> Instant {
+    let begin = Instant::now();
+    let mut left = PADDING;
+    while left > 0
+        && reader.answer(columns).is_none()
+        && let Ok(ready) = poll_until(terminal, PollFlags::IN | PollFlags::OUT, begin + BUSY)
+        && !ready.is_empty()
+        && !ready.contains(PollFlags::HUP)
+    {
+        if ready.contains(PollFlags::IN) {
+            if !reader.read_from(terminal) {
+                break;
+            }
+        } else {
+            let padding = [0; 1024];
+            match rustix::io::write(terminal, &padding) {
+                Ok(length) => left = left.saturating_sub(length),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    let was_busy = begin.elapsed() > SHORT_PATIENCE;
+    Instant::now() + if was_busy { PATIENCE } else { SHORT_PATIENCE }
+}
+
+/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor
+/// was when it was asked for.
 fn listen(
     terminal: BorrowedFd<'_>,
     columns: &[u32; LENGTH],
+    reader: &mut Reader,
     deadline: Instant,
 ) -> Option<Position> {
     let limit = Instant::now() + LONGEST;
-    let mut reader = Reader::default();
-    let mut heard = None;
-    let mut until = deadline;
+    let mut heard = reader.answer(columns);
+    let mut until = match heard {
+        Some(_) => Instant::now() + LONG_QUIET,
+        None => deadline,
+    };
     while wait(terminal, PollFlags::IN, until) {
-        let mut buffer = [0; 1024];
-        match rustix::io::read(terminal, &mut buffer) {
-            Ok(0) => return heard,
-            Ok(length) => reader.read(buffer.get(..length).unwrap_or_default()),
-            Err(Errno::INTR | Errno::AGAIN) => continue,
-            Err(_) => return heard,
+        if !reader.read_from(terminal) {
+            return heard;
         }
         heard = heard.or_else(|| reader.answer(columns));
         if heard.is_some() {
@@ -309,6 +351,19 @@ struct Reader {
 }
 
 impl Reader {
+    /// Reads what there is. Whether there may be more.
+    fn read_from(&mut self, terminal: BorrowedFd<'_>) -> bool {
+        let mut buffer = [0; 1024];
+        match rustix::io::read(terminal, &mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.read(buffer.get(..length).unwrap_or_default());
+                true
+            }
+            Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
+        }
+    }
+
     fn read(&mut self, bytes: &[u8]) {
         // Much longer than the answer.
         const LONGEST: usize = 8192;

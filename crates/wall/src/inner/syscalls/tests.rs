@@ -16,11 +16,13 @@ const PROBES: &[&str] = &[
     "syscall(249, 0, 0, 0, 0)",
     "syscall(321, 0, 0, 0)",
     "syscall(298, 0, 0, -1, -1, 0)",
+    "syscall(103, 10, 0, 0)",
     "syscall(323, 1)",
     "syscall(16, -1, 0x5000940f, 0)",
     "syscall(16, -1, 0x5000943f, 0)",
     "syscall(16, -1, 0x4020bc11, 0)",
     "syscall(272, 0x20000)",
+    "syscall(272, 0x100000)",
     // With a flag that the kernel does not take together with it.
     "syscall(56, 0x20000 | 0x200, 0, 0, 0, 0)",
     "syscall(435, 0, 0)",
