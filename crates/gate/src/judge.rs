@@ -121,7 +121,7 @@ impl Judge {
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
-        if matches!(verdict.reason(), Reason::NoRoute { .. }) {
+        if matches!(verdict.reason(), Reason::NoRoute) {
             return Err(Unreachable::Network.into());
         }
         let ruling = Ruling::Flow(Box::new(verdict));

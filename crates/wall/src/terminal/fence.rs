@@ -130,13 +130,10 @@ impl Fence {
         write(terminal, question.as_bytes(), deadline);
         let heard = listen(terminal, &columns, deadline);
         if users != Users::Command {
-            write(
-                terminal,
-                self.margins(terminal, &heard).as_bytes(),
-                deadline + QUIET,
-            );
+            let margins = margins(terminal, heard);
+            write(terminal, margins.as_bytes(), deadline + QUIET);
         }
-        if heard == Heard::Nothing && self.patience == PATIENCE {
+        if heard.is_none() && self.patience == PATIENCE {
             let warning = "stockade: WARNING: the terminal does not answer; what it answers later \
                            appears as if you had typed it\r\n";
             write(terminal, warning.as_bytes(), deadline + QUIET);
@@ -161,17 +158,17 @@ impl Fence {
         text.push_str(ATTRIBUTES);
         text
     }
+}
 
-    /// Makes the whole screen scroll again, which moves the cursor, and puts that back.
-    fn margins(&self, terminal: BorrowedFd<'_>, heard: &Heard) -> String {
-        let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
-        match heard {
-            // In the last column the cursor may be about to wrap, which only DECRC restores.
-            Heard::Answer(Position { row, column }) if *column < width => {
-                format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
-            }
-            _ => String::from(MARGINS),
+/// Makes the whole screen scroll again, which moves the cursor, and puts that back.
+fn margins(terminal: BorrowedFd<'_>, cursor: Option<Position>) -> String {
+    let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
+    match cursor {
+        // In the last column the cursor may be about to wrap, which only DECRC restores.
+        Some(Position { row, column }) if column < width => {
+            format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
         }
+        _ => String::from(MARGINS),
     }
 }
 
@@ -272,19 +269,16 @@ struct Position {
     column: u32,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Heard {
-    /// The fence's answer. The cursor was there when it was asked for.
-    Answer(Position),
-    /// No answer, or none that is the fence's.
-    Nothing,
-}
-
-/// Reads and discards until the answer has come, and a moment more.
-fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) -> Heard {
+/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor was when
+/// it was asked for.
+fn listen(
+    terminal: BorrowedFd<'_>,
+    columns: &[u32; LENGTH],
+    deadline: Instant,
+) -> Option<Position> {
     let limit = Instant::now() + LONGEST;
     let mut reader = Reader::default();
-    let mut heard = Heard::Nothing;
+    let mut heard = None;
     let mut until = deadline;
     while wait(terminal, PollFlags::IN, until) {
         let mut buffer = [0; 1024];
@@ -294,12 +288,8 @@ fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) 
             Err(Errno::INTR | Errno::AGAIN) => continue,
             Err(_) => return heard,
         }
-        if heard == Heard::Nothing
-            && let Some(position) = reader.answer(columns)
-        {
-            heard = Heard::Answer(position);
-        }
-        if heard != Heard::Nothing {
+        heard = heard.or_else(|| reader.answer(columns));
+        if heard.is_some() {
             let quiet = if reader.has_others() {
                 LONG_QUIET
             } else {
@@ -314,92 +304,55 @@ fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) 
 /// Finds positions, `ESC [ row ; column R`, in what the terminal types.
 #[derive(Debug, Default)]
 struct Reader {
-    /// The last ones.
-    positions: Vec<Position>,
-    /// How many there were.
-    count: usize,
-    /// The sequence that is being read: how far it is, and its numbers.
-    state: ReaderState,
-    numbers: [u32; 2],
-    /// Bytes that are part of no position.
-    others: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum ReaderState {
-    #[default]
-    Ground,
-    Escape,
-    Row,
-    Column,
+    /// The last that it typed.
+    input: Vec<u8>,
 }
 
 impl Reader {
     fn read(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.state = self.step(*byte);
-        }
+        // Much longer than the answer.
+        const LONGEST: usize = 8192;
+        self.input.extend(bytes);
+        let surplus = self.input.len().saturating_sub(LONGEST);
+        self.input.drain(..surplus);
     }
 
-    fn step(&mut self, byte: u8) -> ReaderState {
-        const ESCAPE: u8 = 0x1b;
-        /// `ESC [` in one byte. In UTF-8 another one comes before it, which is skipped.
-        const CSI: u8 = 0x9b;
-        const UTF8: u8 = 0xc2;
-        let digit = |number: u32| {
-            number
-                .saturating_mul(10)
-                .saturating_add(u32::from(byte.wrapping_sub(b'0')))
-        };
-        match (self.state, byte) {
-            (ReaderState::Escape, b'[') | (ReaderState::Ground, CSI) => {
-                self.numbers = [0, 0];
-                ReaderState::Row
-            }
-            (ReaderState::Row, b'0'..=b'9') => {
-                self.numbers[0] = digit(self.numbers[0]);
-                ReaderState::Row
-            }
-            (ReaderState::Row, b';') => ReaderState::Column,
-            (ReaderState::Column, b'0'..=b'9') => {
-                self.numbers[1] = digit(self.numbers[1]);
-                ReaderState::Column
-            }
-            (ReaderState::Column, b'R') => {
-                self.found();
-                ReaderState::Ground
-            }
-            (ReaderState::Ground, UTF8) => ReaderState::Ground,
-            (state, ESCAPE) => {
-                self.others |= state != ReaderState::Ground;
-                ReaderState::Escape
-            }
-            _ => {
-                self.others = true;
-                ReaderState::Ground
-            }
+    /// The positions, and whether anything else came.
+    fn positions(&self) -> (Vec<Position>, bool) {
+        let text: String = self.input.iter().copied().map(char::from).collect();
+        // `ESC [` in one byte. In UTF-8 another one comes before it.
+        let text = text.replace("\u{c2}\u{9b}", "\x1b[");
+        let text = text.replace('\u{9b}', "\x1b[");
+        let mut sequences = text.split("\x1b[");
+        let mut has_others = sequences.next() != Some("");
+        let mut positions = Vec::new();
+        for sequence in sequences {
+            let position = sequence.split_once('R').and_then(|(numbers, rest)| {
+                let (row, column) = numbers.split_once(';')?;
+                let (row, column) = (row.parse().ok()?, column.parse().ok()?);
+                Some((Position { row, column }, rest))
+            });
+            has_others |= position.is_none_or(|(_, rest)| !rest.is_empty());
+            positions.extend(position.map(|(position, _)| position));
         }
+        (positions, has_others)
     }
 
-    fn found(&mut self) {
-        let [row, column] = self.numbers;
-        if self.positions.len() > LENGTH {
-            self.positions.remove(0);
-        }
-        self.positions.push(Position { row, column });
-        self.count += 1;
-    }
-
-    /// Where the cursor was, if the last positions are the answer to the fence.
+    /// Where the cursor was, if the answer to the fence is among the positions.
     fn answer(&self, columns: &[u32; LENGTH]) -> Option<Position> {
-        let (first, others) = self.positions.split_first()?;
-        let is_answer = others.iter().map(|position| position.column).eq(*columns);
-        is_answer.then_some(*first)
+        let (positions, _) = self.positions();
+        let is_answer = |all: &&[Position]| {
+            let asked = all.iter().skip(1);
+            asked.map(|position| position.column).eq(*columns)
+        };
+        let answer = positions.windows(LENGTH + 1).find(is_answer)?;
+        answer.first().copied()
     }
 
     /// Whether anything but the fence's answer came.
     fn has_others(&self) -> bool {
-        self.others || self.count > LENGTH + 1
+        let (positions, has_others) = self.positions();
+        has_others || positions.len() > LENGTH + 1
     }
 }
 
