@@ -1,15 +1,6 @@
 //! Files of the host that the gate answers from.
 
-use std::{
-    cell::RefCell,
-    fs, io,
-    os::unix::fs::MetadataExt as _,
-    rc::Rc,
-    time::{Duration, Instant},
-};
-
-/// A file is not looked at again so soon after a look: many questions may come in that time.
-const FRESH: Duration = Duration::from_millis(5);
+use std::{cell::RefCell, fs, io, os::unix::fs::MetadataExt as _, rc::Rc};
 
 /// What such a file says. Nothing by default.
 pub(crate) trait HostFileContent: Default {
@@ -18,13 +9,12 @@ pub(crate) trait HostFileContent: Default {
     fn read() -> io::Result<Self>;
 }
 
-/// A file, read again when it changes.
+/// A file, read again when it changes. A change counts from the next question on.
 #[derive(Debug, Default)]
 pub(crate) struct HostFile<T>(RefCell<Option<Known<T>>>);
 
 #[derive(Debug)]
 struct Known<T> {
-    looked: Instant,
     version: Version,
     content: Rc<T>,
 }
@@ -42,10 +32,7 @@ impl<T: HostFileContent> HostFile<T> {
     /// A file that is missing or cannot be read says nothing.
     pub(crate) fn current(&self) -> Rc<T> {
         let mut known = self.0.borrow_mut();
-        let is_fresh = |known: &Known<T>| known.looked.elapsed() < FRESH;
-        if !known.as_ref().is_some_and(is_fresh) {
-            *known = look(known.take()).ok();
-        }
+        *known = look(known.take()).ok();
         let content = known.as_ref().map(|known| Rc::clone(&known.content));
         content.unwrap_or_default()
     }
@@ -62,9 +49,5 @@ fn look<T: HostFileContent>(known: Option<Known<T>>) -> io::Result<Known<T>> {
         Some(known) if known.version == version => known.content,
         _ => Rc::new(T::read()?),
     };
-    Ok(Known {
-        looked: Instant::now(),
-        version,
-        content,
-    })
+    Ok(Known { version, content })
 }
