@@ -60,7 +60,7 @@ pub use config::{
 pub use error::Error;
 pub use facts::{
     EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation, Kind, Limit, Place,
-    Procfs, Resource, SystemForm, SystemPlace,
+    Procfs, Resource, SystemForm, SystemPlace, Toolchains,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

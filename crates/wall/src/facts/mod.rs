@@ -9,6 +9,7 @@ mod installation;
 mod limits;
 mod place;
 mod proc;
+mod toolchains;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +29,7 @@ pub use self::{
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
+    toolchains::Toolchains,
 };
 pub(crate) use self::{
     git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
@@ -36,6 +38,7 @@ pub(crate) use self::{
 use self::{
     installation::Search,
     place::{directory, first_missing, look},
+    toolchains::Surroundings,
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -106,6 +109,8 @@ pub struct Facts {
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
     pub brought: Option<Installation>,
+    /// The toolchains of the home, and those that variables name.
+    pub toolchains: Toolchains,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
     /// The version of Landlock that the kernel has; 0 is none.
@@ -178,6 +183,14 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
+        let toolchains = Toolchains::find(Surroundings {
+            home: &home.real,
+            workspace: &workspace,
+            writable: &writable,
+            own: &own_directories(config, &home.real),
+            environment: &environment,
+            names: &Names::of(home.real.clone()),
+        });
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
         let launched_by = env::args_os()
@@ -208,6 +221,7 @@ impl Facts {
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
+            toolchains,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
             executable,
@@ -230,6 +244,12 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
         .iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.as_os_str())
+}
+
+/// Where Stockade keeps what it trusts.
+pub(crate) fn own_directories(config: &Config, home: &Path) -> Vec<PathBuf> {
+    let in_home = home::OWN_DIRECTORIES.iter().map(|name| home.join(name));
+    config.own.iter().cloned().chain(in_home).collect()
 }
 
 /// Every path that a plan may have to know about.
@@ -493,6 +513,7 @@ pub(crate) mod tests {
             git_settings: Vec::new(),
             installation: None,
             brought: None,
+            toolchains: Toolchains::default(),
             open_files: Limit {
                 resource: Resource::OpenFiles,
                 soft: Some(1024),

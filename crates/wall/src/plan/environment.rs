@@ -132,6 +132,11 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
             }
         }
     }
+    for name in &facts.toolchains.variables {
+        if let Some(value) = facts.variable(name) {
+            environment.put(name, value, "which tools to use, and where they are");
+        }
+    }
     for name in PROXIES {
         if let Some(value) = facts.variable(name) {
             environment.put(name, without_login(value), WAY_OUT);

@@ -41,6 +41,12 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              certificates, or unset {name}"
         ));
     }
+    for (name, path, why) in &facts.toolchains.refused {
+        notes.push(format!(
+            "{name} names {path:?}, which is not shown, because {why}: unset {name}, or name the \
+             directory of your tools"
+        ));
+    }
     let proxies: Vec<_> = environment::proxies_with_login(config, facts).collect();
     if !proxies.is_empty() {
         notes.push(format!(

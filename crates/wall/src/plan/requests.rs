@@ -18,11 +18,8 @@ use super::{
 use crate::{
     config::{Config, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind},
-    tables::{
-        credentials,
-        home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
-    },
+    facts::{Facts, Found, Kind, own_directories},
+    tables::{credentials, home::PROGRAMS_IN_STATE},
 };
 
 const OWN: &str = "Stockade's own: decides what the next session may";
@@ -32,6 +29,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let mut places = home::places(config, facts);
     places.extend(certificates(facts));
     places.extend(agent(config, facts));
+    places.extend(toolchains(facts));
     let asked = |requests: &[PathRequest], what: &str, operation: fn(&Found) -> Operation| {
         let place = |request: &PathRequest| {
             let found = facts.found.get(&request.path)?;
@@ -207,6 +205,21 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
     places
 }
 
+/// Toolchains, and the links to what they have installed.
+fn toolchains(facts: &Facts) -> impl Iterator<Item = Placed> {
+    let shown = facts.toolchains.shown.iter().map(read_only);
+    // An agent that is such a tool has a link already.
+    let programs = facts.installation.iter().chain(&facts.brought);
+    let programs: Vec<_> = programs.map(|it| &it.program.at).collect();
+    let links = facts.toolchains.links.iter();
+    let links = links.filter(move |(at, _)| !programs.contains(&at));
+    let links = links.map(|(at, text)| Operation::Link {
+        text: text.clone(),
+        at: at.clone(),
+    });
+    shown.chain(links).map(|it| (it, "a toolchain".into()))
+}
+
 /// What programs outside execute of the workspace and of other directories that are given to be
 /// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
@@ -246,12 +259,8 @@ fn programs_in_state(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     }
 }
 
-/// Where Stockade keeps what it trusts.
-pub(crate) fn own_paths(config: &Config, facts: &Facts) -> Vec<PathBuf> {
-    let in_home = OWN_DIRECTORIES
-        .iter()
-        .map(|name| facts.home.real.join(name));
-    config.own.iter().cloned().chain(in_home).collect()
+fn own_paths(config: &Config, facts: &Facts) -> Vec<PathBuf> {
+    own_directories(config, &facts.home.real)
 }
 
 /// Stockade's own files are hidden. Where they are a part of the workspace (of somebody

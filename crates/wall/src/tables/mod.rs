@@ -4,5 +4,6 @@ pub(crate) mod autorun;
 pub(crate) mod credentials;
 pub(crate) mod home;
 pub(crate) mod system;
+pub(crate) mod toolchains;
 
 pub use credentials::known_places;
