@@ -1,7 +1,7 @@
 //! Variables, caches and virtual environments for tools (F14): none of them shows or changes what
 //! is the user's own.
 
-use std::os::unix::fs::symlink;
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use stockade_world::{Command, Laptop, test};
 
@@ -50,8 +50,126 @@ fn f14_a_variable_for_tools_shows_no_credentials() {
             assert_eq!(seen, "", "{name}={value}");
             let is_told = told.contains(&format!("stockade: {name} names "));
             // Of these nothing exists that a tool would look for, or it is private inside.
-            let is_nothing = ["CARGO_HOME", "GOPATH"].contains(&name) || value == "/run";
+            let is_nothing = name == "GOPATH" || value == "/run";
             assert_eq!(is_told, !is_nothing, "{name}={value}: {told}");
+        }
+    });
+}
+
+fn write(laptop: &Laptop, path: &str, text: &str) {
+    let path = laptop.home().join(path);
+    fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    fs::write(path, text).expect("a file");
+}
+
+fn script(laptop: &Laptop, script: &str) -> String {
+    let run = laptop.stockade(["run", "--", "bash", "-c", script]);
+    run.run().expect("its end").expect_success().stdout()
+}
+
+#[test]
+fn f14_a_cache_that_is_a_link_shows_no_credentials() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let link = |text: &str, at: &str| {
+            let at = laptop.home().join(at);
+            fs::create_dir_all(at.parent().expect("a directory")).expect("a directory");
+            symlink(laptop.home().join(text), at).expect("a link");
+        };
+        // Positive control: a link to what is no credential is followed.
+        link("other-project", ".npm");
+        link(".ssh", ".m2/repository");
+        link(".gnupg", ".cargo/registry");
+        link("", "go/pkg");
+        link(".config", ".gradle");
+        link("Documents", "project/planted");
+        link("project/planted", ".yarn/berry");
+        link(".local/state/stockade", ".ivy2/cache");
+        let (seen, _) = found(laptop, &[]);
+        assert_eq!(seen, "/home/dev/.npm/.env\n/home/dev/.npm/src/main.c\n");
+    });
+}
+
+#[test]
+fn f14_what_a_session_leaves_in_a_cache_shows_and_changes_nothing_of_the_users() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        write(laptop, ".cache/huggingface/token", "secret\n");
+        write(laptop, ".cache/plain/file", "plain\n");
+        write(laptop, ".npm/file", "plain\n");
+        let look = "cat ~/.cache/plain/file ~/.cache/huggingface/token ~/.cache/h/token \
+            ~/.npm/{key,around,file} ~/.npm/docs/taxes.txt 2>/dev/null; true";
+        // Positive control: what is no secret is there.
+        assert_eq!(script(laptop, look), "plain\nplain\n");
+        let attack = r#"cd ~/.npm; ln -s ~/.ssh/id_ed25519 key; ln -s ~/Documents docs
+            ln -s ../../../../../../../../.ssh/id_ed25519 around
+            python3 - <<'END'
+import os
+for name in ["opaque", "redirect", "origin", "metacopy", "whiteout", "xwhiteouts"]:
+    for value in [b"y", b"/", b"/huggingface", b"../.."]:
+        for path in [".", os.path.expanduser("~/.cache"), os.path.expanduser("~/.cache/plain")]:
+            for prefix in ["user.overlay.", "trusted.overlay."]:
+                try: os.setxattr(path, prefix + name, value)
+                except OSError: pass
+END
+            mknod white c 0 0; mknod ~/.cache/plain/white c 0 0
+            mkdir ~/.cache/huggingface && echo mine > ~/.cache/huggingface/token
+            rm -r ~/.cache/huggingface; mv ~/.cache/huggingface ~/.cache/h
+            chmod 000 ~/.npm ~/.cache; true"#;
+        let run = laptop.stockade(["run", "--", "bash", "-c", attack]);
+        run.run().expect("its end").expect_success();
+        for _ in 0..2 {
+            assert_eq!(script(laptop, look), "plain\nplain\n");
+        }
+        // Nor to who lists and clears it.
+        laptop
+            .stockade(["caches"])
+            .run()
+            .expect("a list")
+            .expect_success();
+        let clear = laptop.stockade(["caches", "--clear"]);
+        clear.run().expect("its end").expect_success();
+        for path in ["Documents/taxes.txt", ".ssh/id_ed25519", ".npm/file"] {
+            assert!(laptop.home().join(path).is_file(), "{path}");
+        }
+        assert_eq!(script(laptop, look), "plain\nplain\n");
+    });
+}
+
+#[test]
+fn f14_caches_of_one_workspace_are_out_of_reach_in_another() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        write(laptop, ".npm/file", "plain\n");
+        write(laptop, "second/file", "");
+        script(
+            laptop,
+            "echo poison > ~/.npm/new; echo poison > ~/.npm/file",
+        );
+        let look = "cat ~/.npm/*; ls -A ~/.local/state 2>/dev/null; true";
+        // Positive control: the same workspace has it.
+        assert_eq!(script(laptop, look), "poison\npoison\n");
+        let second = laptop.stockade(["run", "--", "bash", "-c", look]);
+        let second = second.directory(laptop.home().join("second"));
+        let second = second.run().expect("its end").expect_success();
+        assert_eq!(second.stdout(), "plain\n");
+        // Nor does anybody work in it, or show it.
+        let caches = laptop.home().join(".local/state/stockade/caches");
+        let keys = fs::read_dir(&caches).expect("caches").flatten();
+        let mut uppers = keys.map(|key| key.path().join("npm/upper"));
+        let upper = uppers.find(|upper| upper.join("new").exists());
+        let upper = upper.expect("what the first session wrote");
+        let refused = |arguments: &[&str], directory: &Path| {
+            let run = laptop
+                .stockade(["run"])
+                .args(arguments)
+                .args(["--", "true"]);
+            run.directory(directory).run().expect("its end").code()
+        };
+        assert_eq!(refused(&[], &upper), 125);
+        let upper = upper.to_str().expect("a path");
+        for option in ["--read", "--write"] {
+            assert_eq!(refused(&[option, upper], &laptop.workspace()), 125);
         }
     });
 }

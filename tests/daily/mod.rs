@@ -1,6 +1,9 @@
 //! A day's work inside, with the real tools: compilers, package managers, interpreters. Each works
 //! as it does outside, in the profile of every agent.
 
+mod caches;
+mod home;
+mod packages;
 mod toolchains;
 
 use std::{fs, path::Path, time::Duration};

@@ -1,6 +1,7 @@
 //! Facts about the machine and the caller: everything that the plan depends on, read
 //! once, so that the plan itself is a pure function.
 
+mod caches;
 mod etc;
 mod git;
 mod guards;
@@ -22,6 +23,7 @@ use std::{
 use rustix::fs::{Access, AtFlags};
 
 pub use self::{
+    caches::{CachePlace, Caches},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::Guarded,
@@ -111,6 +113,8 @@ pub struct Facts {
     pub brought: Option<Installation>,
     /// The toolchains of the home, and those that variables name.
     pub toolchains: Toolchains,
+    /// The package caches of the home, and those that variables name.
+    pub caches: Caches,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
     /// The version of Landlock that the kernel has; 0 is none.
@@ -183,14 +187,16 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
-        let toolchains = Toolchains::find(Surroundings {
+        let surroundings = Surroundings {
             home: &home.real,
             workspace: &workspace,
             writable: &writable,
             own: &own_directories(config, &home.real),
             environment: &environment,
             names: &Names::of(home.real.clone()),
-        });
+        };
+        let toolchains = Toolchains::find(surroundings);
+        let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
         let launched_by = env::args_os()
@@ -222,6 +228,7 @@ impl Facts {
             installation,
             brought,
             toolchains,
+            caches,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
             executable,
@@ -514,6 +521,7 @@ pub(crate) mod tests {
             installation: None,
             brought: None,
             toolchains: Toolchains::default(),
+            caches: Caches::default(),
             open_files: Limit {
                 resource: Resource::OpenFiles,
                 soft: Some(1024),

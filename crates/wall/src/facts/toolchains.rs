@@ -19,6 +19,7 @@ use super::{
 use crate::{
     nofollow::Names,
     tables::{
+        caches::CACHES,
         credentials, home,
         toolchains::{INSTALLED_TOOLS, MANAGERS, TOOLCHAINS, Toolchain, VERSIONS},
     },
@@ -54,7 +55,7 @@ pub(super) struct Surroundings<'a> {
 const NO_TOOLS: &[&str] = &["/dev", "/proc", "/sys", "/etc", "/boot", "/var/log"];
 
 /// Directories of the system, which everybody sees.
-const IN_SYSTEM: &[&str] = &["/usr", "/opt", "/nix/store", "/gnu/store"];
+pub(super) const IN_SYSTEM: &[&str] = &["/usr", "/opt", "/nix/store", "/gnu/store"];
 
 /// Directories that are private inside: what lies there outside is not shown.
 pub(super) const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/run"];
@@ -140,11 +141,11 @@ impl Toolchains {
         let is_in_system = lies_in(IN_SYSTEM);
         let is_there = is_in_system && found.at == found.real;
         let is_private = lies_in(PRIVATE) && !found.real.starts_with(surroundings.home);
-        if is_there || is_private || surroundings.is_in_view(&found) {
+        if is_there || is_private || surroundings.is_in_view(&found.real) {
             return Ok(());
         }
         if !is_in_system {
-            surroundings.check(path, &found)?;
+            surroundings.check(path, &found, true)?;
         }
         self.shown.push(found);
         Ok(())
@@ -177,14 +178,20 @@ impl Toolchains {
 }
 
 impl Surroundings<'_> {
-    /// Whether it is a part of what the command can write.
-    pub(super) fn is_in_view(&self, found: &Found) -> bool {
-        let mut places = self.writable.iter();
-        places.any(|place| found.real.starts_with(place))
+    /// Whether it is a part of what the command can write, or of what is shown whole.
+    pub(super) fn is_in_view(&self, real: &Path) -> bool {
+        let is_in_bulk = |(name, _): &(&str, _)| real.starts_with(self.home.join(name));
+        self.writable.iter().any(|place| real.starts_with(place))
+            || home::SCRATCH.iter().any(is_in_bulk)
     }
 
-    /// Why a directory is not shown.
-    pub(super) fn check(&self, path: &Path, found: &Found) -> Result<(), &'static str> {
+    /// Why a directory is not shown, or none is made there.
+    pub(super) fn check(
+        &self,
+        path: &Path,
+        found: &Found,
+        exists: bool,
+    ) -> Result<(), &'static str> {
         let Self {
             home,
             workspace,
@@ -192,6 +199,14 @@ impl Surroundings<'_> {
             names,
             ..
         } = self;
+        // The tables' own places are known to be harmless, as long as no link leads elsewhere.
+        let is_of_table = |place: &str| !place.is_empty() && path.starts_with(home.join(place));
+        let mut tables = TOOLCHAINS.iter().map(|it| it.place);
+        let mut caches = CACHES.iter().map(|it| it.place);
+        let is_direct = path == found.real && found.kind == Kind::Directory;
+        if is_direct && (tables.any(is_of_table) || caches.any(is_of_table)) {
+            return Ok(());
+        }
         let meets = |place: &Path| found.real.starts_with(place) || place.starts_with(&found.real);
         let is_secret = |(place, _): (&str, _)| {
             let place = home.join(place);
@@ -211,7 +226,7 @@ impl Surroundings<'_> {
             Err("credentials are kept there")
         } else if NO_TOOLS.iter().any(|place| meets(Path::new(place))) {
             Err("it is a part of the system")
-        } else if is_led_from_inside(path, self.writable) {
+        } else if exists && is_led_from_inside(path, self.writable) {
             Err("a link leads there that the command could have made")
         } else {
             Ok(())

@@ -102,6 +102,7 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
             }
             Operation::Writable { at, .. }
             | Operation::Scratch { at, .. }
+            | Operation::Kept { at, .. }
             | Operation::Empty { at, .. } => {
                 self.options(&["--bind", staged]);
                 self.raw(at);

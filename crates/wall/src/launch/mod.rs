@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod kept;
 mod staging;
 pub(crate) mod streams;
 
@@ -36,6 +37,7 @@ use self::{
 };
 use crate::{
     control::{Control, Start},
+    discarded::HomePlan,
     error::Error,
     facts::Resource,
     inner::InnerSettings,
@@ -63,11 +65,13 @@ pub struct Launch {
     /// What bubblewrap joins when it is started.
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
+    home: HomePlan,
     held: Held,
 }
 
 impl Plan {
-    /// Opens all that the sandbox needs. Nothing is written to disk.
+    /// Opens all that the sandbox needs. Nothing is written to disk but empty directories, in which
+    /// changes to caches are kept.
     ///
     /// # Errors
     /// If the process has no descriptors left, or a standard stream is nothing to be given to a
@@ -99,14 +103,23 @@ impl Plan {
             group: Arc::clone(&join),
         };
         let call = self.command(command, bubblewrap.path(), inner, descent)?;
+        let caches = kept::open(self);
+        let kept = kept::state(caches.as_ref());
+        let caches = caches.and_then(Result::ok);
         Ok(Launch {
             bubblewrap,
             call,
-            staging: Staging::of(self),
+            staging: Staging::of(self, caches.as_ref()),
             streams,
             memory: self.limit(Resource::Data),
             join,
-            layers: self.layers.clone(),
+            layers: {
+                let (protection, state) = (Protection::Caches, kept);
+                let mut layers = self.layers.clone();
+                layers.push(Layer { protection, state });
+                layers
+            },
+            home: HomePlan::of(self),
             held: Held {
                 control,
                 signals,
@@ -114,6 +127,8 @@ impl Plan {
                 sought,
                 start,
                 streams: WardenStreams::default(),
+                caches,
+                home: None,
             },
         })
     }
@@ -214,15 +229,20 @@ impl Launch {
             memory,
             join,
             mut layers,
+            home,
             mut held,
         } = self;
-        let surroundings = surroundings(staging, &streams, memory)?;
-        layers.extend(surroundings.layers);
+        let surroundings = surroundings(staging, &streams, memory, home.home())?;
+        for layer in surroundings.layers {
+            layers.retain(|other| other.protection != layer.protection);
+            layers.push(layer);
+        }
         if let Some(group) = &surroundings.group {
             let list = group.processes().map_err(failed("a control group"))?;
             // Nobody else has set it.
             let _ = join.set(list);
         }
+        held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
         let (_, version) = bubblewrap.identify()?;
         let child = call.spawn().map_err(failed("starting bubblewrap"))?;
@@ -240,6 +260,7 @@ struct Surroundings {
     group: Option<Cgroup>,
     layers: Vec<Layer>,
     given: CommandStreams,
+    home: Option<OwnedFd>,
 }
 
 /// Builds the stage and the control group, and says what came of what could not be known
@@ -248,8 +269,9 @@ fn surroundings(
     staging: Staging,
     streams: &Streams,
     memory: Option<u64>,
+    home: &Path,
 ) -> Result<Surroundings, Error> {
-    let built = staging.build(streams)?;
+    let built = staging.build(streams, home)?;
     let mut layers = vec![Layer {
         protection: Protection::Scratch,
         state: match built.scratch {
@@ -257,6 +279,15 @@ fn surroundings(
             false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
         },
     }];
+    if !built.caches {
+        layers.push(Layer {
+            protection: Protection::Caches,
+            state: LayerState::Absent(
+                "the kernel cannot overlay them here, so they have only what earlier sessions in \
+                 this workspace left",
+            ),
+        });
+    }
     let made = Cgroup::make();
     layers.push(Layer {
         protection: Protection::Group,
@@ -285,6 +316,7 @@ fn surroundings(
         group,
         layers,
         given: built.given,
+        home: built.home,
     })
 }
 

@@ -29,15 +29,19 @@
 use std::{
     collections::BTreeSet,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
-use super::streams::{CommandStreams, Streams};
+use super::{
+    kept::KeptLayer,
+    streams::{CommandStreams, Streams},
+};
 use crate::{
+    caches::OpenCaches,
     error::Error,
     nofollow::{pin, pin_below},
     plan::{Fallback, Guard, Operation, Plan},
@@ -59,7 +63,7 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
+        Operation::Empty { .. } | Operation::Kept { .. } => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -77,6 +81,8 @@ struct Item {
     /// The path outside, for messages.
     path: PathBuf,
     kind: ItemKind,
+    /// Where changes to it are kept.
+    layer: Option<KeptLayer>,
 }
 
 #[derive(Debug)]
@@ -92,6 +98,7 @@ enum ItemKind {
         absent: Vec<PathBuf>,
         fallback: Fallback,
     },
+    Kept,
 }
 
 /// Something below a view.
@@ -106,12 +113,16 @@ struct Guarded {
 pub(crate) struct Built {
     /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
+    /// The same of caches that are kept. Otherwise they have what earlier sessions left alone.
+    pub(crate) caches: bool,
     /// The command's standard streams.
     pub(crate) given: CommandStreams,
+    /// The private home.
+    pub(crate) home: Option<OwnedFd>,
 }
 
 impl Staging {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan, caches: Option<&OpenCaches>) -> Self {
         let item = |(step, operation): (usize, &Operation)| {
             let kind = match operation {
                 Operation::Empty { mode, .. } => ItemKind::Empty { mode: *mode },
@@ -124,12 +135,14 @@ impl Staging {
                 | Operation::Device { .. } => ItemKind::View {
                     guards: guards(operation, plan),
                 },
+                Operation::Kept { .. } => ItemKind::Kept,
                 _ => return None,
             };
             Some(Item {
                 name: step.to_string(),
                 path: operation.source().unwrap_or(operation.at()).to_owned(),
                 kind,
+                layer: KeptLayer::of(operation, caches),
             })
         };
         let operations = plan.files.iter().map(|step| &step.operation);
@@ -140,7 +153,7 @@ impl Staging {
     }
 
     /// Lays it all out, in a mount namespace of this thread's own.
-    pub(crate) fn build(self, streams: &Streams) -> Result<Built, Error> {
+    pub(crate) fn build(self, streams: &Streams, home: &Path) -> Result<Built, Error> {
         let failed = |what| {
             move |error| Error::Stage {
                 what,
@@ -151,20 +164,29 @@ impl Staging {
         // Only what is opened after this belongs to the new namespace, and can be shown in it.
         enter_mount_namespace().map_err(failed("a mount namespace for"))?;
         let pins = self.pins()?;
+        // One that is gone is not kept.
+        let layer = |item: &Item| item.layer.as_ref()?.pin().ok();
+        let layers: Vec<_> = self.items.iter().map(layer).collect();
         let given = streams.open()?;
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
         let mut built = Built {
             scratch: true,
+            caches: true,
             given,
+            home: None,
         };
-        for (item, pin) in self.items.iter().zip(&pins) {
+        for ((item, pin), layer) in self.items.iter().zip(&pins).zip(&layers) {
             let failed = |error| Error::Stage {
                 what: "showing",
                 path: item.path.clone(),
                 error,
             };
             match (&item.kind, pin) {
+                (ItemKind::Scratch { absent, .. }, Some(pin)) if let Some(layer) = layer => {
+                    let overlaid = stage.kept(&item.name, pin, absent, layer);
+                    built.caches &= overlaid.map_err(failed)?;
+                }
                 (ItemKind::View { guards }, Some(pin)) => {
                     let tree = stage.view(&item.name, pin).map_err(failed)?;
                     stage.protect(&tree, &item.path, guards)?;
@@ -174,7 +196,16 @@ impl Staging {
                     built.scratch &= overlaid.map_err(failed)?;
                 }
                 (ItemKind::Empty { mode }, _) => {
-                    stage.directory(&item.name, *mode).map_err(failed)?;
+                    let directory = stage.directory(&item.name, *mode).map_err(failed)?;
+                    if item.path == home {
+                        built.home = Some(directory);
+                    }
+                }
+                (ItemKind::Kept, _) => {
+                    let place = stage.directory(&item.name, 0o700).map_err(failed)?;
+                    if let Some(layer) = layer {
+                        stage.private(&place, layer).map_err(failed)?;
+                    }
                 }
                 (_, None) => return Err(failed(io::ErrorKind::NotFound.into())),
             }
@@ -185,7 +216,7 @@ impl Staging {
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
         let open = |item: &Item| match item.kind {
-            ItemKind::Empty { .. } => Ok(None),
+            ItemKind::Empty { .. } | ItemKind::Kept => Ok(None),
             ItemKind::View { .. } | ItemKind::Scratch { .. } => {
                 pin(&item.path).map(Some).map_err(|error| Error::Changed {
                     path: item.path.clone(),
@@ -235,7 +266,7 @@ fn absent(operation: &Operation, plan: &Plan) -> Vec<PathBuf> {
 }
 
 /// The file system that everything is laid out on.
-struct Stage(Tree);
+pub(super) struct Stage(Tree);
 
 impl Stage {
     fn new(memory: Option<u64>) -> io::Result<Self> {
@@ -246,7 +277,7 @@ impl Stage {
         Ok(stage)
     }
 
-    fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
+    pub(super) fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
         mkdirat(self, name, Mode::RWXU)?;
         let directory = self.open(name)?;
         // Not subject to the caller's umask.
@@ -290,7 +321,7 @@ impl Stage {
         fallback: Fallback,
     ) -> io::Result<bool> {
         let place = self.directory(name, 0o700)?;
-        if let Ok(overlay) = self.overlay(name, what, absent) {
+        if let Ok(overlay) = self.overlay(name, &[], what, absent) {
             overlay.attach(place)?;
             return Ok(true);
         }
@@ -302,22 +333,37 @@ impl Stage {
         Ok(false)
     }
 
-    fn overlay(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<Tree> {
+    /// In front of what is absent are layers that belong to the sandbox.
+    pub(super) fn overlay(
+        &self,
+        name: &str,
+        own: &[BorrowedFd<'_>],
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<Tree> {
         let changes = format!("{name}-changes");
         let upper = self.directory(&changes, 0o700)?;
         let work = self.directory(&format!("{name}-work"), 0o700)?;
         // The directory's own mode is that of the upper one.
         chmodat(self, &changes, mode(what)?, AtFlags::empty())?;
-        if absent.is_empty() {
-            return Tree::overlay(&[what.as_fd()], upper.as_fd(), work.as_fd());
-        }
-        let front = self.white_outs(&format!("{name}-front"), what, absent)?;
-        Tree::overlay(&[front.as_fd(), what.as_fd()], upper.as_fd(), work.as_fd())
+        let front = match absent.is_empty() {
+            true => None,
+            false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),
+        };
+        let mut lower = own.to_vec();
+        lower.extend(front.iter().map(AsFd::as_fd));
+        lower.push(what.as_fd());
+        Tree::overlay(&lower, upper.as_fd(), work.as_fd(), false)
     }
 
     /// A layer with white-outs and the directories on the way to them, each with the mode that
     /// it has in `what`.
-    fn white_outs(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<OwnedFd> {
+    pub(super) fn white_outs(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<OwnedFd> {
         let front = self.directory(name, 0o700)?;
         let mut made = BTreeSet::new();
         for path in absent {
@@ -381,12 +427,12 @@ impl Stage {
 }
 
 impl AsFd for Stage {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-fn mode(what: &OwnedFd) -> io::Result<Mode> {
+pub(super) fn mode(what: &OwnedFd) -> io::Result<Mode> {
     Ok(Mode::from_raw_mode(fstat(what)?.st_mode))
 }
 

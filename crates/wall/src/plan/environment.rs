@@ -132,7 +132,8 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
             }
         }
     }
-    for name in &facts.toolchains.variables {
+    let caches = &facts.caches.variables;
+    for name in facts.toolchains.variables.iter().chain(caches) {
         if let Some(value) = facts.variable(name) {
             environment.put(name, value, "which tools to use, and where they are");
         }
@@ -147,6 +148,12 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
         if category.is_some_and(|category| LOCALE_CATEGORIES.contains(&category)) {
             environment.put(name, value, "language");
         }
+    }
+    if let Some(named) = facts.variable("TMPDIR") {
+        // The host's is not there, unless it is a part of the workspace.
+        let is_there = Path::new(named).starts_with(&facts.workspace);
+        let directory = if is_there { named } else { "/tmp".as_ref() };
+        environment.put("TMPDIR", directory, "a directory that is there");
     }
     let git = "git's settings are the sandbox's own";
     environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);

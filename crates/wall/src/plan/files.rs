@@ -35,6 +35,7 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     );
     git::file(config, facts, &mut layout)?;
     requests::place(config, facts, &mut layout)?;
+    requests::freeze_above(facts, &mut layout);
     layout.add(
         Operation::Freeze { at: "/dev".into() },
         "devices only, no files",

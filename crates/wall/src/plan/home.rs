@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Fallback, Operation, Reason, layout::Layout};
+use super::{Fallback, Operation, Reason, caches, layout::Layout};
 use crate::{
     config::{Config, Root},
     error::Error,
     facts::{Facts, Found, Kind},
     tables::{
         credentials,
-        home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
+        home::{
+            CACHE, EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH,
+            SECRET_REASON,
+        },
     },
 };
 
@@ -53,11 +56,14 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
     let is_sane =
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
-        if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            let reserved = reserved(found, facts);
-            let operation = scratch(found, reserved, Fallback::Empty);
-            places.push((operation, (*reason).into()));
-        }
+        let operation = match find(name).filter(|found| is_sane(found)) {
+            Some(found) if *name == CACHE => caches::bulk(config, facts, found),
+            Some(found) => Some(scratch(found, reserved(found, facts), Fallback::Empty)),
+            // One that leads astray is not replaced by another.
+            None if *name == CACHE && !is_there(facts) => caches::missing_bulk(config, facts),
+            None => None,
+        };
+        places.extend(operation.map(|operation| (operation, (*reason).into())));
     }
     for (name, reason) in READABLE {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
@@ -78,6 +84,12 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         }
     }
     places
+}
+
+/// Whether there is something in the place of `~/.cache`, of whatever kind.
+fn is_there(facts: &Facts) -> bool {
+    let path = facts.home.real.join(CACHE);
+    facts.found.contains_key(&path) || facts.astray.contains(&path)
 }
 
 /// What is not brought back of what is, unless it was asked for.
@@ -105,7 +117,7 @@ pub(super) fn read_only(found: &Found) -> Operation {
     }
 }
 
-fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
+pub(super) fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
     Operation::Scratch {
         source: found.real.clone(),
         at: found.at.clone(),
@@ -115,7 +127,7 @@ fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operati
 }
 
 /// The known places of secrets in a directory that do not exist, relative to it.
-fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
+pub(super) fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
     let below = |place: &PathBuf| place.strip_prefix(&directory.real).ok().map(Path::to_owned);
     facts.reserved.iter().filter_map(below).collect()
 }

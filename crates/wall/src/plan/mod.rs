@@ -4,6 +4,7 @@
 //! running anything; `staging` and `arguments` carry it out, step by step in the order
 //! given here. The order matters: a later step covers an earlier one.
 
+mod caches;
 pub(crate) mod environment;
 mod files;
 mod git;
@@ -31,7 +32,7 @@ pub use self::{
 };
 pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
 use crate::{
-    config::{Asked, Config, Hardening},
+    config::{Asked, CacheMode, Config, Hardening},
     error::Error,
     facts::{Facts, Limit, Resource},
     tables::credentials,
@@ -64,6 +65,8 @@ pub enum Operation {
         reserved: Vec<PathBuf>,
         fallback: Fallback,
     },
+    /// A directory of the workspace's own, which is kept from session to session.
+    Kept { at: PathBuf, name: &'static str },
     /// Show a device, or a directory of devices, of the host.
     Device { source: PathBuf, at: PathBuf },
     /// Protect something in a directory that is writable.
@@ -95,6 +98,9 @@ pub enum Fallback {
     Empty,
     /// The host's, read-only: it was asked for by name.
     ReadOnly,
+    /// A directory of the workspace's own. Otherwise changes are kept, under this name: the
+    /// next session in this workspace has them.
+    Kept(&'static str),
 }
 
 /// How something in a writable directory is protected.
@@ -114,6 +120,7 @@ impl Operation {
             Self::ReadOnly { at, .. }
             | Self::Writable { at, .. }
             | Self::Scratch { at, .. }
+            | Self::Kept { at, .. }
             | Self::Device { at, .. }
             | Self::Guard { at, .. }
             | Self::Link { at, .. }
@@ -158,7 +165,11 @@ impl Operation {
     fn is_writable(&self) -> bool {
         matches!(
             self,
-            Self::Writable { .. } | Self::Scratch { .. } | Self::Empty { .. } | Self::Device { .. }
+            Self::Writable { .. }
+                | Self::Scratch { .. }
+                | Self::Kept { .. }
+                | Self::Empty { .. }
+                | Self::Device { .. }
         )
     }
 }
@@ -175,6 +186,14 @@ pub enum Isolation {
     /// By a network without anything in it; a jail's is made by others.
     Network,
     Capabilities,
+}
+
+/// Whose caches are kept, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// Stockade's own directory.
+    pub(crate) state: PathBuf,
+    pub(crate) workspace: PathBuf,
 }
 
 /// The whole sandbox.
@@ -194,10 +213,14 @@ pub struct Plan {
     pub(crate) is_root: bool,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
     pub(crate) scopes: bool,
+    /// Where the workspace's own changes to caches are kept.
+    pub(crate) kept: Option<Keep>,
     /// Protections that not every kernel has. What the plan counts on is there, or the
     /// command is not started.
     pub layers: Vec<Layer>,
     pub working_directory: PathBuf,
+    /// The home, which is private.
+    pub(crate) home: PathBuf,
     /// The file to run in place of the command's name, where that must not be looked up
     /// in the workspace.
     pub program: Option<PathBuf>,
@@ -238,8 +261,16 @@ impl Plan {
             nested: process::nested(config, facts)?,
             is_root: facts.is_root,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
+            kept: match &config.caches {
+                CacheMode::Keep(state) => Some(Keep {
+                    state: state.clone(),
+                    workspace: facts.workspace.clone(),
+                }),
+                CacheMode::Scratch | CacheMode::Empty => None,
+            },
             layers: process::layers(config, facts),
             working_directory: working_directory.clone(),
+            home: facts.home.real.clone(),
             program: process::program(config, facts)?,
             given: credentials::given(config, facts),
             notes: notes::notes(config, facts),

@@ -41,7 +41,10 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              certificates, or unset {name}"
         ));
     }
-    for (name, path, why) in &facts.toolchains.refused {
+    let caches = facts.caches.refused.iter();
+    let twice = |it: &&(_, _, _)| !facts.toolchains.refused.contains(it);
+    let tools = facts.toolchains.refused.iter();
+    for (name, path, why) in tools.chain(caches.filter(twice)) {
         notes.push(format!(
             "{name} names {path:?}, which is not shown, because {why}: unset {name}, or name the \
              directory of your tools"

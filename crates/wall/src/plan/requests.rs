@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Guard, Operation,
+    Guard, Operation, caches,
     environment::CERTIFICATES,
     home::{self, Placed, hidden, read_only},
     layout::Layout,
@@ -26,10 +26,12 @@ const OWN: &str = "Stockade's own: decides what the next session may";
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     check(config, facts)?;
-    let mut places = home::places(config, facts);
+    let mut places: Vec<Placed> = above(facts).map(|at| empty_above(&at)).collect();
+    places.extend(home::places(config, facts));
     places.extend(certificates(facts));
     places.extend(agent(config, facts));
     places.extend(toolchains(facts));
+    places.extend(caches::places(config, facts));
     let asked = |requests: &[PathRequest], what: &str, operation: fn(&Found) -> Operation| {
         let place = |request: &PathRequest| {
             let found = facts.found.get(&request.path)?;
@@ -68,6 +70,41 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
         }
     }
     Ok(())
+}
+
+const ABOVE: &str = "what is written beside the workspace would be lost";
+
+/// The directories right below the home that hold the workspace, or its repository. Not those where
+/// programs keep their settings.
+fn above(facts: &Facts) -> impl Iterator<Item = PathBuf> {
+    let home = &facts.home.real;
+    let places = [Some(&facts.workspace), facts.git.outside.as_ref()];
+    let mut above: Vec<PathBuf> = Vec::new();
+    for place in places.into_iter().flatten() {
+        let mut names = place.strip_prefix(home).into_iter().flatten();
+        if let (Some(first), Some(_)) = (names.next(), names.next())
+            && !first.as_encoded_bytes().starts_with(b".")
+            && !above.contains(&home.join(first))
+        {
+            above.push(home.join(first));
+        }
+    }
+    above.into_iter()
+}
+
+fn empty_above(at: &Path) -> Placed {
+    let (at, mode) = (at.to_owned(), 0o755);
+    (Operation::Empty { at, mode }, ABOVE.into())
+}
+
+/// Makes them unchangeable, unless configuration shows more of them.
+pub(super) fn freeze_above(facts: &Facts, layout: &mut Layout) {
+    for at in above(facts) {
+        let is_empty = |it: &Operation| matches!(it, Operation::Empty { at: it, .. } if *it == at);
+        if layout.enclosing(&at).is_some_and(is_empty) {
+            layout.add(Operation::Freeze { at }, ABOVE);
+        }
+    }
 }
 
 /// Outer places first: a step covers the ones before it.

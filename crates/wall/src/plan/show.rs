@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use super::{Guard, Isolation, Operation, Plan};
+use super::{Fallback, Guard, Isolation, Operation, Plan};
 use crate::{config::Asked, facts::Resource};
 
 impl fmt::Display for Plan {
@@ -87,9 +87,13 @@ impl fmt::Display for Operation {
                 source,
                 at,
                 reserved,
-                ..
+                fallback,
             } => {
-                write!(f, "scratch     {}", Shown(at))?;
+                let word = match fallback {
+                    Fallback::Kept(_) => "kept",
+                    Fallback::Empty | Fallback::ReadOnly => "scratch",
+                };
+                write!(f, "{word:<12}{}", Shown(at))?;
                 if source != at {
                     write!(f, " = {}", Shown(source))?;
                 }
@@ -98,6 +102,7 @@ impl fmt::Display for Operation {
                     count => write!(f, " ({count} places of secrets reserved)"),
                 }
             }
+            Self::Kept { at, .. } => write!(f, "kept        {}", Shown(at)),
             Self::Device { at, .. } => write!(f, "device      {}", Shown(at)),
             Self::Guard { at, guard } => match guard {
                 Guard::ReadOnly => write!(f, "read-only   {}", Shown(at)),

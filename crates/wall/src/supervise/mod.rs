@@ -26,7 +26,9 @@ pub use self::{
     signals::Signals,
 };
 use crate::{
+    caches::{Housekeeping, OpenCaches},
     control::{Control, Failure, Heard, Order, Report, Start, Target},
+    discarded::PrivateHome,
     error::Error,
     launch::{Version, streams::WardenStreams},
     leftovers::Alarm,
@@ -46,6 +48,8 @@ pub struct Running {
     foreground: Foreground,
     sought: Sought,
     streams: WardenStreams,
+    caches: Option<OpenCaches>,
+    home: Option<PrivateHome>,
     /// What the inner stage waits for before it starts the command.
     start: Order,
     achieved: Achieved,
@@ -75,6 +79,9 @@ pub(crate) struct Held {
     pub(crate) start: Start,
     /// The standard streams that are not simply the caller's.
     pub(crate) streams: WardenStreams,
+    /// Caches of the workspace, in use until the end.
+    pub(crate) caches: Option<OpenCaches>,
+    pub(crate) home: Option<PrivateHome>,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -126,6 +133,17 @@ enum Progress {
 }
 
 impl Running {
+    /// Keeps caches below their limit while the session runs.
+    #[must_use]
+    pub fn tidy_caches(&self) -> Option<Housekeeping> {
+        Housekeeping::begin(self.caches.as_ref()?.store().clone()).ok()
+    }
+
+    /// The command's home, to be looked at when it has ended.
+    pub fn take_home(&mut self) -> Option<PrivateHome> {
+        self.home.take()
+    }
+
     pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {
         Self {
             bwrap,
@@ -134,6 +152,8 @@ impl Running {
             foreground: held.foreground,
             sought: held.sought,
             streams: held.streams,
+            caches: held.caches,
+            home: held.home,
             start: Order::Start(held.start),
             achieved,
             progress: Progress::Building,

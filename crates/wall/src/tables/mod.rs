@@ -1,6 +1,7 @@
 //! Tables of known paths, each with the reason why it is there.
 
 pub(crate) mod autorun;
+pub(crate) mod caches;
 pub(crate) mod credentials;
 pub(crate) mod home;
 pub(crate) mod system;

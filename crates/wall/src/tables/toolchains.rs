@@ -32,7 +32,7 @@ const fn parts(
 pub(crate) const TOOLCHAINS: &[Toolchain] = &[
     // Rust.
     all("RUSTUP_HOME", ".rustup"),
-    parts("CARGO_HOME", ".cargo", &["bin", "registry", "git"]),
+    parts("CARGO_HOME", ".cargo", &["bin"]),
     // Node.
     all("NVM_DIR", ".nvm"),
     all("FNM_DIR", ".fnm"),
@@ -65,7 +65,7 @@ pub(crate) const TOOLCHAINS: &[Toolchain] = &[
     all("SDKMAN_DIR", ".sdkman"),
     all("JAVA_HOME", ""),
     all("GOROOT", ""),
-    parts("GOPATH", "go", &["bin", "pkg"]),
+    parts("GOPATH", "go", &["bin"]),
     all("", ".ghcup"),
     parts("", ".cabal", &["bin"]),
     all("OPAMROOT", ".opam"),
