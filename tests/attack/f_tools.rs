@@ -173,3 +173,53 @@ fn f14_caches_of_one_workspace_are_out_of_reach_in_another() {
         }
     });
 }
+
+#[test]
+fn f14_an_environment_that_a_session_planted_shows_nothing() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        // What looks like installations of Python's.
+        for base in ["other-project", ".ssh", "Documents"] {
+            write(laptop, &format!("{base}/bin/python"), "");
+            write(laptop, &format!("{base}/lib/python3/os.py"), "");
+        }
+        let environment = |at: &str, base: &str| {
+            let home = laptop.home();
+            let settings = format!("home = {}/bin\n", home.join(base).display());
+            write(laptop, &format!("{at}/pyvenv.cfg"), &settings);
+            let python = home.join(at).join("bin/python");
+            fs::create_dir_all(python.parent().expect("a directory")).expect("a directory");
+            symlink(home.join(base).join("bin/python"), python).expect("a link");
+        };
+        environment("envs/mine", "other-project");
+        environment("envs/keys", ".ssh");
+        environment("project/.venv", "other-project");
+        symlink(
+            laptop.home().join("Documents"),
+            laptop.home().join("project/led"),
+        )
+        .expect("a link");
+        let own = "/home/dev/other-project/.env\n/home/dev/other-project/src/main.c\n";
+        // Positive control: an environment of the user's brings its interpreter along.
+        let seen = |name, value| found(laptop, &[(name, value)]).0;
+        assert_eq!(seen("VIRTUAL_ENV", "/home/dev/envs/mine"), own);
+        for (name, value) in [
+            ("VIRTUAL_ENV", "/home/dev/envs/keys"),
+            ("VIRTUAL_ENV", "/home/dev/project/.venv"),
+            ("VIRTUAL_ENV", "/home/dev/project/led"),
+            ("VIRTUAL_ENV", "/home/dev/.ssh"),
+            ("CONDA_PREFIX", "/home/dev"),
+            ("CONDA_PREFIX", "/home/dev/.config"),
+        ] {
+            assert_eq!(seen(name, value), "", "{name}={value}");
+        }
+        // Nor by the program's path.
+        let look = "grep -rlF DECOY-SECRET- /home 2>/dev/null";
+        let python = laptop.workspace().join(".venv/bin/python");
+        fs::remove_file(&python).expect("the link");
+        fs::copy("/bin/bash", &python).expect("a program");
+        let run = laptop.stockade(["run", "--"]).arg(&python);
+        let output = run.args(["-c", look]).run().expect("its end");
+        assert_eq!(output.stdout(), "", "{output:?}");
+    });
+}

@@ -2,6 +2,7 @@
 //! as it does outside, in the profile of every agent.
 
 mod caches;
+mod environments;
 mod home;
 mod packages;
 mod toolchains;

@@ -33,7 +33,7 @@ fn cargo_of_rustup_builds_in_every_profile() {
 }
 
 /// A program that says its own path.
-fn program(laptop: &Laptop, path: &str) {
+pub(super) fn program(laptop: &Laptop, path: &str) {
     let path = laptop.home().join(path);
     fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
     fs::write(&path, "#!/bin/sh\necho $0\n").expect("a program");

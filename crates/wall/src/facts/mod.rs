@@ -2,6 +2,7 @@
 //! once, so that the plan itself is a pure function.
 
 mod caches;
+mod environments;
 mod etc;
 mod git;
 mod guards;
@@ -111,6 +112,9 @@ pub struct Facts {
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
     pub brought: Option<Installation>,
+    /// The directories of the caller's search path that exist: as they are named, and where they
+    /// are.
+    pub search_path: Vec<(PathBuf, PathBuf)>,
     /// The toolchains of the home, and those that variables name.
     pub toolchains: Toolchains,
     /// The package caches of the home, and those that variables name.
@@ -195,7 +199,9 @@ impl Facts {
             environment: &environment,
             names: &Names::of(home.real.clone()),
         };
-        let toolchains = Toolchains::find(surroundings);
+        let mut toolchains = Toolchains::find(surroundings);
+        let programs: Vec<_> = installation.iter().chain(&brought).collect();
+        toolchains.add_environments(&programs, surroundings);
         let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
@@ -227,6 +233,7 @@ impl Facts {
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
+            search_path: search_path(&environment),
             toolchains,
             caches,
             open_files: Limit::current(Resource::OpenFiles),
@@ -251,6 +258,19 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
         .iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.as_os_str())
+}
+
+fn search_path(environment: &[(OsString, OsString)]) -> Vec<(PathBuf, PathBuf)> {
+    let path = variable(environment, "PATH").unwrap_or_default();
+    let mut all: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for named in env::split_paths(path).filter(|named| named.is_absolute()) {
+        if let Ok(real) = directory(&named)
+            && !all.iter().any(|(known, _)| *known == named)
+        {
+            all.push((named, real));
+        }
+    }
+    all
 }
 
 /// Where Stockade keeps what it trusts.
@@ -520,6 +540,7 @@ pub(crate) mod tests {
             git_settings: Vec::new(),
             installation: None,
             brought: None,
+            search_path: Vec::new(),
             toolchains: Toolchains::default(),
             caches: Caches::default(),
             open_files: Limit {

@@ -131,7 +131,7 @@ impl Toolchains {
         Ok(())
     }
 
-    fn show(
+    pub(super) fn show(
         &mut self,
         path: &Path,
         found: Found,
@@ -147,7 +147,9 @@ impl Toolchains {
         if !is_in_system {
             surroundings.check(path, &found, true)?;
         }
-        self.shown.push(found);
+        if !self.shown.contains(&found) {
+            self.shown.push(found);
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod names;
 mod notes;
 mod process;
 mod requests;
+mod search_path;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -251,9 +252,12 @@ impl Plan {
         };
         let files = files::steps(config, facts)?;
         check_launcher(facts, &files)?;
+        let mut notes = notes::notes(config, facts);
+        notes.extend(search_path::note(facts, &files));
+        let environment = environment::environment(config, facts, &files)?;
         Ok(Self {
             files,
-            environment: environment::environment(config, facts)?,
+            environment,
             isolation: process::isolation(config),
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),
@@ -273,7 +277,7 @@ impl Plan {
             home: facts.home.real.clone(),
             program: process::program(config, facts)?,
             given: credentials::given(config, facts),
-            notes: notes::notes(config, facts),
+            notes,
         })
     }
 
