@@ -76,7 +76,7 @@ pub struct DiscardedPlace {
 impl HomePlan {
     pub(crate) fn of(plan: &Plan) -> Self {
         let below = |path: &Path| path.strip_prefix(&plan.home).ok().map(Path::to_owned);
-        let planned = plan.files.iter().map(|step| step.operation.at());
+        let planned = plan.files.iter().map(|step| step.at.as_path());
         Self {
             home: plan.home.clone(),
             planned: planned.filter_map(below).collect(),

@@ -63,7 +63,7 @@ fn name(operation: &Operation) -> Option<&'static str> {
             fallback: Fallback::Kept(name),
             ..
         }
-        | Operation::Kept { name, .. } => Some(name),
+        | Operation::Kept(name) => Some(name),
         _ => None,
     }
 }

@@ -3,27 +3,26 @@
 use std::path::Path;
 
 use super::{
-    Fallback, Operation,
-    home::{Placed, reserved, scratch},
+    Fallback, Operation, Step,
+    home::{reserved, scratch},
 };
 use crate::{
     config::{CacheMode, Config},
     facts::{CachePlace, Facts, Found, Kind},
-    tables::caches::BULK,
+    tables::{caches::BULK, home::CACHE},
 };
 
 const REASON: &str = "a package cache";
 
 /// Everything that package managers write to.
-pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
+pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     let mut places = Vec::new();
     for root in &facts.caches.roots {
-        let (at, mode) = (root.clone(), 0o700);
         let reason = "a package manager's directory, without the settings and logins in it";
-        places.push((Operation::Empty { at, mode }, reason.into()));
+        places.push(Step::new(root, Operation::Empty { mode: 0o700 }, reason));
     }
     for place in &facts.caches.places {
-        places.extend(cache(config, facts, place).map(|it| (it, REASON.into())));
+        places.extend(cache(config, facts, place).map(|it| Step::new(&place.at, it, REASON)));
     }
     places
 }
@@ -39,10 +38,7 @@ fn cache(config: &Config, facts: &Facts, place: &CachePlace) -> Option<Operation
         (CacheMode::Keep(_), Some(found)) => {
             Some(scratch(&found, Vec::new(), Fallback::Kept(name)))
         }
-        (CacheMode::Keep(_), None) => Some(Operation::Kept {
-            at: at.clone(),
-            name,
-        }),
+        (CacheMode::Keep(_), None) => Some(Operation::Kept(name)),
         (CacheMode::Scratch, Some(found)) => Some(scratch(&found, Vec::new(), Fallback::Empty)),
         (CacheMode::Scratch | CacheMode::Empty, _) => empty(facts, at),
     }
@@ -59,16 +55,16 @@ pub(super) fn bulk(config: &Config, facts: &Facts, found: &Found) -> Option<Oper
 }
 
 /// `~/.cache`, if there is none.
-pub(super) fn missing_bulk(config: &Config, facts: &Facts) -> Option<Operation> {
-    let at = facts.home.real.join(".cache");
+pub(super) fn missing_bulk(config: &Config, facts: &Facts, reason: &'static str) -> Option<Step> {
+    let at = facts.home.real.join(CACHE);
     match config.caches {
-        CacheMode::Keep(_) => Some(Operation::Kept { at, name: BULK }),
+        CacheMode::Keep(_) => Some(Step::new(at, Operation::Kept(BULK), reason)),
         CacheMode::Scratch | CacheMode::Empty => None,
     }
 }
 
 /// An empty directory where there would be none: in the home, whoever needs one can make it.
 fn empty(facts: &Facts, at: &Path) -> Option<Operation> {
-    let (at, mode) = (at.to_owned(), 0o700);
-    (!at.starts_with(&facts.home.real)).then_some(Operation::Empty { at, mode })
+    let is_in_home = at.starts_with(&facts.home.real);
+    (!is_in_home).then_some(Operation::Empty { mode: 0o700 })
 }

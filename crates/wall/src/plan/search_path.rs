@@ -25,9 +25,9 @@ pub(super) fn look(named: &Path, real: &Path, files: &[Step]) -> Directory {
             Directory::Hidden
         };
     }
-    let has_link = files
-        .iter()
-        .any(|step| matches!(&step.operation, Operation::Link { at, .. } if named.starts_with(at)));
+    let has_link = files.iter().any(|step| {
+        matches!(step.operation, Operation::Link { .. }) && named.starts_with(&step.at)
+    });
     // Where the host's directory is in view, so is the link in it.
     if has_link || shows(files, named).is_some() {
         Directory::AsNamed
@@ -39,15 +39,12 @@ pub(super) fn look(named: &Path, real: &Path, files: &[Step]) -> Directory {
 /// The path of the host that is shown at a path inside.
 fn shows(files: &[Step], path: &Path) -> Option<PathBuf> {
     let decides = |step: &&Step| {
-        let is_place = !matches!(
-            step.operation,
-            Operation::Freeze { .. } | Operation::Link { .. }
-        );
-        is_place && path.starts_with(step.operation.at())
+        let is_place = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
+        is_place && path.starts_with(&step.at)
     };
-    let depth = |step: &&Step| step.operation.at().components().count();
+    let depth = |step: &&Step| step.at.components().count();
     let step = files.iter().filter(decides).max_by_key(depth)?;
-    let below = path.strip_prefix(step.operation.at()).ok()?;
+    let below = path.strip_prefix(&step.at).ok()?;
     let source = step.operation.source()?;
     Some(source.components().chain(below.components()).collect())
 }
@@ -60,7 +57,7 @@ pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
         .search_path
         .iter()
         .filter(|(named, real)| {
-            let is_private = PRIVATE.iter().any(|place| real.starts_with(place.path));
+            let is_private = PRIVATE.iter().any(|(place, ..)| real.starts_with(place));
             let in_home = real.starts_with(&home.real);
             // Windows' programs, which WSL would start outside.
             let is_windows = real.starts_with("/mnt") && real.components().count() > 3;
