@@ -14,7 +14,7 @@ fn the_home_is_empty_private_and_the_users_own() {
         let probe = "ls -A ~ | wc -l; stat -c '%a %u' ~; touch ~/made-inside; ls -A ~";
         let uid = caller.laptop.uid();
         let expected = format!("0\n700 {uid}\nmade-inside\n");
-        assert_eq!(output(caller.script(probe)), expected);
+        assert_eq!(output(caller.with(&["--caches", "empty"], probe)), expected);
         assert!(!caller.home().join("made-inside").exists());
     });
 }

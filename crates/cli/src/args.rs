@@ -45,6 +45,12 @@ pub(crate) enum Command {
     ///
     /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),
+    /// List what sessions keep of package caches, or clear it.
+    ///
+    /// What a command downloads to a package cache is kept for its workspace, and your own caches
+    /// never change. All of it together takes at most 20 GiB: caches that were not used for longest
+    /// go first.
+    Caches(Caches),
     /// Print a completion script for a shell.
     Completions(Completions),
     #[command(subcommand)]
@@ -104,6 +110,31 @@ pub(crate) enum Command {
     #[command(external_subcommand)]
     Agent(Vec<OsString>),
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = CACHES_EXAMPLES)]
+pub(crate) struct Caches {
+    /// Remove the caches of this workspace [default: the current directory]
+    #[arg(long, value_name = "WORKSPACE", num_args = 0..=1, default_missing_value = ".")]
+    pub(crate) clear: Option<PathBuf>,
+
+    /// With --clear: remove the caches of all workspaces
+    #[arg(long, requires = "clear")]
+    pub(crate) all: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const CACHES_EXAMPLES: &str = "\
+Examples:
+  stockade caches
+  stockade caches --clear
+  stockade caches --clear ~/project
+  stockade caches --clear --all
+
+Exit code: 0, or 1 if a session uses what is to be cleared.";
 
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use stockade_config::{Effective, Limits, Loader, Sourced};
+use stockade_config::{Effective, Limits, Loader, Sourced, shown_path};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
+use stockade_wall::{
+    Change, Discarded, DiscardedPlace, Finding, Layer, LayerState, Protection, folded,
+};
 use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
 use crate::{advice, terminal};
@@ -19,9 +21,13 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         let asked = match layer.protection {
             Protection::Scratch => {
                 eprintln!(
-                    "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
-                     overlay them here (see `stockade doctor`)"
+                    "stockade: ~/.local/share is empty inside: the kernel cannot overlay it here \
+                     (see `stockade doctor`)"
                 );
+                None
+            }
+            Protection::Caches => {
+                eprintln!("stockade: package caches: {why}");
                 None
             }
             Protection::Memory => effective.limits.memory.as_ref().map(|limit| &limit.origin),
@@ -213,6 +219,44 @@ fn flag(fix: &Fix) -> String {
         Fix::Allow(rule) => format!("--allow {rule}"),
         Fix::HostPort(port) => format!("--host-port {port}"),
     }
+}
+
+/// What the command wrote to its private home, which is gone.
+pub(crate) fn tell_discarded(discarded: &Discarded) {
+    const MOST: usize = 5;
+    const LONGEST: usize = 60;
+    if discarded.files == 0 {
+        return;
+    }
+    let place = |place: &DiscardedPlace| {
+        let path = format!("~/{}", shown_path(&place.path));
+        let path = terminal::cut(&path, LONGEST);
+        let size = terminal::size(place.bytes);
+        match place.is_directory {
+            true => format!(
+                "{path}/ ({}, {size})",
+                terminal::counted(place.files, "file")
+            ),
+            false => format!("{path} ({size})"),
+        }
+    };
+    let mut places: Vec<_> = discarded.places.iter().take(MOST).map(place).collect();
+    let more = discarded.places.len().saturating_sub(MOST);
+    if more > 0 {
+        places.push(format!("and {more} more"));
+    }
+    let least = if discarded.is_at_least {
+        "at least "
+    } else {
+        ""
+    };
+    let files = terminal::counted(discarded.files, "file");
+    let were = if discarded.files == 1 { "was" } else { "were" };
+    eprintln!(
+        "stockade: {least}{files} written outside the workspace {were} discarded: {}",
+        places.join(", ")
+    );
+    eprintln!("stockade:   to keep files there: --write DIRECTORY");
 }
 
 /// Whether a limit of the session may be why the command was killed.

@@ -76,6 +76,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     }
     if !quiet {
         receipt::tell_findings(&ended.findings, &id);
+        receipt::tell_discarded(&ended.discarded);
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
         receipt::tell_denials(&ended.denials, &ended.journal.programs, &loader);
     }

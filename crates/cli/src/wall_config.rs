@@ -8,8 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Nested,
+    Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -105,6 +105,11 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             open_files: limit(&limits.open_files, |count| count.get()),
             tmpfs: limit(&limits.tmpfs, |size| size.bytes()),
             cpu_time: limit(&limits.cpu_time, |time| time.get()),
+        },
+        caches: match files.caches.value {
+            config::Caches::Keep => CacheMode::Keep(places.state.clone()),
+            config::Caches::Scratch => CacheMode::Scratch,
+            config::Caches::Empty => CacheMode::Empty,
         },
         own: vec![places.user.clone(), places.state.clone()],
     }

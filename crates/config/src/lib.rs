@@ -65,6 +65,6 @@ pub use starter::starter;
 pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
-    Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots, Seconds,
-    Size, VariableName,
+    Caches, Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots,
+    Seconds, Size, VariableName,
 };

@@ -33,6 +33,7 @@ pub struct Config {
     pub nested: Nested,
     pub git: GitSettings,
     pub limits: Limits,
+    pub caches: CacheMode,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
@@ -46,6 +47,18 @@ pub enum GitSettings {
     Defuse,
     /// They are told of.
     Tell,
+}
+
+/// What becomes of what the command writes to package caches. The host's never change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CacheMode {
+    /// The next session in the same workspace has it; in Stockade's own directory.
+    Keep(PathBuf),
+    /// It is gone at the end.
+    #[default]
+    Scratch,
+    /// The same, and caches start empty.
+    Empty,
 }
 
 /// Something that is asked for, and by whom: a file and line, a flag, a profile. The plan's

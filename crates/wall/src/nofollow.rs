@@ -89,6 +89,7 @@ pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
 
 /// What is in a directory, by name. Tables name hundreds of files that mostly are not there: one
 /// list is cheaper than a look at each.
+#[derive(Debug)]
 pub(crate) struct Names {
     directory: PathBuf,
     /// None if each is to be looked at.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
-use stockade_wall::{FAILED, Finding, Layer, Outcome, Running};
+use stockade_wall::{Discarded, FAILED, Finding, Layer, Outcome, Running};
 
 use crate::{error::SessionError, journal::JournalEnd, launch::SessionInfo};
 
@@ -38,6 +38,8 @@ pub struct Ended {
     pub denials: Denials,
     /// What it left behind that runs outside, or would have.
     pub findings: Vec<Finding>,
+    /// What it wrote to its private home, and is gone.
+    pub discarded: Discarded,
     pub journal: JournalEnd,
 }
 
@@ -71,6 +73,8 @@ impl SandboxReady {
             recorder.begin(&command, &mut running, received, &in_force, &effective)
         });
 
+        let home = running.take_home();
+        let _housekeeping = running.tidy_caches();
         // All of it is built and recorded: the command starts.
         let outcome = running.supervise();
 
@@ -95,6 +99,7 @@ impl SandboxReady {
         let (findings, journal) = recorded
             .map(|recorded| recorded.end(code))
             .unwrap_or_default();
+        let discarded = home.map(|home| home.discarded()).unwrap_or_default();
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         Ended {
             outcome,
@@ -103,6 +108,7 @@ impl SandboxReady {
                 false => Denials::default(),
             },
             findings,
+            discarded,
             journal,
         }
     }

@@ -1,6 +1,8 @@
 //! Facts about the machine and the caller: everything that the plan depends on, read
 //! once, so that the plan itself is a pure function.
 
+mod caches;
+mod environments;
 mod etc;
 mod git;
 mod guards;
@@ -9,6 +11,7 @@ mod installation;
 mod limits;
 mod place;
 mod proc;
+mod toolchains;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,6 +24,7 @@ use std::{
 use rustix::fs::{Access, AtFlags};
 
 pub use self::{
+    caches::{CachePlace, Caches},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::Guarded,
@@ -28,6 +32,7 @@ pub use self::{
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
+    toolchains::Toolchains,
 };
 pub(crate) use self::{
     git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
@@ -36,6 +41,7 @@ pub(crate) use self::{
 use self::{
     installation::Search,
     place::{directory, first_missing, look},
+    toolchains::Surroundings,
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -106,6 +112,13 @@ pub struct Facts {
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
     pub brought: Option<Installation>,
+    /// The directories of the caller's search path that exist: as they are named, and where they
+    /// are.
+    pub search_path: Vec<(PathBuf, PathBuf)>,
+    /// The toolchains of the home, and those that variables name.
+    pub toolchains: Toolchains,
+    /// The package caches of the home, and those that variables name.
+    pub caches: Caches,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
     /// The version of Landlock that the kernel has; 0 is none.
@@ -177,6 +190,18 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
+        let surroundings = Surroundings {
+            home: &home.real,
+            workspace: &workspace,
+            writable: &writable,
+            own: &own_directories(config, &home.real),
+            environment: &environment,
+            names: &Names::of(home.real.clone()),
+        };
+        let mut toolchains = Toolchains::find(surroundings);
+        let programs: Vec<_> = installation.iter().chain(&brought).collect();
+        toolchains.add_environments(&programs, surroundings);
+        let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
         let launched_by = env::args_os()
@@ -207,6 +232,9 @@ impl Facts {
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
+            search_path: search_path(&environment),
+            toolchains,
+            caches,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
             executable,
@@ -229,6 +257,25 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
         .iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.as_os_str())
+}
+
+fn search_path(environment: &[(OsString, OsString)]) -> Vec<(PathBuf, PathBuf)> {
+    let path = variable(environment, "PATH").unwrap_or_default();
+    let mut all: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for named in env::split_paths(path).filter(|named| named.is_absolute()) {
+        if let Ok(real) = directory(&named)
+            && !all.iter().any(|(known, _)| *known == named)
+        {
+            all.push((named, real));
+        }
+    }
+    all
+}
+
+/// Where Stockade keeps what it trusts.
+pub(crate) fn own_directories(config: &Config, home: &Path) -> Vec<PathBuf> {
+    let in_home = home::OWN_DIRECTORIES.iter().map(|name| home.join(name));
+    config.own.iter().cloned().chain(in_home).collect()
 }
 
 /// Every path that a plan may have to know about.

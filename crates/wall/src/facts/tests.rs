@@ -64,6 +64,9 @@ pub(crate) fn facts() -> Facts {
         git_settings: Vec::new(),
         installation: None,
         brought: None,
+        search_path: Vec::new(),
+        toolchains: Toolchains::default(),
+        caches: Caches::default(),
         open_files: Limit {
             resource: Resource::OpenFiles,
             soft: Some(1024),

@@ -89,7 +89,10 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
             Operation::ReadOnly { .. } | Operation::HiddenFile | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);
             }
-            Operation::Writable { .. } | Operation::Scratch { .. } | Operation::Empty { .. } => {
+            Operation::Writable { .. }
+            | Operation::Scratch { .. }
+            | Operation::Kept(_)
+            | Operation::Empty { .. } => {
                 self.options(&["--bind", staged]);
             }
             Operation::Device { .. } => self.options(&["--dev-bind", staged]),

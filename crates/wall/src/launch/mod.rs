@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod kept;
 mod scope;
 mod staging;
 pub(crate) mod streams;
@@ -37,6 +38,7 @@ use self::{
 };
 use crate::{
     control::{Control, Order, Start},
+    discarded::HomePlan,
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -65,11 +67,13 @@ pub struct Launch {
     /// What bubblewrap joins when it is started.
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
+    home: HomePlan,
     held: Held,
 }
 
 impl Plan {
-    /// Opens all that the sandbox needs. Nothing is written to disk.
+    /// Opens all that the sandbox needs. Nothing is written to disk but empty directories, in which
+    /// changes to caches are kept.
     ///
     /// # Errors
     /// If the process has no descriptors left, or a standard stream is nothing to be given to a
@@ -101,14 +105,23 @@ impl Plan {
             group: Arc::clone(&join),
         };
         let call = self.command(command, bubblewrap.path(), inner, descent)?;
+        let caches = kept::open(self);
+        let kept = kept::state(caches.as_ref());
+        let caches = caches.and_then(Result::ok);
         Ok(Launch {
             bubblewrap,
             call,
-            staging: Staging::of(self),
+            staging: Staging::of(self, caches.as_ref()),
             streams,
             memory: self.limit(Resource::Data),
             join,
-            layers: self.layers.clone(),
+            layers: {
+                let (protection, state) = (Protection::Caches, kept);
+                let mut layers = self.layers.clone();
+                layers.push(Layer { protection, state });
+                layers
+            },
+            home: HomePlan::of(self),
             held: Held {
                 control,
                 signals,
@@ -116,6 +129,8 @@ impl Plan {
                 sought,
                 start,
                 streams: WardenStreams::default(),
+                caches,
+                home: None,
             },
         })
     }
@@ -216,15 +231,20 @@ impl Launch {
             memory,
             join,
             mut layers,
+            home,
             mut held,
         } = self;
-        let surroundings = surroundings(staging, &streams, memory)?;
-        layers.extend(surroundings.layers);
+        let surroundings = surroundings(staging, &streams, memory, home.home())?;
+        for layer in surroundings.layers {
+            layers.retain(|other| other.protection != layer.protection);
+            layers.push(layer);
+        }
         if let Some(group) = &surroundings.group {
             let list = group.processes().map_err(failed("a control group"))?;
             // Nobody else has set it.
             let _ = join.set(list);
         }
+        held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
         let (_, version) = bubblewrap.identify()?;
         let child = call.spawn().map_err(failed("starting bubblewrap"))?;
@@ -242,6 +262,7 @@ struct Surroundings {
     group: Option<Cgroup>,
     layers: Vec<Layer>,
     given: CommandStreams,
+    home: Option<OwnedFd>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -249,12 +270,16 @@ const NO_MEMORY_LIMIT: &str = "no control group here counts memory, so the limit
     process on its own; for all together, start `systemd-run --user --scope -p MemoryMax=SIZE \
     stockade …` in a login session of systemd";
 
+const NO_CACHE_OVERLAY: &str = "the kernel cannot overlay them here, so they have only what earlier \
+    sessions in this workspace left";
+
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
 fn surroundings(
     staging: Staging,
     streams: &Streams,
     memory: Option<u64>,
+    home: &Path,
 ) -> Result<Surroundings, Error> {
     let layer = |protection, holds: bool, otherwise| Layer {
         protection,
@@ -263,8 +288,8 @@ fn surroundings(
             false => LayerState::Absent(otherwise),
         },
     };
-    let built = staging.build(streams)?;
-    let no_overlay = "the kernel cannot overlay them, so both are empty inside";
+    let built = staging.build(streams, home)?;
+    let no_overlay = "the kernel cannot overlay it, so it is empty inside";
     let limited = memory.and_then(|bytes| Cgroup::with_memory_limit(bytes).unwrap_or_default());
     let is_limited = limited.is_some();
     let made = limited.map_or_else(Cgroup::make, |group| Ok(Some(group)));
@@ -273,6 +298,9 @@ fn surroundings(
         layer(Protection::Scratch, built.scratch, no_overlay),
         layer(Protection::Group, made.is_ok(), no_group),
     ];
+    if !built.caches {
+        layers.push(layer(Protection::Caches, false, NO_CACHE_OVERLAY));
+    }
     if memory.is_some() {
         layers.push(layer(Protection::Memory, is_limited, NO_MEMORY_LIMIT));
     }
@@ -281,6 +309,7 @@ fn surroundings(
         group,
         layers,
         given: built.given,
+        home: built.home,
     })
 }
 

@@ -27,15 +27,19 @@
 use std::{
     collections::BTreeSet,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
-use super::streams::{CommandStreams, Streams};
+use super::{
+    kept::KeptLayer,
+    streams::{CommandStreams, Streams},
+};
 use crate::{
+    caches::OpenCaches,
     error::Error,
     nofollow::{pin, pin_below},
     plan::{Fallback, Guard, Operation, Plan, Step},
@@ -57,7 +61,7 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
+        Operation::Empty { .. } | Operation::Kept(_) => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -67,6 +71,8 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
 pub(crate) struct Staging {
     memory: Option<u64>,
     files: Vec<Step>,
+    /// Of each step, where changes to it are kept.
+    layers: Vec<Option<KeptLayer>>,
 }
 
 /// What could not be known before the stage was built.
@@ -74,20 +80,29 @@ pub(crate) struct Staging {
 pub(crate) struct Built {
     /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
+    /// The same of caches that are kept. Otherwise they have what earlier sessions left alone.
+    pub(crate) caches: bool,
     /// The command's standard streams.
     pub(crate) given: CommandStreams,
+    /// The private home.
+    pub(crate) home: Option<OwnedFd>,
 }
 
 impl Staging {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan, caches: Option<&OpenCaches>) -> Self {
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
             files: plan.files.clone(),
+            layers: {
+                let steps = plan.files.iter();
+                let layer = |step: &Step| KeptLayer::of(&step.operation, caches);
+                steps.map(layer).collect()
+            },
         }
     }
 
     /// Lays it all out, in a mount namespace of this thread's own.
-    pub(crate) fn build(self, streams: &Streams) -> Result<Built, Error> {
+    pub(crate) fn build(self, streams: &Streams, home: &Path) -> Result<Built, Error> {
         let failed = |what| {
             move |error| Error::Stage {
                 what,
@@ -98,14 +113,20 @@ impl Staging {
         // Only what is opened after this belongs to the new namespace, and can be shown in it.
         enter_mount_namespace().map_err(failed("a mount namespace for"))?;
         let pins = self.pins()?;
+        // One that is gone is not kept.
+        let layer = |layer: &Option<KeptLayer>| layer.as_ref()?.pin().ok();
+        let layers: Vec<_> = self.layers.iter().map(layer).collect();
         let given = streams.open()?;
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
         let mut built = Built {
             scratch: true,
+            caches: true,
             given,
+            home: None,
         };
-        for (number, (step, pin)) in self.files.iter().zip(&pins).enumerate() {
+        for (number, ((step, pin), layer)) in self.files.iter().zip(&pins).zip(&layers).enumerate()
+        {
             let name = number.to_string();
             let path = step.operation.source().unwrap_or(&step.at);
             let failed = |error| Error::Stage {
@@ -115,7 +136,21 @@ impl Staging {
             };
             match (&step.operation, pin) {
                 (Operation::Empty { mode }, _) => {
-                    stage.directory(&name, *mode).map_err(failed)?;
+                    let directory = stage.directory(&name, *mode).map_err(failed)?;
+                    if step.at == home {
+                        built.home = Some(directory);
+                    }
+                }
+                (Operation::Kept(_), _) => {
+                    let place = stage.directory(&name, 0o700).map_err(failed)?;
+                    if let Some(layer) = layer {
+                        stage.private(&place, layer).map_err(failed)?;
+                    }
+                }
+                (Operation::Scratch { reserved, .. }, Some(pin)) if let Some(layer) = layer => {
+                    let absent = self.absent(&step.at, reserved);
+                    let overlaid = stage.kept(&name, pin, &absent, layer);
+                    built.caches &= overlaid.map_err(failed)?;
                 }
                 (
                     Operation::Scratch {
@@ -174,7 +209,7 @@ impl Staging {
 }
 
 /// The file system that everything is laid out on.
-struct Stage(Tree);
+pub(super) struct Stage(Tree);
 
 impl Stage {
     fn new(memory: Option<u64>) -> io::Result<Self> {
@@ -185,7 +220,7 @@ impl Stage {
         Ok(stage)
     }
 
-    fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
+    pub(super) fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
         mkdirat(self, name, Mode::RWXU)?;
         let directory = self.open(name)?;
         // Not subject to the caller's umask.
@@ -229,7 +264,7 @@ impl Stage {
         fallback: Fallback,
     ) -> io::Result<bool> {
         let place = self.directory(name, 0o700)?;
-        if let Ok(overlay) = self.overlay(name, what, absent) {
+        if let Ok(overlay) = self.overlay(name, &[], what, absent) {
             overlay.attach(place)?;
             return Ok(true);
         }
@@ -241,22 +276,37 @@ impl Stage {
         Ok(false)
     }
 
-    fn overlay(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<Tree> {
+    /// In front of what is absent are layers that belong to the sandbox.
+    pub(super) fn overlay(
+        &self,
+        name: &str,
+        own: &[BorrowedFd<'_>],
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<Tree> {
         let changes = format!("{name}-changes");
         let upper = self.directory(&changes, 0o700)?;
         let work = self.directory(&format!("{name}-work"), 0o700)?;
         // The directory's own mode is that of the upper one.
         chmodat(self, &changes, mode(what)?, AtFlags::empty())?;
-        if absent.is_empty() {
-            return Tree::overlay(&[what.as_fd()], upper.as_fd(), work.as_fd());
-        }
-        let front = self.white_outs(&format!("{name}-front"), what, absent)?;
-        Tree::overlay(&[front.as_fd(), what.as_fd()], upper.as_fd(), work.as_fd())
+        let front = match absent.is_empty() {
+            true => None,
+            false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),
+        };
+        let mut lower = own.to_vec();
+        lower.extend(front.iter().map(AsFd::as_fd));
+        lower.push(what.as_fd());
+        Tree::overlay(&lower, upper.as_fd(), work.as_fd(), false)
     }
 
     /// A layer with white-outs and the directories on the way to them, each with the mode that
     /// it has in `what`.
-    fn white_outs(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<OwnedFd> {
+    pub(super) fn white_outs(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<OwnedFd> {
         let front = self.directory(name, 0o700)?;
         let mut made = BTreeSet::new();
         for path in absent {
@@ -325,12 +375,12 @@ impl Stage {
 }
 
 impl AsFd for Stage {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-fn mode(what: &OwnedFd) -> io::Result<Mode> {
+pub(super) fn mode(what: &OwnedFd) -> io::Result<Mode> {
     Ok(Mode::from_raw_mode(fstat(what)?.st_mode))
 }
 

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GIT_CONFIG, Reason};
+use super::{GIT_CONFIG, Reason, Step, search_path as directories};
 use crate::{
     config::{Asked, Config},
     error::Error,
@@ -116,13 +116,17 @@ pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/u
 const OWN: &[&str] = &["HOME", "STOCKADE"];
 
 /// The command's environment, from the caller's.
-pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable>, Error> {
+pub(crate) fn environment(
+    config: &Config,
+    facts: &Facts,
+    files: &[Step],
+) -> Result<Vec<Variable>, Error> {
     let mut environment = Environment(Vec::new());
     environment.put("STOCKADE", "1", "so that programs can tell");
     environment.put("HOME", &facts.home.named, "private");
     environment.put(
         "PATH",
-        search_path(facts),
+        search_path(facts, files),
         "absolute directories only; ~/.local/bin last",
     );
     for (names, reason) in PASSED {
@@ -130,6 +134,12 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
             if let Some(value) = facts.variable(name) {
                 environment.put(name, value, reason);
             }
+        }
+    }
+    let caches = &facts.caches.variables;
+    for name in facts.toolchains.variables.iter().chain(caches) {
+        if let Some(value) = facts.variable(name) {
+            environment.put(name, value, "which tools to use, and where they are");
         }
     }
     for name in PROXIES {
@@ -142,6 +152,12 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
         if category.is_some_and(|category| LOCALE_CATEGORIES.contains(&category)) {
             environment.put(name, value, "language");
         }
+    }
+    if let Some(named) = facts.variable("TMPDIR") {
+        // The host's is not there, unless it is a part of the workspace.
+        let is_there = Path::new(named).starts_with(&facts.workspace);
+        let directory = if is_there { named } else { "/tmp".as_ref() };
+        environment.put("TMPDIR", directory, "a directory that is there");
     }
     let git = "git's settings are the sandbox's own";
     environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);
@@ -245,13 +261,21 @@ fn check(name: &OsStr, value: &OsStr) -> Result<(), Error> {
 /// The caller's `PATH` without what would be looked up in the current directory, and
 /// with `~/.local/bin` last: what is written there inside must not shadow the system's
 /// programs.
-fn search_path(facts: &Facts) -> OsString {
+fn search_path(facts: &Facts, files: &[Step]) -> OsString {
     let local = |home: &Path| home.join(".local/bin");
     let last = local(&facts.home.named);
     let caller = facts.variable("PATH").unwrap_or(USUAL_PATH.as_ref());
+    let inside = |named: PathBuf| {
+        let found = facts.search_path.iter().find(|(known, _)| *known == named);
+        match found.map(|(named, real)| directories::look(named, real, files)) {
+            Some(directories::Directory::Elsewhere(real)) => real,
+            _ => named,
+        }
+    };
     let mut directories: Vec<PathBuf> = std::env::split_paths(caller)
         .filter(|directory| directory.is_absolute())
         .filter(|directory| *directory != last && *directory != local(&facts.home.real))
+        .map(inside)
         .collect();
     for installation in facts.installation.iter().chain(&facts.brought) {
         directories.extend(installation.search.iter().cloned());
@@ -275,7 +299,7 @@ mod tests {
     fn value(name: &str, caller: &[(&str, &str)]) -> Option<OsString> {
         let mut facts = facts();
         facts.environment = caller.iter().map(|(k, v)| (k.into(), v.into())).collect();
-        environment(&Config::default(), &facts)
+        environment(&Config::default(), &facts, &[])
             .unwrap()
             .into_iter()
             .find(|variable| variable.name == name)
@@ -373,7 +397,7 @@ mod tests {
                 .to_vec(),
             ..Config::default()
         };
-        let all = environment(&config, &facts).unwrap();
+        let all = environment(&config, &facts, &[]).unwrap();
         let value = |name: &str| {
             let mut values = all.iter().filter(|variable| variable.name == name);
             let value = values.next().map(|variable| variable.value.clone());
@@ -394,7 +418,7 @@ mod tests {
                 set: vec![(name.into(), Asked::new("x", "a test"))],
                 ..Config::default()
             };
-            let result = environment(&config, &facts());
+            let result = environment(&config, &facts(), &[]);
             assert!(
                 matches!(result, Err(Error::VariableRefused { .. })),
                 "{name:?}"

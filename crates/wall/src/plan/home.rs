@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Fallback, Operation, Step, layout::Layout};
+use super::{Fallback, Operation, Step, caches, layout::Layout};
 use crate::{
     config::{Config, Root},
     error::Error,
     facts::{Facts, Found, Kind},
     tables::{
         credentials,
-        home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
+        home::{
+            CACHE, EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH,
+            SECRET_REASON,
+        },
     },
 };
 
@@ -45,10 +48,22 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     let is_sane =
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
-        if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            let operation = scratch(found, reserved(found, facts), Fallback::Empty);
-            places.push(Step::new(&found.at, operation, *reason));
-        }
+        let step = match find(name).filter(|found| is_sane(found)) {
+            Some(found) if *name == CACHE => {
+                let operation = caches::bulk(config, facts, found);
+                operation.map(|operation| Step::new(&found.at, operation, *reason))
+            }
+            Some(found) => {
+                let operation = scratch(found, reserved(found, facts), Fallback::Empty);
+                Some(Step::new(&found.at, operation, *reason))
+            }
+            // One that leads astray is not replaced by another.
+            None if *name == CACHE && !is_there(facts) => {
+                caches::missing_bulk(config, facts, reason)
+            }
+            None => None,
+        };
+        places.extend(step);
     }
     for (name, reason) in READABLE {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
@@ -72,6 +87,12 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     places
 }
 
+/// Whether there is something in the place of `~/.cache`, of whatever kind.
+fn is_there(facts: &Facts) -> bool {
+    let path = facts.home.real.join(CACHE);
+    facts.found.contains_key(&path) || facts.astray.contains(&path)
+}
+
 /// What is not brought back of what is, unless it was asked for.
 pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
     let find = |name: &str| facts.found.get(&facts.home.real.join(name));
@@ -93,7 +114,7 @@ pub(super) fn read_only(found: &Found) -> Operation {
     Operation::ReadOnly { source }
 }
 
-fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
+pub(super) fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
     Operation::Scratch {
         source: found.real.clone(),
         reserved,
@@ -102,7 +123,7 @@ fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operati
 }
 
 /// The known places of secrets in a directory that do not exist, relative to it.
-fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
+pub(super) fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
     let below = |place: &PathBuf| place.strip_prefix(&directory.real).ok().map(Path::to_owned);
     facts.reserved.iter().filter_map(below).collect()
 }

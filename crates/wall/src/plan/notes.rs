@@ -41,6 +41,15 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              certificates, or unset {name}"
         ));
     }
+    let caches = facts.caches.refused.iter();
+    let twice = |it: &&(_, _, _)| !facts.toolchains.refused.contains(it);
+    let tools = facts.toolchains.refused.iter();
+    for (name, path, why) in tools.chain(caches.filter(twice)) {
+        notes.push(format!(
+            "{name} names {path:?}, which is not shown, because {why}: unset {name}, or name the \
+             directory of your tools"
+        ));
+    }
     let proxies: Vec<_> = environment::proxies_with_login(config, facts).collect();
     if !proxies.is_empty() {
         notes.push(format!(
