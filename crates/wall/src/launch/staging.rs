@@ -33,7 +33,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, linkat, mkdirat, mknodat, openat},
+    io::Errno,
+};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
 use super::streams::{CommandStreams, Streams};
@@ -50,9 +53,11 @@ const STAGE: &str = "/tmp";
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
 const HIDDEN_DIRECTORY: &str = "directory";
+/// The one white-out that all others are links to, which is cheaper than to make each.
+const WHITE_OUT: &str = "white-out";
 
 /// The device by which overlayfs knows that a name does not exist.
-const WHITE_OUT: u64 = 0;
+const ABSENT: u64 = 0;
 
 /// Where bubblewrap finds the place of a step, if it is one that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
@@ -319,6 +324,11 @@ impl Stage {
     /// it has in `what`.
     fn white_outs(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<OwnedFd> {
         let front = self.directory(name, 0o700)?;
+        let device = FileType::CharacterDevice;
+        match mknodat(self, WHITE_OUT, device, Mode::empty(), ABSENT) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
         let mut made = BTreeSet::new();
         for path in absent {
             let mut above: Vec<_> = path.ancestors().skip(1).collect();
@@ -335,13 +345,7 @@ impl Stage {
                     }
                 }
             }
-            mknodat(
-                &front,
-                path,
-                FileType::CharacterDevice,
-                Mode::empty(),
-                WHITE_OUT,
-            )?;
+            linkat(self, WHITE_OUT, &front, path, AtFlags::empty())?;
         }
         Ok(front)
     }
