@@ -1,6 +1,10 @@
 //! The home directory: empty, except for what its tables show.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use super::{Fallback, Operation, Reason, layout::Layout};
 use crate::{
@@ -90,7 +94,13 @@ pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
             layout.mask(&found.real, &(*reason).into(), empty);
         }
     }
-    for name in credentials::in_bulk() {
+    let home = &facts.home.real;
+    let there = facts
+        .found
+        .keys()
+        .filter_map(|it| it.strip_prefix(home).ok());
+    let there: HashSet<_> = there.map(Path::as_os_str).collect();
+    for name in credentials::in_bulk().filter(|name| there.contains(OsStr::new(name))) {
         if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
             let hide = |at| hidden(at, found.kind);
             layout.mask(&found.real, &SECRET_REASON.into(), hide);
