@@ -21,7 +21,7 @@ use crate::{
     sandbox::SandboxUnderway,
 };
 
-/// Starts to build the sandbox, in the network of the thread that calls it.
+/// Starts the sandbox's processes, in the network of the thread that calls it.
 pub type StartSandbox = Box<dyn FnOnce() + Send>;
 
 impl Planned {
@@ -155,8 +155,8 @@ impl OwnerOfA {
     where
         Start: FnOnce() + Send + 'static,
     {
-        // The jail's thread calls `start` as soon as it is in a network that leads nowhere. From
-        // then on the sandbox is built at the same time as its network and the gate.
+        // The sandbox is laid out at the same time as its network and the gate are built. Its first
+        // process starts when the jail's thread calls `start`, in a network that leads nowhere.
         let (sandbox, start) = SandboxUnderway::of(self.launch)?;
         // Meanwhile, this thread looks at the workspace: nothing runs yet that could change it.
         let record = || self.listing.map(Recorder::start).transpose();

@@ -153,7 +153,8 @@ impl Recorded {
     /// What the session leaves behind. A signal that comes now ends the search for it.
     pub(crate) fn left_behind(&mut self) -> Vec<Finding> {
         let interruption = Interruption::begin();
-        self.watch.end(self.live.take(), &|| interruption.is_there())
+        self.watch
+            .end(self.live.take(), &|| interruption.is_there())
     }
 
     /// Writes the last line.

@@ -55,20 +55,8 @@ impl Layout {
 
     /// The step that decides what is seen at a path.
     pub(super) fn enclosing(&self, path: &Path) -> Option<&Operation> {
-        let index = self.index_enclosing(path)?;
+        let index = index_enclosing(&self.steps, path)?;
         self.steps.get(index).map(|step| &step.operation)
-    }
-
-    fn index_enclosing(&self, path: &Path) -> Option<usize> {
-        let depth = |step: &Step| step.operation.at().components().count();
-        let deciding = self.steps.iter().enumerate().filter(|(_, step)| {
-            let operation = &step.operation;
-            let decides = !matches!(operation, Operation::Freeze { .. } | Operation::Link { .. });
-            decides && path.starts_with(operation.at())
-        });
-        // The last one of the deepest.
-        let deepest = deciding.max_by_key(|(_, step)| depth(step));
-        deepest.map(|(index, _)| index)
     }
 
     /// Hides something of the host wherever it is shown, and whatever is shown of it.
@@ -134,7 +122,7 @@ impl Layout {
             let (source, at) = (step.operation.source()?, step.operation.at());
             let view = join(at, real.strip_prefix(source).ok()?);
             // Nothing else is put there.
-            (self.index_enclosing(&view) == Some(index)).then_some(view)
+            (index_enclosing(&self.steps, &view) == Some(index)).then_some(view)
         });
         shown.collect()
     }
@@ -153,6 +141,19 @@ impl Layout {
     pub(super) fn finish(self) -> Vec<Step> {
         self.steps
     }
+}
+
+/// The step that decides what is seen at a path.
+pub(crate) fn index_enclosing(steps: &[Step], path: &Path) -> Option<usize> {
+    let depth = |step: &Step| step.operation.at().components().count();
+    let deciding = steps.iter().enumerate().filter(|(_, step)| {
+        let operation = &step.operation;
+        let decides = !matches!(operation, Operation::Freeze { .. } | Operation::Link { .. });
+        decides && path.starts_with(operation.at())
+    });
+    // The last one of the deepest.
+    let deepest = deciding.max_by_key(|(_, step)| depth(step));
+    deepest.map(|(index, _)| index)
 }
 
 /// A place in a directory that can be written to.
