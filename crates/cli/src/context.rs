@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
 };
-use stockade_policy::{Policy, Reason, Route, Rule};
+use stockade_policy::{BROADCAST, Policy, Route, Rule};
 
 use crate::settings::Settings;
 
@@ -55,7 +55,6 @@ fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
         .unwrap_or(false)
 }
 
-/// The caller's home.
 pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())
@@ -130,8 +129,7 @@ fn to_broadcasts(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)
             return None;
         }
         let evidence = stockade_gate::host_evidence(destination).ok()?;
-        let idle = None;
-        let why = Reason::Broadcast { destination, idle };
-        (evidence.route == Route::Broadcast).then(|| (index, rule, why.to_string()))
+        let why = || format!("{destination} {BROADCAST}");
+        (evidence.route == Route::Broadcast).then(|| (index, rule, why()))
     })
 }

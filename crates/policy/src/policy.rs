@@ -6,7 +6,6 @@ use std::fmt;
 use crate::rule::Rule;
 use crate::rules::RuleSet;
 
-/// What the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the internet is open. If not, only the rules are.
@@ -35,7 +34,6 @@ impl Policy {
     }
 }
 
-/// Why a rule changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// The rule of this number says the same.

@@ -9,6 +9,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
+use nix::errno::Errno;
 use rustix::{
     fs::CWD,
     mount::{
@@ -136,9 +137,7 @@ impl Tree {
                 size_of::<libc::mount_attr>(),
             )
         };
-        if result == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        Errno::result(result)?;
         Ok(())
     }
 
@@ -154,9 +153,6 @@ impl Tree {
     }
 
     /// Lays it over whatever the path leads to.
-    ///
-    /// # Errors
-    /// If nothing can be mounted there.
     pub fn attach_at(&self, path: &str) -> io::Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&self.0, c"", CWD, path, flags)?;

@@ -2,7 +2,6 @@
 
 use std::{
     cell::RefCell,
-    net::SocketAddr,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -11,6 +10,7 @@ use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
 use tokio::time::timeout;
 
 use super::{ask::SocketPool, cache::Cache, resolvers::Resolvers};
+use crate::names::host_file::HostFile;
 
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
 /// two servers fit into that.
@@ -19,15 +19,15 @@ const ROUNDS: usize = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
-    resolvers: Resolvers,
+    resolvers: HostFile<Resolvers>,
     sockets: SocketPool,
-    asked: RefCell<Rc<[SocketAddr]>>,
+    asked: RefCell<Rc<Resolvers>>,
     cache: RefCell<Cache>,
 }
 
 impl Upstream {
     /// The host's resolvers. Others may give other answers, so a change empties the cache.
-    fn servers(&self) -> Rc<[SocketAddr]> {
+    fn servers(&self) -> Rc<Resolvers> {
         let servers = self.resolvers.current();
         if *self.asked.borrow() != servers {
             self.cache.borrow_mut().clear();
@@ -41,7 +41,8 @@ impl Upstream {
     pub(crate) async fn ask(&self, query: &Query) -> Vec<u8> {
         let now = Instant::now();
         let servers = self.servers();
-        if let Some(answer) = self.cache.borrow().get(query, now) {
+        let key = query.key();
+        if let Some(answer) = self.cache.borrow().get(&key, query, now) {
             return answer;
         }
         let mut failure = None;
@@ -51,7 +52,7 @@ impl Upstream {
                     failure = Some(answer);
                     continue;
                 }
-                self.cache.borrow_mut().put(query, &answer, now);
+                self.cache.borrow_mut().put(key, query, &answer, now);
                 return answer;
             }
         }

@@ -7,7 +7,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::staging;
 use crate::{
-    plan::{Isolation, Operation, Plan},
+    plan::{Isolation, Operation, Plan, Step},
     sabotage,
 };
 
@@ -25,26 +25,26 @@ pub(crate) fn arguments(plan: &Plan) -> Vec<u8> {
         writer.options(&["--cap-add", "ALL"]);
     }
     writer.options(&["--bind", staging::ROOT, "/"]);
-    let are_in_place = staging::are_in_place(plan).into_iter();
+    let are_in_place = staging::are_in_place(&plan.files).into_iter();
     for ((number, step), is_in_place) in plan.files.iter().enumerate().zip(are_in_place) {
         if !is_in_place {
             let staged = staging::path(number, &step.operation).unwrap_or_default();
-            writer.operation(&step.operation, &staged);
+            writer.step(step, &staged);
         }
     }
     // The inner stage is told the environment by other means: a hook of the loader's that
     // the user passes on is for the command. This one is where programs are looked for.
-    writer.option("--clearenv");
+    writer.raw("--clearenv");
     for variable in plan.environment.iter().filter(|it| it.name == "PATH") {
-        writer.option("--setenv");
+        writer.raw("--setenv");
         writer.raw(&variable.name);
         writer.raw(&variable.value);
     }
-    writer.option("--chdir");
+    writer.raw("--chdir");
     writer.raw(&plan.working_directory);
     // The inner stage is process 1 itself: bubblewrap's own reaper would only be in the
     // way, since it hides stops from us.
-    writer.option("--as-pid-1");
+    writer.raw("--as-pid-1");
     writer.0
 }
 
@@ -68,55 +68,35 @@ impl Writer {
         self.0.push(0);
     }
 
-    fn option(&mut self, option: &str) {
-        self.raw(option);
-    }
-
     fn options(&mut self, options: &[&str]) {
         for option in options {
-            self.option(option);
+            self.raw(option);
         }
     }
 
-    fn operation(&mut self, operation: &Operation, staged: &str) {
-        match operation {
-            Operation::ReadOnly { at, .. }
-            | Operation::Text { at, .. }
-            | Operation::HiddenFile { at }
-            | Operation::HiddenDirectory { at } => {
+    fn step(&mut self, step: &Step, staged: &str) {
+        match &step.operation {
+            Operation::ReadOnly { .. }
+            | Operation::Text(_)
+            | Operation::HiddenFile
+            | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);
-                self.raw(at);
             }
-            Operation::Writable { at, .. }
-            | Operation::Scratch { at, .. }
-            | Operation::Empty { at, .. } => {
+            Operation::Writable { .. } | Operation::Scratch { .. } | Operation::Empty { .. } => {
                 self.options(&["--bind", staged]);
-                self.raw(at);
             }
-            Operation::Device { at, .. } => {
-                self.options(&["--dev-bind", staged]);
-                self.raw(at);
-            }
+            Operation::Device { .. } => self.options(&["--dev-bind", staged]),
             // It is on the stage already, as a part of what it protects.
-            Operation::Guard { .. } | Operation::Absent { .. } => {}
-            Operation::Link { text, at } => {
-                self.option("--symlink");
+            Operation::Guard(_) | Operation::Absent => return,
+            Operation::Link { text } => {
+                self.raw("--symlink");
                 self.raw(text);
-                self.raw(at);
             }
-            Operation::Devices { at } => {
-                self.option("--dev");
-                self.raw(at);
-            }
-            Operation::Processes { at } => {
-                self.option("--proc");
-                self.raw(at);
-            }
-            Operation::Freeze { at } => {
-                self.option("--remount-ro");
-                self.raw(at);
-            }
+            Operation::Devices => self.raw("--dev"),
+            Operation::Processes => self.raw("--proc"),
+            Operation::Freeze => self.raw("--remount-ro"),
         }
+        self.raw(&step.at);
     }
 }
 

@@ -23,10 +23,8 @@
 //! of it is enough here. Nobody else sees this directory. All places in memory share one limit of
 //! size.
 //!
-//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a
-//! layer in front of it, which holds nothing else. It is no mount, so nobody who has mounts of
-//! their own can lift it; it is in no layer that can be written, so what is made and removed in
-//! its place does not bring back what it hides; and it hides as well what appears there later.
+//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
+//! of its own in front of it (docs/decisions/0020-white-outs-and-one-table-of-secrets.md).
 //!
 //! A protected file in a writable directory is a mount point, which the kernel lets nobody
 //! rename or remove. A directory above it could still be renamed, and another one put in its
@@ -75,25 +73,25 @@ const ROOT_NAME: &str = "root";
 /// Where bubblewrap finds what it puts in its place itself, if that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
-        Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
-        Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Text { .. } => Some(format!("{STAGE}/{step}")),
+        Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
+        Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
+        Operation::Empty { .. } | Operation::Text(_) => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
 
-/// For each step of a plan, whether it is put in its place on the stage. Bubblewrap does the rest:
-/// devices and processes, and what lies in their directories.
-pub(crate) fn are_in_place(plan: &Plan) -> Vec<bool> {
+/// For each step, whether it is put in its place on the stage. Bubblewrap does the rest: devices and
+/// processes, and what lies in their directories.
+pub(crate) fn are_in_place(files: &[Step]) -> Vec<bool> {
     let mut are_in_place = Vec::<bool>::new();
-    for (number, step) in plan.files.iter().enumerate() {
-        let around = enclosing(plan, number).and_then(|around| are_in_place.get(around));
+    for (number, step) in files.iter().enumerate() {
+        let around = enclosing(files, number).and_then(|around| are_in_place.get(around));
         let is_for_bubblewrap = matches!(
             step.operation,
             Operation::Device { .. }
-                | Operation::Devices { .. }
-                | Operation::Processes { .. }
-                | Operation::Freeze { .. }
+                | Operation::Devices
+                | Operation::Processes
+                | Operation::Freeze
         );
         are_in_place.push(around.is_none_or(|around| *around) && !is_for_bubblewrap);
     }
@@ -101,43 +99,24 @@ pub(crate) fn are_in_place(plan: &Plan) -> Vec<bool> {
 }
 
 /// The earlier step that decides what is seen where this one goes.
-fn enclosing(plan: &Plan, number: usize) -> Option<usize> {
-    let (step, before) = (plan.files.get(number)?, plan.files.get(..number)?);
-    index_enclosing(before, step.operation.at())
+fn enclosing(files: &[Step], number: usize) -> Option<usize> {
+    let (step, before) = (files.get(number)?, files.get(..number)?);
+    index_enclosing(before, &step.at)
 }
 
 /// What is to be laid out.
 #[derive(Debug)]
 pub(crate) struct Staging {
     memory: Option<u64>,
-    items: Vec<Item>,
-}
-
-#[derive(Debug)]
-struct Item {
-    name: String,
-    operation: Operation,
-    /// None if bubblewrap puts it in its place.
-    spot: Option<Spot>,
-    guards: Vec<Guarded>,
-    /// What does not exist in it, sorted.
-    absent: Vec<PathBuf>,
+    files: Vec<Step>,
 }
 
 /// A place in the sandbox.
-#[derive(Debug)]
 struct Spot {
     /// From the stage down.
     below: PathBuf,
     /// It lies in memory, so it is made if it is not there.
     is_made: bool,
-}
-
-/// Something below a view.
-#[derive(Debug)]
-struct Guarded {
-    below: PathBuf,
-    guard: Guard,
 }
 
 /// What could not be known before the stage was built.
@@ -151,35 +130,9 @@ pub(crate) struct Built {
 
 impl Staging {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let items = plan.files.iter().enumerate().zip(are_in_place(plan));
-        let items = items.map(|((number, step), is_in_place)| {
-            let operation = &step.operation;
-            let spot = || {
-                let around = enclosing(plan, number).and_then(|around| plan.files.get(around));
-                let is_memory = |around: &Step| {
-                    use Operation::{Absent, Empty, Scratch};
-                    matches!(
-                        around.operation,
-                        Empty { .. } | Scratch { .. } | Absent { .. }
-                    )
-                };
-                let below = operation.at().strip_prefix("/").unwrap_or(operation.at());
-                Spot {
-                    below: Path::new(ROOT_NAME).join(below),
-                    is_made: around.is_none_or(is_memory),
-                }
-            };
-            Item {
-                name: number.to_string(),
-                spot: is_in_place.then(spot),
-                guards: guards(operation, plan),
-                absent: absent(operation, plan),
-                operation: operation.clone(),
-            }
-        });
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
-            items: items.collect(),
+            files: plan.files.clone(),
         }
     }
 
@@ -198,76 +151,94 @@ impl Staging {
         let given = streams.open()?;
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
-        let mut scratch = true;
-        for (item, pin) in self.items.iter().zip(&pins) {
+        let mut built = Built {
+            scratch: true,
+            given,
+        };
+        let steps = self.files.iter().zip(are_in_place(&self.files));
+        for (number, ((step, is_in_place), pin)) in steps.zip(&pins).enumerate() {
+            let path = step.operation.source().unwrap_or(&step.at);
             let failed = |error| Error::Stage {
                 what: "showing",
-                path: item.path().to_owned(),
+                path: path.to_owned(),
                 error,
             };
-            let laid = stage.lay(item, pin.as_ref(), &mut scratch);
-            if let Some(tree) = laid.map_err(failed)? {
-                stage.protect(&tree, item.path(), &item.guards)?;
+            let name = number.to_string();
+            let spot = is_in_place.then(|| self.spot(number, &step.at));
+            match (&step.operation, pin) {
+                (
+                    Operation::Scratch {
+                        reserved, fallback, ..
+                    },
+                    Some(pin),
+                ) => {
+                    let absent = self.absent(&step.at, reserved);
+                    let scratch = stage.scratch(&name, pin, &absent, *fallback);
+                    let (tree, is_overlaid) = scratch.map_err(failed)?;
+                    built.scratch &= is_overlaid;
+                    let place = stage.spot_or(spot.as_ref(), &name, true);
+                    place.and_then(|place| tree.attach(place)).map_err(failed)?;
+                }
+                (operation, Some(pin)) => {
+                    let tree = stage.view(&name, operation, pin, spot.as_ref());
+                    let tree = tree.map_err(failed)?;
+                    if matches!(operation, Operation::Writable { .. }) {
+                        stage.protect(&tree, path, self.guards(&step.at))?;
+                    }
+                }
+                (operation, None) => {
+                    stage.lay(&name, operation, spot.as_ref()).map_err(failed)?;
+                }
             }
         }
-        Ok(Built { scratch, given })
+        Ok(built)
+    }
+
+    /// Where a step goes.
+    fn spot(&self, number: usize, at: &Path) -> Spot {
+        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
+        let is_memory = |around: &Step| {
+            use Operation::{Absent, Empty, Scratch};
+            matches!(around.operation, Empty { .. } | Scratch { .. } | Absent)
+        };
+        Spot {
+            below: Path::new(ROOT_NAME).join(at.strip_prefix("/").unwrap_or(at)),
+            is_made: around.is_none_or(is_memory),
+        }
     }
 
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
-        let open = |item: &Item| {
-            let pinned = item.operation.source().map(pin).transpose();
-            pinned.map_err(|error| Error::Changed {
-                path: item.path().to_owned(),
-                error,
-            })
+        let open = |path: &Path| {
+            let path = path.to_owned();
+            pin(&path).map_err(|error| Error::Changed { path, error })
         };
-        self.items.iter().map(open).collect()
+        let sources = self.files.iter().map(|step| step.operation.source());
+        sources.map(|source| source.map(open).transpose()).collect()
     }
-}
 
-impl Item {
-    /// The path outside, for messages.
-    fn path(&self) -> &Path {
-        self.operation.source().unwrap_or(self.operation.at())
+    /// The guards in a place that is writable, each by its path there.
+    fn guards(&self, tree: &Path) -> impl Iterator<Item = (&Path, Guard)> {
+        self.files
+            .iter()
+            .filter_map(move |step| match step.operation {
+                Operation::Guard(guard) => Some((step.at.strip_prefix(tree).ok()?, guard)),
+                _ => None,
+            })
     }
-}
 
-/// The guards of what this operation makes writable.
-fn guards(operation: &Operation, plan: &Plan) -> Vec<Guarded> {
-    let Operation::Writable { at: tree, .. } = operation else {
-        return Vec::new();
-    };
-    let guarded = |operation: &Operation| match operation {
-        Operation::Guard { at, guard } => Some(Guarded {
-            below: at.strip_prefix(tree).ok()?.to_owned(),
-            guard: *guard,
-        }),
-        _ => None,
-    };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    operations.filter_map(guarded).collect()
-}
-
-/// The paths below a scratch directory that do not exist in it, without those in others.
-fn absent(operation: &Operation, plan: &Plan) -> Vec<PathBuf> {
-    let Operation::Scratch {
-        at: tree, reserved, ..
-    } = operation
-    else {
-        return Vec::new();
-    };
-    let is_absent = |operation: &Operation| match operation {
-        Operation::Absent { at } => at.strip_prefix(tree).ok().map(Path::to_owned),
-        _ => None,
-    };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    let mut all: Vec<PathBuf> = operations.filter_map(is_absent).collect();
-    all.extend(reserved.iter().cloned());
-    // What lies in a directory comes right after it.
-    all.sort();
-    all.dedup_by(|next, kept| next.starts_with(kept));
-    all
+    /// The paths below a scratch directory that do not exist in it, without those in others.
+    fn absent(&self, tree: &Path, reserved: &[PathBuf]) -> Vec<PathBuf> {
+        let steps = self.files.iter();
+        let steps = steps.filter(|step| step.operation == Operation::Absent);
+        let below = steps.filter_map(|step| step.at.strip_prefix(tree).ok());
+        let mut all: Vec<PathBuf> = below.map(Path::to_owned).collect();
+        all.extend(reserved.iter().cloned());
+        // What lies in a directory comes right after it.
+        all.sort();
+        all.dedup_by(|next, kept| next.starts_with(kept));
+        all
+    }
 }
 
 const NEW: OFlags = OFlags::CREATE
@@ -307,69 +278,60 @@ impl Stage {
         pin_below(self, Path::new(name))
     }
 
-    /// Puts it in its place, or where bubblewrap finds it. Says whether scratch directories can be
-    /// overlaid.
-    fn lay(
+    /// Shows what was opened, in its place or where bubblewrap finds it.
+    fn view(
         &self,
-        item: &Item,
-        pin: Option<&OwnedFd>,
-        scratch: &mut bool,
-    ) -> io::Result<Option<Tree>> {
-        let Item { name, spot, .. } = item;
-        let (tree, place) = match (&item.operation, pin) {
-            (Operation::Scratch { fallback, .. }, Some(pin)) => {
-                let (tree, is_overlaid) = self.scratch(name, pin, &item.absent, *fallback)?;
-                *scratch &= is_overlaid;
-                (tree, self.spot_or(spot, name, true)?)
-            }
-            (operation, Some(pin)) => {
-                let tree = Tree::view(pin)?;
-                match operation {
-                    // It can be written to all the same. But its mode and owner are those of the
-                    // host's.
-                    Operation::Device { .. } if is_device(pin)? => tree.make_read_only()?,
-                    // A directory of devices.
-                    Operation::Device { .. } => {}
-                    Operation::Writable { .. } => tree.restrict(is_device(pin)?)?,
-                    _ => tree.restrict(true)?,
-                }
-                (tree, self.spot_or(spot, name, is_directory(pin)?)?)
-            }
-            (Operation::Empty { mode, .. }, None) => {
-                let directory = self.directory(name, *mode)?;
-                let Some(spot) = spot else { return Ok(None) };
-                (Tree::view(directory)?, self.spot(spot, true)?)
-            }
-            (Operation::Text { text, .. }, None) => {
+        name: &str,
+        operation: &Operation,
+        what: &OwnedFd,
+        spot: Option<&Spot>,
+    ) -> io::Result<Tree> {
+        let tree = Tree::view(what)?;
+        match operation {
+            // It can be written to all the same. But its mode and owner are those of the host's.
+            Operation::Device { .. } if is_device(what)? => tree.make_read_only()?,
+            // A directory of devices.
+            Operation::Device { .. } => {}
+            Operation::Writable { .. } => tree.restrict(is_device(what)?)?,
+            _ => tree.restrict(true)?,
+        }
+        tree.attach(self.spot_or(spot, name, is_directory(what)?)?)?;
+        Ok(tree)
+    }
+
+    /// The same of what is not the host's.
+    fn lay(&self, name: &str, operation: &Operation, spot: Option<&Spot>) -> io::Result<()> {
+        let what = match operation {
+            Operation::Empty { mode } => self.directory(name, *mode)?,
+            Operation::Text(text) => {
                 let mut file = File::from(self.file(name, 0o444)?);
                 file.write_all(text.as_bytes())?;
-                let Some(spot) = spot else { return Ok(None) };
-                let tree = Tree::view(file)?;
-                tree.make_read_only()?;
-                (tree, self.spot(spot, false)?)
+                file.into()
             }
-            (Operation::HiddenFile { .. } | Operation::HiddenDirectory { .. }, None) => {
-                let Some(spot) = spot else { return Ok(None) };
-                let is_directory = matches!(item.operation, Operation::HiddenDirectory { .. });
-                let place = self.spot(spot, is_directory)?;
-                (self.cover(&place)?, place)
-            }
-            (Operation::Link { text, .. }, None) => {
+            Operation::HiddenFile => self.open(HIDDEN_FILE)?,
+            Operation::HiddenDirectory => self.open(HIDDEN_DIRECTORY)?,
+            Operation::Link { text } => {
                 if let Some(Spot { below, .. }) = spot {
                     let around = self.around(below)?;
                     symlinkat(text, around, below.file_name().unwrap_or_default())?;
                 }
-                return Ok(None);
+                return Ok(());
             }
             // They are parts of others, or bubblewrap's.
-            (_, None) => return Ok(None),
+            _ => return Ok(()),
         };
-        tree.attach(place)?;
-        Ok(Some(tree))
+        // A view that is attached nowhere would be slow to close.
+        let Some(spot) = spot else { return Ok(()) };
+        let place = self.spot(spot, is_directory(&what)?)?;
+        let tree = Tree::view(what)?;
+        if !matches!(operation, Operation::Empty { .. }) {
+            tree.make_read_only()?;
+        }
+        tree.attach(place)
     }
 
     /// The place of something in the sandbox, or else where bubblewrap finds it.
-    fn spot_or(&self, spot: &Option<Spot>, name: &str, is_directory: bool) -> io::Result<OwnedFd> {
+    fn spot_or(&self, spot: Option<&Spot>, name: &str, is_directory: bool) -> io::Result<OwnedFd> {
         match spot {
             Some(spot) => self.spot(spot, is_directory),
             None => self.make(Path::new(name), is_directory),
@@ -465,9 +427,14 @@ impl Stage {
         Ok(front)
     }
 
-    fn protect(&self, tree: &Tree, path: &Path, guards: &[Guarded]) -> Result<(), Error> {
+    fn protect<'a>(
+        &self,
+        tree: &Tree,
+        path: &Path,
+        guards: impl Iterator<Item = (&'a Path, Guard)>,
+    ) -> Result<(), Error> {
         let mut anchored = BTreeSet::new();
-        for Guarded { below, guard } in guards {
+        for (below, guard) in guards {
             let changed = |error| Error::Changed {
                 path: path.join(below),
                 error,
@@ -483,32 +450,19 @@ impl Stage {
                 }
             }
             let place = pin_below(tree, below).map_err(changed)?;
-            self.guard(&place, *guard).map_err(changed)?;
+            self.guard(&place, guard).map_err(changed)?;
         }
         Ok(())
     }
 
     fn guard(&self, place: &OwnedFd, guard: Guard) -> io::Result<()> {
         let cover = match guard {
-            Guard::Hidden => self.cover(place)?,
-            Guard::ReadOnly => {
-                let view = Tree::view(place)?;
-                view.make_read_only()?;
-                view
-            }
+            Guard::ReadOnly => Tree::view(place)?,
+            Guard::Hidden if is_directory(place)? => Tree::view(self.open(HIDDEN_DIRECTORY)?)?,
+            Guard::Hidden => Tree::view(self.open(HIDDEN_FILE)?)?,
         };
-        cover.attach(place)
-    }
-
-    /// What hides a file or a directory.
-    fn cover(&self, place: &OwnedFd) -> io::Result<Tree> {
-        let cover = match is_directory(place)? {
-            true => HIDDEN_DIRECTORY,
-            false => HIDDEN_FILE,
-        };
-        let cover = Tree::view(self.open(cover)?)?;
         cover.make_read_only()?;
-        Ok(cover)
+        cover.attach(place)
     }
 }
 

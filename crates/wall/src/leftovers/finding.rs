@@ -1,6 +1,10 @@
 //! The report on leftovers, the most dangerous first.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// Something that will run outside and was not there before, or is not hidden any more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +36,14 @@ pub enum Change {
 }
 
 impl Finding {
+    pub(super) fn new(path: &Path, what: Change, why: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            what,
+            why: why.into(),
+        }
+    }
+
     /// Whether it should have been put back, and was not.
     pub(super) fn is_left(&self) -> bool {
         self.why.contains("NOT be put back")
@@ -85,9 +97,8 @@ pub fn folded(findings: &[Finding]) -> Vec<Finding> {
         match more {
             Some(more) => *more += 1,
             None => folded.push(Finding {
-                path: finding.path.clone(),
                 what: Change::More(1),
-                why: finding.why.clone(),
+                ..finding.clone()
             }),
         }
     }
@@ -99,12 +110,7 @@ impl fmt::Display for Finding {
         let Self { path, what, why } = self;
         match what {
             Change::Undone(change) => {
-                let was = Self {
-                    path: path.clone(),
-                    what: (**change).clone(),
-                    why: why.clone(),
-                };
-                write!(f, "put back: {was}")
+                write!(f, "put back: {}", Self::new(path, (**change).clone(), why))
             }
             Change::Appeared => write!(f, "{path:?} is new: {why}"),
             Change::Changed => write!(f, "{path:?} has changed: {why}"),

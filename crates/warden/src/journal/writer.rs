@@ -41,6 +41,7 @@ pub(super) struct Writer {
     opened: HashMap<u64, Opened>,
     denied: u64,
     missed: u64,
+    refused: u64,
     programs: HashMap<Subject, Process>,
 }
 
@@ -55,6 +56,7 @@ impl Writer {
             opened: HashMap::new(),
             denied: 0,
             missed: 0,
+            refused: 0,
             programs: HashMap::new(),
         }
     }
@@ -65,6 +67,7 @@ impl Writer {
         events: &EventReceiver,
         ends: &Receiver<SessionEnd>,
     ) -> JournalEnd {
+        events.set_room(self.log.make_sure());
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -79,6 +82,7 @@ impl Writer {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
                     self.happened(when, event);
+                    events.set_room(self.log.make_sure());
                     // There may be no end to them.
                     if looked.elapsed() < TICK {
                         continue;
@@ -90,6 +94,7 @@ impl Writer {
             }
             looked = Instant::now();
             self.tell_lost(events);
+            events.set_room(self.log.make_sure());
             end = end.or_else(|| ends.try_recv().ok());
         }
         self.tell_lost(events);
@@ -102,9 +107,10 @@ impl Writer {
             self.log.write(&lines::end(now, &end, self.denied));
         }
         JournalEnd {
-            lost: self.log.lost(),
+            lost: self.log.finish(),
             unfinished: false,
             missed: self.missed,
+            refused: self.refused,
             programs: self.programs,
         }
     }
@@ -114,6 +120,13 @@ impl Writer {
         let lost = events.take_lost();
         if lost > 0 {
             self.missed(lost, "they came faster than they could be written");
+        }
+        let refused = events.take_refused();
+        if refused > 0 {
+            let now = SystemTime::now();
+            self.refused += refused;
+            let why = "the log had no room for them, so they were refused";
+            self.log.write(&lines::lost(now, now, refused, why));
         }
     }
 
