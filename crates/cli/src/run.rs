@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use stockade_config::{Effective, Loader, Mode, Network, shown};
-use stockade_wall::{CommandLine, Watch};
+use stockade_wall::CommandLine;
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
@@ -25,11 +25,8 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     let mut planned = Planned::new(&config, None)?;
     tell_created(&planned.created_state, quiet);
     let id = warden::identifier();
-    let keeping = accept::keeping(&loader.places, &id);
-    let watch = Watch::begin(&config, &planned.facts, &planned.plan, Some(keeping))?;
     planned.plan = hooks::plan(planned.plan);
     if !quiet {
-        receipt::tell_findings(watch.begun(), &id);
         for given in &planned.plan.given {
             eprintln!("stockade: WARNING: {given}");
         }
@@ -45,8 +42,8 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         listing: Some(Listing {
             id: id.clone(),
             loader: loader.clone(),
-            workspace: planned.facts.workspace.clone(),
-            watch,
+            config,
+            keeping: accept::keeping(&loader.places, &id),
             notify: if quiet {
                 receipt::tell_notice_quietly
             } else {
@@ -58,6 +55,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         .launch(request, hooks::in_jail)
         .map_err(with_advice)?;
     if !quiet {
+        receipt::tell_findings(ready.begun(), &id);
         receipt::tell_missing(ready.layers(), &effective);
     }
     let ended = ready.run();

@@ -121,9 +121,12 @@ impl Names {
 
     /// Whether there may be something at this path. Of paths elsewhere it knows nothing.
     pub(crate) fn may_hold(&self, path: &Path) -> bool {
-        let Ok(below) = path.strip_prefix(&self.directory) else {
-            return true;
-        };
+        let below = path.strip_prefix(&self.directory);
+        below.map_or(true, |below| self.may_hold_below(below))
+    }
+
+    /// The same of a path from the directory down.
+    pub(crate) fn may_hold_below(&self, below: &Path) -> bool {
         match (&self.names, below.components().next()) {
             (Some(names), Some(Component::Normal(name))) => {
                 names.contains(&name.as_encoded_bytes().to_ascii_lowercase())

@@ -8,8 +8,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs, io,
+    mem::MaybeUninit,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
+    io::Errno,
 };
 
 use super::{
@@ -89,10 +95,13 @@ impl Search<'_> {
 
     fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
         let mut level = vec![top];
+        // One for all of them: a tree has many directories, most of them small.
+        let mut buffer = Vec::with_capacity(1 << 15);
         for _ in 0..deepest {
             let mut below = Vec::new();
             for directory in &level {
-                if !self.list(directory, is_reached, depth, &mut below) {
+                let buffer = buffer.spare_capacity_mut();
+                if !self.list(directory, is_reached, depth, &mut below, buffer) {
                     let why = "the tree is too large to look for repositories in all of it";
                     self.repositories.unseen.add(self.workspace, why);
                     return;
@@ -116,14 +125,16 @@ impl Search<'_> {
         is_reached: bool,
         depth: usize,
         below: &mut Vec<PathBuf>,
+        buffer: &mut [MaybeUninit<u8>],
     ) -> bool {
         if self.bounds.are_reached() {
             return false;
         }
-        let entries = match fs::read_dir(directory) {
-            Ok(entries) => entries,
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match open(directory, flags, Mode::empty()) {
+            Ok(opened) => opened,
             // Who comes from nearer by has a shorter path to it.
-            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return false,
+            Err(Errno::NAMETOOLONG) => return false,
             Err(_) => {
                 // Others go by name into what can be entered only.
                 let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
@@ -134,12 +145,15 @@ impl Search<'_> {
             }
         };
         let mut has_head = false;
-        for entry in entries {
+        let mut entries = RawDir::new(&opened, buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
             if self.bounds.are_reached() {
                 return false;
             }
-            let Ok(entry) = entry else { continue };
-            let name = entry.file_name();
             if name == ".git" {
                 if directory == self.workspace {
                     continue;
@@ -147,7 +161,13 @@ impl Search<'_> {
                 self.look_at(directory, is_reached, depth);
             }
             has_head |= name == "HEAD";
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_directory = match entry.file_type() {
+                // Not every file system says so here.
+                FileType::Unknown => statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
+                kind => kind.is_dir(),
+            };
+            if is_directory {
                 let path = directory.join(name);
                 if !self.bounds.hold(path.as_os_str().len()) {
                     return false;
