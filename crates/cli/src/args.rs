@@ -328,6 +328,13 @@ pub(crate) struct Accept {
     /// one that left something]
     pub(crate) session: Option<String>,
 
+    /// Let sessions in this directory change a file that programs outside run, now that git tracks it
+    ///
+    /// Sessions may change such a file only if git tracked it before the first of them. One that a
+    /// session may have added to git stays read-only until you accept it.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["session", "show", "yes"])]
+    pub(crate) file: Option<PathBuf>,
+
     /// Only show what it would apply
     #[arg(long, conflicts_with = "yes")]
     pub(crate) show: bool,

@@ -244,9 +244,23 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
 /// What the session left behind that will run outside, or would have.
 pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     const LINES: usize = 24;
+    const DIFF_LINES: usize = 16;
     let shown = folded(findings);
+    // Of all diffs together.
+    let mut room = 48;
     for finding in shown.iter().take(LINES) {
         eprintln!("stockade: {finding}");
+        for line in finding.diff.iter().take(room.min(DIFF_LINES)) {
+            eprintln!("stockade:   {line}");
+        }
+        let rest = finding.diff.len().saturating_sub(room.min(DIFF_LINES));
+        room = room.saturating_sub(finding.diff.len());
+        if rest > 0 {
+            eprintln!(
+                "stockade:   and {}: `stockade log {session}`",
+                terminal::counted(rest as u64, "more line")
+            );
+        }
     }
     if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
         eprintln!("stockade: and {more} more of these: `stockade log`");

@@ -31,6 +31,8 @@ pub struct Config {
     pub nested: Nested,
     pub git: GitSettings,
     pub limits: Limits,
+    /// Where it is recorded which files git did not track in earlier sessions.
+    pub state: Option<PathBuf>,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,

@@ -1,6 +1,12 @@
 //! The report on leftovers, the most dangerous first.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use crate::tables::autorun;
 
 /// Something that will run outside and was not there before, or is not hidden any more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -9,6 +15,8 @@ pub struct Finding {
     pub what: Change,
     /// Who runs it, or what it does.
     pub why: String,
+    /// Of a file that git may change inside: what has changed, by lines, each safe to print.
+    pub diff: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +40,15 @@ pub enum Change {
 }
 
 impl Finding {
+    pub(super) fn new(path: &Path, what: Change, why: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            what,
+            why: why.into(),
+            diff: Vec::new(),
+        }
+    }
+
     /// Whether it should have been put back, and was not.
     pub(super) fn is_left(&self) -> bool {
         self.why.contains("NOT be put back")
@@ -51,7 +68,7 @@ impl Finding {
             Change::Appeared | Change::Changed if self.is_removed() => 2,
             Change::Undone(_) => 2,
             Change::Replaced => 3,
-            Change::Appeared | Change::Changed => 4,
+            Change::Appeared | Change::Changed => 4 + autorun::position(&self.why),
             Change::More(_) => 2,
         }
     }
@@ -84,11 +101,7 @@ pub fn folded(findings: &[Finding]) -> Vec<Finding> {
             });
         match more {
             Some(more) => *more += 1,
-            None => folded.push(Finding {
-                path: finding.path.clone(),
-                what: Change::More(1),
-                why: finding.why.clone(),
-            }),
+            None => folded.push(Finding::new(&finding.path, Change::More(1), &finding.why)),
         }
     }
     folded
@@ -96,14 +109,12 @@ pub fn folded(findings: &[Finding]) -> Vec<Finding> {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, what, why } = self;
+        let Self {
+            path, what, why, ..
+        } = self;
         match what {
             Change::Undone(change) => {
-                let was = Self {
-                    path: path.clone(),
-                    what: (**change).clone(),
-                    why: why.clone(),
-                };
+                let was = Self::new(path, (**change).clone(), why);
                 write!(f, "put back: {was}")
             }
             Change::Appeared => write!(f, "{path:?} is new: {why}"),

@@ -158,11 +158,10 @@ impl<'a> Settlement<'a> {
     }
 
     fn find(&self, path: &Path, what: Change, why: &str) {
-        let finding = Finding {
-            path: path.to_owned(),
-            what,
-            why: why.to_owned(),
-        };
+        self.add(Finding::new(path, what, why));
+    }
+
+    fn add(&self, finding: Finding) {
         if self.told.borrow_mut().insert(finding.clone()) {
             self.findings.borrow_mut().push(finding);
         }
@@ -182,7 +181,12 @@ impl<'a> Settlement<'a> {
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
             Kind::Told(_) | Kind::Plan if self.is_live => {}
-            Kind::Told(why) => self.find(path, change, why),
+            Kind::Told(why) => {
+                let edits = &self.watch.edits;
+                for finding in edits.findings(path, before, &control.content, why) {
+                    self.add(finding);
+                }
+            }
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
@@ -363,14 +367,7 @@ impl<'a> Settlement<'a> {
         let said: Vec<String> = undone
             .iter()
             .take(MOST_SAID)
-            .map(|(what, why)| {
-                let finding = Finding {
-                    path: path.to_owned(),
-                    what: what.clone(),
-                    why: (*why).to_owned(),
-                };
-                finding.to_string()
-            })
+            .map(|(what, why)| Finding::new(path, what.clone(), *why).to_string())
             .collect();
         let unsaid = undone.len() - said.len();
         let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);

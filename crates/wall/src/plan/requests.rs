@@ -210,7 +210,7 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
 /// What programs outside execute of the workspace and of other directories that are given to be
 /// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
-    for guarded in &facts.guarded {
+    for guarded in &facts.guards.read_only {
         let is_lifted = |path: &&Path| {
             let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
             path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))

@@ -326,7 +326,7 @@ fn files_that_run_outside_are_guarded_unless_configuration_says_otherwise() {
         reason: "a test",
     };
     let mut facts = facts();
-    facts.guarded = vec![
+    facts.guards.read_only = vec![
         guarded("/home/ada/project/.git/hooks"),
         guarded("/home/ada/project/.vscode"),
     ];

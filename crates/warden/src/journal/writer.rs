@@ -16,7 +16,7 @@ use stockade_gate::{Event, EventReceiver, Grounds, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
-    InForce, JournalEnd, SessionEnd,
+    InForce, JournalEnd, Said, SessionEnd,
     file::LogFile,
     lines::{self, Closed, Denied, Opened},
 };
@@ -60,11 +60,7 @@ impl Writer {
     }
 
     /// Until the session has ended, and all that happened in it is written.
-    pub(super) fn serve(
-        mut self,
-        events: &EventReceiver,
-        ends: &Receiver<SessionEnd>,
-    ) -> JournalEnd {
+    pub(super) fn serve(mut self, events: &EventReceiver, said: &Receiver<Said>) -> JournalEnd {
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -72,7 +68,8 @@ impl Writer {
             let nap = || {
                 // It ends with the session.
                 if end.is_none() {
-                    end = ends.recv_timeout(NAP).ok();
+                    let said = said.recv_timeout(NAP).ok();
+                    end = said.and_then(|said| self.heard(said));
                 }
             };
             match next(events, busy.elapsed() < BUSY, nap) {
@@ -90,14 +87,23 @@ impl Writer {
             }
             looked = Instant::now();
             self.tell_lost(events);
-            end = end.or_else(|| ends.try_recv().ok());
+            while end.is_none()
+                && let Ok(said) = said.try_recv()
+            {
+                end = self.heard(said);
+            }
         }
         self.tell_lost(events);
         // Without one the warden failed; the log ends without a last line then.
-        if let Some(end) = end.or_else(|| ends.recv().ok()) {
+        while end.is_none()
+            && let Ok(said) = said.recv()
+        {
+            end = self.heard(said);
+        }
+        if let Some(end) = end {
             let now = SystemTime::now();
             for finding in &end.findings {
-                self.log.write(&lines::found(now, finding));
+                self.log.write(&lines::found(now, finding, false));
             }
             self.log.write(&lines::end(now, &end, self.denied));
         }
@@ -106,6 +112,17 @@ impl Writer {
             unfinished: false,
             missed: self.missed,
             programs: self.programs,
+        }
+    }
+
+    /// What the warden says, unless that is the end.
+    fn heard(&mut self, said: Said) -> Option<SessionEnd> {
+        match said {
+            Said::End(end) => Some(end),
+            Said::Found(when, finding) => {
+                self.log.write(&lines::found(when, &finding, true));
+                None
+            }
         }
     }
 

@@ -1,0 +1,4 @@
+//! A day's work inside, with the real tools. Each works as it does outside, in the profile of every
+//! agent.
+
+mod git;
