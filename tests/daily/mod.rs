@@ -2,3 +2,4 @@
 //! agent.
 
 mod git;
+mod workspace;

@@ -19,6 +19,20 @@ pub(crate) use misuse::{agent, parse};
 #[derive(Debug, Parser)]
 #[command(name = "stockade", version, max_term_width = 96, after_help = AGENTS)]
 pub(crate) struct Arguments {
+    /// The workspace [default: the current directory]
+    ///
+    /// The command starts in the current directory if that is in the workspace, otherwise at its
+    /// top. With workspace = "repository" in ~/.config/stockade/config.toml, the default is the
+    /// repository around the current directory.
+    #[arg(
+        long,
+        short = 'C',
+        value_name = "DIRECTORY",
+        global = true,
+        display_order = 900
+    )]
+    pub(crate) workspace: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -39,9 +53,9 @@ help of each command.";
 pub(crate) enum Command {
     /// Run a command in the sandbox, in the current directory.
     ///
-    /// The current directory is the workspace. The command can write here, to the agent's own
-    /// settings, and to --write paths. The workspace cannot be your home directory or a directory
-    /// above it.
+    /// The current directory is the workspace, unless --workspace names another one. The command can
+    /// write there, to the agent's own settings, and to --write paths. The workspace cannot be your
+    /// home directory or a directory above it.
     ///
     /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),

@@ -20,7 +20,9 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
             if *json {
                 terminal::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
             } else {
-                terminal::write(as_text(&loaded, profile.is_some()).as_bytes())?;
+                terminal::write(
+                    as_text(&loaded, &loader.places.workspace, profile.is_some()).as_bytes(),
+                )?;
             }
         }
         args::Config::Check { file } => {
@@ -116,8 +118,9 @@ fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
 }
 
 /// TOML, with the origin of each value beside it.
-fn as_text(loaded: &Loaded, asked_for: bool) -> String {
-    let mut lines: Vec<(String, String)> = Vec::new();
+fn as_text(loaded: &Loaded, workspace: &Path, asked_for: bool) -> String {
+    let workspace = format!("# workspace: {}", shown_path(workspace));
+    let mut lines: Vec<(String, String)> = vec![(workspace, String::new())];
     for (kind, path) in &loaded.files {
         lines.push((
             format!("# {}: {}", word(*kind), shown_path(path)),

@@ -6,16 +6,18 @@ use std::{
     fs::{self, File},
     io::Read as _,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, bail};
 use rustix::fs::{Mode, OFlags};
 use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
+    shown_path,
 };
 use stockade_policy::{Policy, Reason, Route, Rule};
 
-use crate::settings::Settings;
+use crate::{exit::refused, settings::Settings};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
@@ -67,12 +69,40 @@ pub(crate) fn home() -> Result<PathBuf> {
     Ok(home)
 }
 
+/// The workspace that was typed, for whichever command.
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+pub(crate) fn choose_workspace(path: PathBuf) {
+    // Nobody types it twice.
+    let _ = CHOSEN.set(path);
+}
+
 /// A loader for commands that run nothing.
 pub(crate) fn loader_here() -> Result<Loader> {
     let home = home()?;
-    let workspace = fs::canonicalize(".")
+    let here = fs::canonicalize(".")
         .context("the current directory is gone: change to one that exists")?;
-    Ok(loader(&home, &workspace))
+    let workspace = match CHOSEN.get() {
+        Some(path) => directory(path)?,
+        None => {
+            let places = Places::new(&home, &here, |name| env::var_os(name));
+            places.default_workspace()
+        }
+    };
+    let mut loader = loader(&home, &workspace);
+    loader.places.current_directory = here;
+    Ok(loader)
+}
+
+fn directory(path: &Path) -> Result<PathBuf> {
+    let shown = shown_path(path);
+    let fix = "name an existing directory with --workspace";
+    let real = fs::canonicalize(path);
+    let real = real.map_err(|error| refused(format!("cannot use {shown}: {error}"), fix))?;
+    if !real.is_dir() {
+        return Err(refused(format!("{shown} is not a directory"), fix));
+    }
+    Ok(real)
 }
 
 /// A loader for what was typed: the settings, and the named profile or that of the command.

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = LogDirectory::of(&loader.places.home).make();
 
-    let mut planned = Planned::new(&config, None)?;
+    let mut planned = Planned::new(&config, Some(&loader.places.workspace))?;
     tell_created(&planned.created_state, quiet);
     let id = warden::identifier();
     let keeping = accept::keeping(&loader.places, &id);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{environment, process::no_nested};
+use super::{environment, process::no_nested, workspace};
 use crate::{
     config::{Config, Hardening, Nested, PathRequest},
     facts::Facts,
@@ -20,9 +20,16 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         ));
     }
     if let Some(repository) = &facts.git.above {
+        let fix = match workspace::refusal(repository, &facts.home) {
+            None => format!(
+                ". To show all of it: stockade -C {repository:?} …, or for every session \
+                 workspace = \"repository\" in ~/.config/stockade/config.toml"
+            ),
+            Some(_) => String::new(),
+        };
         notes.push(format!(
             "git will not work inside: the repository is {repository:?}, of which only this \
-             directory is shown. Where git is needed, start in {repository:?}"
+             directory is shown{fix}"
         ));
     }
     if let (Nested::IfPossible(_), Some(why)) = (&config.nested, no_nested(config, facts)) {
