@@ -2,4 +2,5 @@
 //! agent.
 
 mod git;
+mod small;
 mod workspace;

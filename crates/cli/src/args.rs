@@ -165,7 +165,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
-    /// The session, or the beginning of its name [default: the latest of all projects]
+    /// The session, or the beginning of its name [default: the latest of this workspace, or of all]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 

@@ -151,6 +151,28 @@ pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
     by_itself.chain(to_broadcasts(&policy)).map(said).collect()
 }
 
+/// Rules that cover so much that the jail is hardly one.
+pub(crate) fn wide_rules(effective: &Effective) -> Vec<String> {
+    let policy = effective.policy();
+    let rules = policy.rules.iter().enumerate();
+    // Wider than any network of an organisation.
+    let wide = rules.filter(|(_, rule)| {
+        rule.network().is_some_and(|network| {
+            let narrow = if network.addr().is_ipv4() { 8 } else { 7 };
+            network.prefix_len() < narrow
+        })
+    });
+    let said = |(index, rule): (usize, &Rule)| {
+        let origin = effective.origin_of_rule(index).map(ToString::to_string);
+        let origin = origin.unwrap_or_default();
+        format!(
+            "rule `{rule}` ({origin}) opens the LAN, VPNs and every other network that this machine \
+             reaches: name the addresses that the command needs"
+        )
+    };
+    wide.map(said).collect()
+}
+
 /// Rules for a broadcast address of a subnet that this machine is in now.
 fn to_broadcasts(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)> {
     policy.rules.iter().enumerate().filter_map(|(index, rule)| {

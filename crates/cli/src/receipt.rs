@@ -1,6 +1,6 @@
 //! What is said before a session and at its end. During it the terminal belongs to the command.
 
-use std::{collections::HashMap, fmt::Display};
+use std::{collections::HashMap, fmt::Display, path::Path};
 
 use stockade_config::{Effective, Limits, Loader, Origin, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
@@ -88,6 +88,7 @@ pub(crate) fn tell_denials(
     denials: &Denials,
     programs: &HashMap<Subject, Process>,
     loader: &Loader,
+    session: &str,
 ) {
     const LINES: usize = 8;
     let all = denials.by_count();
@@ -129,7 +130,7 @@ pub(crate) fn tell_denials(
         }
     }
     if !all.is_empty() {
-        eprintln!("stockade: all that happened: `stockade log`");
+        eprintln!("stockade: all that happened: `stockade log {session}`");
     }
 }
 
@@ -191,6 +192,15 @@ fn in_addition(ruling: &Ruling) -> String {
         return format!(", in addition to `{rule}`");
     }
     String::new()
+}
+
+/// Why ssh asked about a server that the user knows, or refused it.
+pub(crate) fn tell_known_hosts(path: &Path) {
+    if path.exists() {
+        eprintln!(
+            "stockade: ssh had no known hosts inside; to give it yours: --read ~/.ssh/known_hosts"
+        );
+    }
 }
 
 /// To be put before the command.
@@ -263,7 +273,7 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
         }
     }
     if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
-        eprintln!("stockade: and {more} more of these: `stockade log`");
+        eprintln!("stockade: and {more} more of these: `stockade log {session}`");
     }
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {

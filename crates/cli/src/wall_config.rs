@@ -123,6 +123,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
                 .as_ref()
                 .map(|limit| asked(limit, |time| time.get())),
         },
+        session: None,
         state: Some(places.state.clone()),
         own: vec![places.user.clone(), places.state.clone()],
     }

@@ -31,6 +31,8 @@ pub struct Config {
     pub nested: Nested,
     pub git: GitSettings,
     pub limits: Limits,
+    /// The name of the session, which the command gets in a variable.
+    pub session: Option<String>,
     /// Where it is recorded which files git did not track in earlier sessions.
     pub state: Option<PathBuf>,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and

@@ -82,7 +82,7 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
     let missing: BTreeSet<_> = config
         .requests()
         .filter(|request| request.required && !facts.found.contains_key(&request.path))
-        .map(|request| request.path.clone())
+        .map(|request| (request.path.clone(), request.by.clone()))
         .collect();
     if !missing.is_empty() {
         return Err(Error::MissingPaths(missing.into_iter().collect()));

@@ -18,7 +18,13 @@ pub(crate) const SYSTEM: &[(&str, &str)] = &[
     ("/gnu/store", "programs of Guix"),
     ("/run/current-system", "programs of NixOS and Guix"),
     ("/home/linuxbrew/.linuxbrew", "programs of Homebrew"),
+    ("/var/lib/dpkg", PACKAGES),
+    ("/var/lib/rpm", PACKAGES),
+    ("/var/lib/pacman", PACKAGES),
+    ("/var/lib/apk", PACKAGES),
 ];
+
+const PACKAGES: &str = "which packages are installed";
 
 /// A directory that is empty at the start and gone at the end.
 pub(crate) struct Private {

@@ -91,6 +91,8 @@ pub struct JournalEnd {
     pub missed: u64,
     /// The disk took so long that this was not waited for.
     pub unfinished: bool,
+    /// A connection to the port of ssh was opened.
+    pub used_ssh: bool,
     /// Which program was denied something first.
     pub programs: HashMap<Subject, Process>,
 }

@@ -41,6 +41,7 @@ pub(super) struct Writer {
     opened: HashMap<u64, Opened>,
     denied: u64,
     missed: u64,
+    used_ssh: bool,
     programs: HashMap<Subject, Process>,
 }
 
@@ -55,6 +56,7 @@ impl Writer {
             opened: HashMap::new(),
             denied: 0,
             missed: 0,
+            used_ssh: false,
             programs: HashMap::new(),
         }
     }
@@ -111,6 +113,7 @@ impl Writer {
             lost: self.log.lost(),
             unfinished: false,
             missed: self.missed,
+            used_ssh: self.used_ssh,
             programs: self.programs,
         }
     }
@@ -149,6 +152,8 @@ impl Writer {
                 names,
                 grounds,
             } => {
+                const SSH: u16 = 22;
+                self.used_ssh |= flow.port().is_some_and(|port| port.get() == SSH);
                 // The client of a published port is a program of the user's.
                 let inside = !matches!(grounds, Grounds::Published { .. });
                 let search = self.search.as_ref().filter(|_| inside);
