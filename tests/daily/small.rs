@@ -276,3 +276,44 @@ fn uv_copies_from_its_cache_without_a_warning() {
         assert_eq!(own.stdout(), "symlink\n");
     });
 }
+
+/// The tool itself, if whoever runs the tests has it.
+#[test]
+fn uv_installs_a_package_without_a_warning() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut all = std::env::split_paths(&path).map(|directory| directory.join("uv"));
+    let world = match all.find(|file| file.is_file()) {
+        Some(uv) => standard().program("uv", uv),
+        None if stockade_world::is_inside() => standard(),
+        None => {
+            eprintln!("NOT TESTED: there is no uv here");
+            return;
+        }
+    };
+    test(&world, |world| {
+        let laptop = world.laptop();
+        outside(laptop, "mkdir ~/tools; cp $(command -v uv) ~/tools/uv");
+        // A package that needs no network, and goes through the cache.
+        let wheel = "python3 -c 'import zipfile
+with zipfile.ZipFile(\"x-1-py3-none-any.whl\", \"w\") as z:
+    z.writestr(\"x.py\", \"\"); z.writestr(\"x-1.dist-info/METADATA\", \"Metadata-Version: 2.1\\nName: x\\nVersion: 1\\n\")
+    z.writestr(\"x-1.dist-info/WHEEL\", \"Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n\")
+    z.writestr(\"x-1.dist-info/RECORD\", \"x.py,,\\nx-1.dist-info/METADATA,,\\nx-1.dist-info/WHEEL,,\\nx-1.dist-info/RECORD,,\\n\")'
+            ~/tools/uv venv -q --python /usr/bin/python3 v
+            ~/tools/uv pip install --offline --no-index --python v/bin/python ./x-1-py3-none-any.whl 2>&1
+            v/bin/python -c 'import x'; rm -rf v";
+        let installed = session(laptop, &["--read", "~/tools"], wheel);
+        let said = installed.expect_success().stdout();
+        assert!(
+            said.contains("Installed 1 package") && !said.contains("warning"),
+            "{said}"
+        );
+        // The control: without being told, it warns.
+        let untold = session(
+            laptop,
+            &["--read", "~/tools"],
+            &format!("unset UV_LINK_MODE; {wheel}"),
+        );
+        assert!(untold.stdout().contains("Failed to hardlink"), "{untold:?}");
+    });
+}
