@@ -150,7 +150,7 @@ fn the_log_is_that_of_this_workspace() {
         assert!(log(&laptop.workspace()).contains("of this one"));
         assert!(log(&other).contains("of the other"));
         // Where there was none, the latest of all.
-        assert!(log(&laptop.home()).contains("of the other"));
+        assert!(log(laptop.home()).contains("of the other"));
     });
 }
 

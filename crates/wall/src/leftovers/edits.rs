@@ -68,14 +68,20 @@ impl Edits {
                 let is_same = was.is_some_and(|was| was.get(*name) == files.get(*name));
                 !is_same && !self.tracked.contains(&path.join(name))
             };
-            let changed = files.keys().filter(is_new);
+            let changed: Vec<&PathBuf> = files.keys().filter(is_new).collect();
             let finding = |name: &PathBuf| {
                 let before = was.and_then(|was| was.get(name));
                 let what = before.map_or(Change::Appeared, |_| Change::Changed);
                 Finding::new(&path.join(name), what, why)
             };
             const MOST: usize = 16;
-            return changed.take(MOST).map(finding).collect();
+            let mut findings: Vec<Finding> =
+                changed.iter().take(MOST).map(|it| finding(it)).collect();
+            if let Some(more) = changed.len().checked_sub(MOST).filter(|more| *more > 0) {
+                let why = format!("{why}; {more} more files in it");
+                findings.push(Finding::new(path, Change::Changed, why));
+            }
+            return findings;
         }
         if self.watched.contains_key(path) {
             finding.diff = diff::lines(before, now);

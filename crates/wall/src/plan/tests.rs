@@ -266,7 +266,14 @@ fn missing_paths_are_told_all_together() {
         ..Config::default()
     };
     match Plan::build(&config, &facts()) {
-        Err(Error::MissingPaths(paths)) => assert_eq!(paths, ["/a", "/c", "/d"].map(Path::new)),
+        Err(Error::MissingPaths(missing)) => {
+            let paths: Vec<_> = missing.iter().map(|(path, _)| path.as_path()).collect();
+            assert_eq!(paths, ["/a", "/c", "/d"].map(Path::new));
+            assert!(
+                missing.iter().all(|(_, by)| by == "the user"),
+                "{missing:?}"
+            );
+        }
         other => panic!("{other:?}"),
     }
 }
