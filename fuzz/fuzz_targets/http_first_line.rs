@@ -16,8 +16,8 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn first_line(sent: &[u8]) {
-    let line = sent.split(|byte| *byte == b'\n').next().unwrap();
-    let text = line.to_ascii_uppercase();
+    let end = sent.windows(2).position(|pair| pair == b"\r\n");
+    let text = sent[..end.unwrap_or(sent.len())].to_ascii_uppercase();
     let expected = text
         .windows(6)
         .any(|place| place.ends_with(b"HTTP/") && !(0x21..0x7f).contains(&place[0]));

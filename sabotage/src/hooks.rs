@@ -45,12 +45,12 @@ pub(crate) fn plan(mut plan: Plan) -> Plan {
         "credentials" => show_too(&mut plan, &home.join(".ssh")),
         "run" => show_too(&mut plan, Path::new("/run/user/1000")),
         "dev" => show_too(&mut plan, Path::new("/dev/net/tun")),
-        "freeze" => plan.files.retain(
-            |step| !matches!(&step.operation, Operation::Freeze { at } if at == Path::new("/")),
-        ),
+        "freeze" => plan
+            .files
+            .retain(|step| step.at != Path::new("/") || step.operation != Operation::Freeze),
         "guards" => plan
             .files
-            .retain(|step| !matches!(step.operation, Operation::Guard { .. })),
+            .retain(|step| !matches!(step.operation, Operation::Guard(_))),
         "environment" => pass(&mut plan, "STOCKADE_VERIFY_SECRET"),
         "display" => pass(&mut plan, "DISPLAY"),
         "git" => plan
@@ -68,22 +68,16 @@ fn without(plan: &mut Plan, isolation: Isolation) {
 
 /// Shows the host's own in the place of what is there.
 fn show_instead(plan: &mut Plan, path: impl AsRef<Path>) {
-    replace(plan, path.as_ref(), |path| Operation::ReadOnly {
-        source: path.clone(),
-        at: path,
-    });
+    replace(plan, path.as_ref(), |source| Operation::ReadOnly { source });
 }
 
 fn write_instead(plan: &mut Plan, path: impl AsRef<Path>) {
-    replace(plan, path.as_ref(), |path| Operation::Writable {
-        source: path.clone(),
-        at: path,
-    });
+    replace(plan, path.as_ref(), |source| Operation::Writable { source });
 }
 
 fn replace(plan: &mut Plan, path: &Path, by: fn(PathBuf) -> Operation) {
-    for Step { operation, .. } in &mut plan.files {
-        if operation.at() == path && !matches!(operation, Operation::Freeze { .. }) {
+    for Step { at, operation, .. } in &mut plan.files {
+        if at == path && *operation != Operation::Freeze {
             *operation = by(path.to_owned());
         }
     }
@@ -91,20 +85,11 @@ fn replace(plan: &mut Plan, path: &Path, by: fn(PathBuf) -> Operation) {
 
 /// Shows something of the host's besides, before the root is closed.
 fn show_too(plan: &mut Plan, path: &Path) {
-    let operation = Operation::ReadOnly {
-        source: path.to_owned(),
-        at: path.to_owned(),
-    };
-    let is_closing = |step: &Step| matches!(step.operation, Operation::Freeze { .. });
+    let source = path.to_owned();
+    let step = Step::new(path, Operation::ReadOnly { source }, "a test");
+    let is_closing = |step: &Step| step.operation == Operation::Freeze;
     let at = plan.files.iter().position(is_closing);
-    let reason = "a test";
-    plan.files.insert(
-        at.unwrap_or_default(),
-        Step {
-            operation,
-            reason: reason.into(),
-        },
-    );
+    plan.files.insert(at.unwrap_or_default(), step);
 }
 
 fn pass(plan: &mut Plan, name: &str) {
@@ -116,8 +101,8 @@ fn pass(plan: &mut Plan, name: &str) {
 }
 
 fn resolve_elsewhere(plan: &mut Plan) {
-    for Step { operation, .. } in &mut plan.files {
-        if let Operation::Text { at, text } = operation
+    for Step { at, operation, .. } in &mut plan.files {
+        if let Operation::Text(text) = operation
             && at.ends_with("resolv.conf")
         {
             *text = "nameserver 8.8.8.8\n".to_owned();

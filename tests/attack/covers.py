@@ -3,7 +3,7 @@
 # descriptor. Each attempt is made in a process of its own. Tells of each: WHAT<TAB>OUTCOME, where the
 # outcome is "ok", the errno's name, or, of the namespace, "no namespace: ERRNO".
 #
-#   covers.py WAY ACTION PATH...    WAY: together, apart, clone, clone3, setns, own (no namespace)
+#   covers.py WAY ACTION PATH...    WAY: together, apart, empty, clone, clone3, setns, own (no namespace)
 #                                   ACTION: rename, unlink, rmdir, exchange, over, read
 
 import ctypes
@@ -13,7 +13,7 @@ import struct
 import sys
 
 WAY, ACTION, PATHS = sys.argv[1], sys.argv[2], sys.argv[3:]
-NEWNS, NEWUSER = 0x20000, 0x10000000
+NEWNS, NEWUSER, EMPTY = 0x20000, 0x10000000, 0x100000
 MS_BIND, MNT_DETACH, AT_REMOVEDIR, RENAME_EXCHANGE = 4096, 2, 0x200, 2
 CLONE, CLONE3, SETNS, PIVOT_ROOT, RENAMEAT2 = 56, 435, 308, 155, 316
 
@@ -44,6 +44,11 @@ def own_namespace():
         checked(libc.unshare(NEWUSER))
         mapped(uid, gid)
         checked(libc.unshare(NEWNS))
+    elif WAY == "empty":
+        # Since Linux 7.1.
+        checked(libc.unshare(NEWUSER))
+        mapped(uid, gid)
+        checked(libc.unshare(EMPTY))
     elif WAY == "clone":
         checked(libc.unshare(NEWUSER))
         mapped(uid, gid)

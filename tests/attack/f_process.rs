@@ -98,6 +98,7 @@ call('io_uring', 425, 1, buffer)
 call('bpf', 321, 0, buffer, 8)
 call('perf', 298, None, 0, -1, -1, 0)
 call('userfaultfd', 323, 1)
+call('syslog', 103, 10, 0, 0)
 call('x32', 0x40000000 + 39)
 ";
 
@@ -121,7 +122,7 @@ fn f08_calls_that_no_namespace_contains_are_refused() {
                 let expected = if line.starts_with("x32") { "38" } else { "1" };
                 assert!(line.ends_with(&format!(" {expected}")), "{inside}");
             }
-            assert_eq!(inside.lines().count(), 10);
+            assert_eq!(inside.lines().count(), 11);
         }
         let outside = calls(Place::Outside);
         let refused = |name: &str| outside.contains(&format!("{name} 1\n"));

@@ -13,6 +13,7 @@ mod datagrams;
 mod death;
 mod dns;
 mod empty;
+mod exhaustion;
 mod f_files;
 mod f_launch;
 mod f_planted;

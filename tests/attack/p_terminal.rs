@@ -100,6 +100,21 @@ fn p13_the_terminals_answers_are_not_typed_into_the_callers_shell() {
 }
 
 #[test]
+fn p13_a_terminal_that_has_much_to_draw_is_waited_for() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let line = |draws: u32| format!("bash -c 'printf \"\\e[{draws}b\"; cat questions'");
+        let bare = at_terminal(laptop, "foot", 0, &line(1000));
+        assert!(bare.typed.contains("touch planted"), "{bare:?}");
+        // Longer than a terminal is given to answer.
+        let line = format!("stockade run --quiet -- {}", line(2000));
+        let walled = at_terminal(laptop, "foot", 0, &line);
+        assert_eq!(walled.typed, NOTHING, "{walled:?}");
+        assert!(!walled.screen.contains("WARNING"), "{walled:?}");
+    });
+}
+
+#[test]
 fn p13_no_way_to_end_lets_an_answer_through() {
     const FOREGROUND: &str = "import os, signal
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)

@@ -247,6 +247,27 @@ fn n12_a_question_carries_nothing_out_but_itself() {
     });
 }
 
+#[test]
+fn n12_the_letters_of_a_name_say_nothing_by_their_size() {
+    const SAYING: &str = "aTtAcK.pages.example.com";
+    test(&standard(), |world| {
+        let says = |query: &stockade_world::Query| {
+            query.message.windows(6).any(|bytes| bytes == b"aTtAcK")
+        };
+        let mut speaker = Speaker::start(CLOSED, world.laptop());
+        let heard = speaker.say_one(&by_udp(SERVER, &query(SAYING, A)));
+        assert_eq!(Reply::read(&heard).addresses, [world.host("web").v4()]);
+        // The client has its own letters back.
+        assert!(heard.bytes().windows(6).any(|bytes| bytes == b"aTtAcK"));
+        speaker.end();
+        assert_eq!(world.dns().queries_for("attack.pages.example.com"), 1);
+        assert_eq!(world.dns().queries().count_where(says), 0);
+        let mut speaker = Speaker::start(Place::Outside, world.laptop());
+        let _ = speaker.say_one(&by_udp("8.8.8.8", &query(SAYING, A)));
+        assert_eq!(world.dns().queries().count_where(says), 1);
+    });
+}
+
 /// A first packet of QUIC, of the shortest length that servers take.
 fn initial(first: u8, version: u32) -> Vec<u8> {
     let mut packet = vec![first];

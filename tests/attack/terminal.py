@@ -64,6 +64,9 @@ def control(private, numbers, final):
         modes.discard("kitty")
     elif final == "m" and private == ">":
         (modes.add if n[-1] else modes.discard)("keys")
+    elif final == "b":
+        # Draws for so many milliseconds, and reads nothing meanwhile.
+        time.sleep(n[0] / 1000)
     elif final == "G":
         column = max(1, min(80, n[0] or 1))
     elif final == "H":

@@ -1,14 +1,18 @@
 //! Traffic that no line of the log shows (P14).
 
+use std::fs;
 use std::net::UdpSocket;
 
 use serde_json::Value;
-use stockade_world::{Site, Standard, test};
+use stockade_world::{PATIENCE, Site, Standard, eventually, test};
 
 use super::ask::{A, SERVER, by_tcp, by_udp, query, query_of, wire};
 use super::probe::INSIDE;
 use super::say::Speaker;
-use crate::log::{lines, of};
+use crate::log::{
+    disk::{fill, small_disk},
+    lines, lines_in, of,
+};
 use crate::support::standard;
 
 /// Names that no host has, and how the log writes them.
@@ -93,9 +97,7 @@ fn p14_a_question_that_is_open_when_the_session_ends_is_in_the_log() {
         let resolver = world.host("mirror").v4();
         let silent = world.host("mirror").enter(move || {
             let socket = UdpSocket::bind((resolver, 53)).expect("listen");
-            socket
-                .set_read_timeout(Some(stockade_world::PATIENCE))
-                .expect("a limit");
+            socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
             socket
         });
         let configuration = format!("nameserver {resolver}\n");
@@ -207,5 +209,65 @@ print(peer.recv(64))";
         };
         assert_eq!(bytes(closed[0]), [11, 5]);
         assert_eq!(bytes(closed[1]), [0, 8]);
+    });
+}
+
+/// Connects, once for each line that it reads, and says whether it got an answer.
+const CONNECT: &str = r#"
+import socket, sys
+for line in sys.stdin:
+    peer = socket.socket()
+    peer.settimeout(5)
+    try:
+        peer.connect(("93.184.216.34", 7))
+        peer.send(b"stolen")
+        print("answer" if peer.recv(6) else "end", flush=True)
+    except OSError as error:
+        print("error", error.errno, flush=True)
+    peer.close()
+"#;
+
+#[test]
+fn p14_nothing_passes_that_a_full_disk_keeps_from_the_log() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        let disk = small_disk(laptop);
+        let mut session = laptop
+            .stockade(["run", "--", "python3", "-c", CONNECT])
+            .env("XDG_STATE_HOME", &disk)
+            .spawn()
+            .expect("a session");
+        let mut connect = || {
+            session.write("go\n").expect("go");
+            session.expect("\n").expect("an outcome")
+        };
+        assert!(connect().contains("answer"), "positive control");
+        fill(&disk);
+        let outcomes: Vec<_> = (0..200).map(|_| connect()).collect();
+        let passed = 1 + outcomes.iter().filter(|it| it.contains("answer")).count();
+        assert!(outcomes.last().expect("some").contains("error 113"));
+        assert_eq!(net.web_echo.connections().count(), passed);
+        let told = |lines: &[Value]| of(lines, "open").len();
+        let logs = disk.join("stockade/sessions");
+        assert_eq!(told(&lines_in(&logs)), passed);
+
+        fs::remove_file(disk.join("filler")).expect("room");
+        eventually("there is room again", PATIENCE, || {
+            connect().contains("answer")
+        })
+        .expect("it goes on");
+        let output = session.wait().expect("an end").expect_success();
+        let said = output.stderr();
+        assert!(said.contains("did not pass although"), "{said}");
+        let lines = lines_in(&logs);
+        assert_eq!(told(&lines), net.web_echo.connections().count());
+        assert!(
+            of(&lines, "lost").iter().any(|line| {
+                let why = line["why"].as_str().expect("why");
+                why.contains("no room for them")
+            }),
+            "{lines:?}"
+        );
     });
 }

@@ -120,6 +120,22 @@ def odd_http(peer):
     peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
 
 
+# Reads a hello whatever versions stand in it.
+def any_version(peer):
+    silent(peer)
+    header = peer.recv(5, socket.MSG_WAITALL)
+    hello = peer.recv(int.from_bytes(header[3:], "big"), socket.MSG_WAITALL)
+    at = 4 + 2 + 32
+    at += 1 + hello[at]
+    at += 2 + int.from_bytes(hello[at:at + 2], "big")
+    at += 1 + hello[at] + 2
+    while at < len(hello):
+        kind, length = (int.from_bytes(hello[at + i:at + i + 2], "big") for i in (0, 2))
+        if kind == 0:
+            told("tls", peer.getsockname()[1], hello[at + 9:at + 4 + length].decode())
+        at += 4 + length
+
+
 def over_tls(dialogue):
     def serve(peer):
         port = peer.getsockname()[1]
@@ -135,7 +151,7 @@ def over_tls(dialogue):
 SERVERS = {
     25: over_tls(smtp), 143: over_tls(imap), 110: over_tls(pop3), 21: over_tls(ftp),
     119: over_tls(nntp), 5222: over_tls(xmpp), 5432: over_tls(postgres), 3306: over_tls(mysql),
-    389: over_tls(ldap), 9000: over_tls(silent), 9001: odd_http,
+    389: over_tls(ldap), 9000: over_tls(silent), 9001: odd_http, 9002: any_version,
 }
 
 

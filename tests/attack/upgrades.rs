@@ -229,6 +229,40 @@ fn p10_a_hello_is_found_behind_anything_that_a_server_overlooks() {
     });
 }
 
+/// A hello later in a connection, with these versions of its record and of itself.
+fn of_version(name: &str, record: [u8; 2], own: [u8; 2]) -> Saying {
+    let mut bytes = hello(name.as_bytes());
+    bytes[1..3].copy_from_slice(&record);
+    bytes[9..11].copy_from_slice(&own);
+    Saying::tcp(NAME, 9002, b"STARTTLS\n".to_vec()).then(bytes)
+}
+
+#[test]
+fn p10_a_hello_of_a_version_that_nobody_has_is_found() {
+    const USUAL: [u8; 2] = [3, 3];
+    const VERSIONS: [[u8; 2]; 4] = [[0x10, 0], [0x7f, 3], [0xff, 0xff], [0, 0]];
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let odd = || {
+            let of_record = VERSIONS.map(|version| of_version(OTHER, version, USUAL));
+            let of_both = VERSIONS.map(|version| of_version(OTHER, version, version));
+            [of_record, of_both].concat()
+        };
+        let say = |place: Place<'_>, sayings: &[Saying]| {
+            let mut speaker = Speaker::start(place, world.laptop());
+            let heard = speaker.say(sayings);
+            speaker.end();
+            (servers.seen(), format!("{heard:?}"))
+        };
+        let (seen, heard) = say(CLOSED, &odd());
+        assert_eq!(seen, [] as [String; 0], "{heard}");
+        let (seen, heard) = say(CLOSED, &[of_version(NAME, USUAL, USUAL)]);
+        assert_eq!(seen, [format!("tls 9002 {NAME}")], "{heard}");
+        let (seen, heard) = say(Place::Outside, &odd());
+        assert_eq!(seen, vec![format!("tls 9002 {OTHER}"); 8], "{heard}");
+    });
+}
+
 /// Sends so many random bytes, and tells whether the same come back.
 const UPLOAD: &str = r#"
 import os, socket, sys, threading

@@ -112,7 +112,7 @@ fn a_log_that_is_followed_ends_when_the_session_is_killed_and_a_torn_line_is_tol
         session.wait().expect("an end");
         let followed = follow.wait().expect("an end").expect_success();
         assert!(
-            followed.stdout().contains("without a last line"),
+            followed.stdout().contains("ended abnormally"),
             "{followed:?}"
         );
 

@@ -14,16 +14,16 @@ use stockade_world::{Laptop, test};
 use super::{lines_in, logs, of};
 use crate::support::standard;
 
-/// Waits for a line of input, then is denied thirty times, and says so.
+/// Waits for a line of input, then is denied sixty times, and says so.
 const ROUND: &str = "round() {
     read go
-    for port in $(seq $1 $(($1 + 29))); do curl -s --max-time 20 http://10.20.0.5:$port/; done
+    for port in $(seq $1 $(($1 + 59))); do curl -s --max-time 20 http://10.20.0.5:$port/; done
     echo done $1
 }
 ";
 
 /// A small disk for the user's state.
-fn small_disk(laptop: &Laptop) -> std::path::PathBuf {
+pub(crate) fn small_disk(laptop: &Laptop) -> std::path::PathBuf {
     let path = laptop.home().join("small");
     fs::create_dir(&path).expect("a directory");
     let options = c"size=64k,mode=0777";
@@ -32,7 +32,7 @@ fn small_disk(laptop: &Laptop) -> std::path::PathBuf {
 }
 
 /// Takes all that is left of the disk.
-fn fill(disk: &Path) {
+pub(crate) fn fill(disk: &Path) {
     let mut file = File::create(disk.join("filler")).expect("a file");
     let full = loop {
         if let Err(error) = file.write_all(&[0; 4096]) {
@@ -43,7 +43,7 @@ fn fill(disk: &Path) {
 }
 
 fn ports(lines: &[Value], first: u16) -> usize {
-    let here = (first..first + 30).map(|port| format!("tcp://10.20.0.5:{port}"));
+    let here = (first..first + 60).map(|port| format!("tcp://10.20.0.5:{port}"));
     let mut here = here.filter(|what| of(lines, "deny").iter().any(|line| line["what"] == **what));
     here.by_ref().count()
 }
@@ -62,14 +62,14 @@ fn a_full_disk_ends_nothing_is_said_once_and_leaves_a_marked_gap() {
         let logs = disk.join("stockade/sessions");
         session.write("\n").expect("go");
         session.expect("done 1000").expect("the first round");
-        assert_eq!(ports(&lines_in(&logs), 1000), 30, "the control");
+        assert_eq!(ports(&lines_in(&logs), 1000), 60, "the control");
 
         fill(&disk);
         session.write("\n").expect("go");
         session.expect("done 2000").expect("the second round");
         // Nothing is written in part, also while there is no room.
         let kept = ports(&lines_in(&logs), 2000);
-        assert!(kept < 30, "{kept} of 30 were written to a full disk");
+        assert!(kept < 60, "{kept} of 60 were written to a full disk");
 
         fs::remove_file(disk.join("filler")).expect("room");
         session.write("\n").expect("go");
@@ -80,18 +80,18 @@ fn a_full_disk_ends_nothing_is_said_once_and_leaves_a_marked_gap() {
         let [lost] = of(&lines, "lost")[..] else {
             panic!("{:?}", of(&lines, "lost"));
         };
-        assert_eq!(lost["count"], 30 - kept);
+        assert_eq!(lost["count"], 60 - kept);
         assert!(lost["why"].as_str().expect("why").contains("No space left"));
         assert_eq!(ports(&lines, 2000), kept);
-        assert_eq!(ports(&lines, 3000), 30);
-        assert_eq!(of(&lines, "end")[0]["denied"], 90);
+        assert_eq!(ports(&lines, 3000), 60);
+        assert_eq!(of(&lines, "end")[0]["denied"], 180);
         // In its place.
         let place = lines.iter().position(|line| line["event"] == "lost");
         let next = &lines[place.expect("a gap") + 1];
         assert_eq!(next["what"], "tcp://10.20.0.5:3000");
         let said = output.stderr();
         assert_eq!(said.matches("could not be logged").count(), 1, "{said}");
-        assert!(said.contains(&format!("{} events", 30 - kept)), "{said}");
+        assert!(said.contains(&format!("{} events", 60 - kept)), "{said}");
 
         let shown = laptop
             .stockade(["log", "--denied"])
@@ -123,12 +123,14 @@ fn a_session_that_begins_on_a_full_disk_says_what_it_is_when_there_is_room() {
         assert_eq!(lines_in(&logs), [] as [Value; 0]);
         fs::remove_file(disk.join("filler")).expect("room");
         session.write("\n").expect("go");
-        session.wait().expect("an end").expect_success();
+        let output = session.wait().expect("an end").expect_success();
+        let said = output.stderr();
+        assert!(said.contains("before the log has room"), "{said}");
         let lines = lines_in(&logs);
         assert_eq!(lines[0]["event"], "start");
         assert_eq!(lines[1]["event"], "lost");
-        assert_eq!(lines[1]["count"], 30);
-        assert_eq!(ports(&lines, 2000), 30);
+        assert_eq!(lines[1]["count"], 60);
+        assert_eq!(ports(&lines, 2000), 60);
     });
 }
 
@@ -145,10 +147,10 @@ fn a_limit_of_the_size_of_files_does_not_kill_the_session() {
         assert_eq!(said.matches("File too large").count(), 1, "{said}");
         let lines = super::lines(laptop);
         let kept = ports(&lines, 1000);
-        assert!((1..30).contains(&kept), "{kept}");
+        assert!((1..60).contains(&kept), "{kept}");
         let shown = laptop.stockade(["log"]).run().expect("run");
         let shown = shown.expect_success();
-        assert!(shown.stdout().contains("without a last line"), "{shown:?}");
+        assert!(shown.stdout().contains("ended abnormally"), "{shown:?}");
     });
 }
 

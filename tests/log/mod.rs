@@ -7,7 +7,7 @@
 //! * `commands`: `stockade log`, `stockade ps`.
 
 mod commands;
-mod disk;
+pub(crate) mod disk;
 mod floods;
 mod order;
 mod who;
@@ -33,7 +33,7 @@ pub(crate) fn lines(laptop: &Laptop) -> Vec<Value> {
     lines_in(&logs(laptop))
 }
 
-fn lines_in(directory: &Path) -> Vec<Value> {
+pub(crate) fn lines_in(directory: &Path) -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(directory)
         .expect("logs")
         .map(|entry| entry.expect("an entry").path())

@@ -287,3 +287,23 @@ fn jobs_of_a_shell_inside_are_after_a_suspension_what_they_were_before() {
         shell.expect("code<7>");
     });
 }
+
+#[test]
+fn a_stopped_job_whose_shell_is_killed_ends_as_any_other() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let job = "sh -c 'echo up; exec sleep 1000'";
+        for job in [job.to_owned(), format!("stockade run -- {job}")] {
+            shell.type_line("bash --norc --noprofile --noediting -i");
+            shell.type_line(&job);
+            shell.expect("up");
+            shell.stop();
+            shell.type_line("jobs -p > job; kill -KILL $$");
+            shell.expect("Killed");
+            shell.type_line(
+                "while kill -0 $(cat job) 2> job.error; do sleep 0.02; done; echo ended",
+            );
+            shell.expect("ended");
+        }
+    });
+}

@@ -205,6 +205,13 @@ pub(crate) struct Ps {
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) about: About,
+}
+
+/// Options of commands that look at a session.
+#[derive(Debug, Args)]
+pub(crate) struct About {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -260,16 +267,8 @@ pub(crate) struct Explain {
     /// An address, a host name or a URL, with or without a protocol and a port
     pub(crate) target: String,
 
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Use this profile
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) about: About,
 }
 
 const EXPLAIN_EXAMPLES: &str = "\

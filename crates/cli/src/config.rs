@@ -1,6 +1,9 @@
 //! `stockade config`: shows, checks and describes the configuration.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -57,8 +60,8 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
     for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
     }
-    for slip in &loaded.slips {
-        eprintln!("stockade: {slip}");
+    for (_, warning) in &loaded.misspelled {
+        eprintln!("stockade: {warning}");
     }
     let Files {
         read, write, hide, ..
@@ -119,16 +122,14 @@ fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
 
 /// TOML, with the origin of each value beside it.
 fn as_text(loaded: &Loaded, workspace: &Path, asked_for: bool) -> String {
-    let workspace = format!("# workspace: {}", shown_path(workspace));
-    let mut lines: Vec<(String, String)> = vec![(workspace, String::new())];
-    for (kind, path) in &loaded.files {
-        lines.push((
-            format!("# {}: {}", word(*kind), shown_path(path)),
-            String::new(),
-        ));
-    }
+    let plain = |text: String| (text, String::new());
+    let file = |(kind, path): &(LayerKind, PathBuf)| {
+        plain(format!("# {}: {}", word(*kind), shown_path(path)))
+    };
+    let mut lines = vec![plain(format!("# workspace: {}", shown_path(workspace)))];
+    lines.extend(loaded.files.iter().map(file));
     if let Some(notice) = loaded.workspace_file.notice() {
-        lines.push((format!("# {notice}"), String::new()));
+        lines.push(plain(format!("# {notice}")));
     }
     if let Some(profile) = &loaded.effective.profile {
         let whose = if asked_for {
@@ -136,24 +137,18 @@ fn as_text(loaded: &Loaded, workspace: &Path, asked_for: bool) -> String {
         } else {
             ", for commands without one of their own (--profile NAME shows another)"
         };
-        lines.push((
-            format!("# profile: {}{whose}", shown(profile)),
-            String::new(),
-        ));
+        lines.push(plain(format!("# profile: {}{whose}", shown(profile))));
     }
     for section in SECTIONS {
-        lines.push((String::new(), String::new()));
-        lines.push((format!("[{}]", section.name), String::new()));
+        lines.push(plain(String::new()));
+        lines.push(plain(format!("[{}]", section.name)));
         for key in Key::in_section(section.name) {
             lines.extend(of_key(key, &loaded.effective.shown(key)));
         }
     }
     let widest = lines.iter().filter(|(_, origin)| !origin.is_empty());
-    let column = widest
-        .map(|(text, _)| text.chars().count())
-        .filter(|width| *width <= 48)
-        .max();
-    let column = column.unwrap_or_default();
+    let widths = widest.map(|(text, _)| text.chars().count());
+    let column = widths.filter(|width| *width <= 48).max().unwrap_or(0);
     lines
         .into_iter()
         .map(|(text, origin)| match origin.as_str() {
@@ -177,12 +172,10 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
     match (key.spec().kind, values) {
         (Kind::List(_), []) => vec![(format!("{name} = []"), built_in())],
         (Kind::List(_), entries) => {
-            let start = (format!("{name} = ["), String::new());
-            let end = ("]".to_owned(), String::new());
-            std::iter::once(start)
-                .chain(entries.iter().map(entry))
-                .chain([end])
-                .collect()
+            let mut lines = vec![(format!("{name} = ["), String::new())];
+            lines.extend(entries.iter().map(entry));
+            lines.push(("]".to_owned(), String::new()));
+            lines
         }
         (Kind::Variables, []) => vec![(format!("{name} = {{}}"), built_in())],
         (Kind::Variables, entries) => entries.iter().map(entry).collect(),
@@ -204,23 +197,21 @@ fn unset(key: Key) -> &'static str {
 }
 
 fn as_json(loader: &Loader, loaded: &Loaded) -> Value {
-    let values: serde_json::Map<String, Value> = Key::ALL
-        .into_iter()
-        .map(|key| {
-            (
-                key.to_string(),
-                key_as_json(key, &loaded.effective.shown(key)),
-            )
-        })
-        .collect();
-    let file = |(kind, path): &(LayerKind, std::path::PathBuf)| json!({ "layer": word(*kind), "path": path.to_string_lossy() });
+    let value = |key: Key| {
+        let value = key_as_json(key, &loaded.effective.shown(key));
+        (key.to_string(), value)
+    };
+    let file = |(kind, path): &(LayerKind, PathBuf)| {
+        let path = path.to_string_lossy();
+        json!({ "layer": word(*kind), "path": path })
+    };
     json!({
         "version": 1,
         "workspace": loader.places.workspace.to_string_lossy(),
         "profile": loaded.effective.profile,
         "files": loaded.files.iter().map(file).collect::<Vec<_>>(),
         "workspace_file": state(&loaded.workspace_file),
-        "values": values,
+        "values": Key::ALL.into_iter().map(value).collect::<serde_json::Map<_, _>>(),
         "sha256": loaded.effective.hash(),
     })
 }

@@ -15,7 +15,7 @@ use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
     shown_path,
 };
-use stockade_policy::{Policy, Reason, Route, Rule};
+use stockade_policy::{BROADCAST, Policy, Route, Rule};
 
 use crate::{exit::refused, settings::Settings};
 
@@ -57,7 +57,6 @@ fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
         .unwrap_or(false)
 }
 
-/// The caller's home.
 pub(crate) fn home() -> Result<PathBuf> {
     let home = env::var_os("HOME")
         .filter(|home| !home.is_empty())
@@ -182,8 +181,7 @@ fn to_broadcasts(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)
             return None;
         }
         let evidence = stockade_gate::host_evidence(destination).ok()?;
-        let idle = None;
-        let why = Reason::Broadcast { destination, idle };
-        (evidence.route == Route::Broadcast).then(|| (index, rule, why.to_string()))
+        let why = || format!("{destination} {BROADCAST}");
+        (evidence.route == Route::Broadcast).then(|| (index, rule, why()))
     })
 }

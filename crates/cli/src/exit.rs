@@ -16,7 +16,6 @@ pub(crate) struct Refused {
     pub(crate) fix: String,
 }
 
-/// An error with what would help.
 pub(crate) fn refused(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
     let (what, fix) = (what.into(), fix.into());
     Refused { what, fix }.into()
@@ -52,7 +51,6 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     FAILED.into()
 }
 
-/// Whether messages can have colours.
 pub(crate) fn colours() -> bool {
     terminal::shows_colours(&io::stderr())
 }

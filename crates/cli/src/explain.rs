@@ -1,14 +1,13 @@
 //! `stockade explain`: the policy's word on something, without trying it.
 
 use std::{
-    fmt::Write as _,
     io,
     net::{IpAddr, ToSocketAddrs as _},
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use serde_json::json;
+use serde_json::{Value, json};
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{
     Host, Hostname, Outcome, Policy, Protocol, Target, decide_name, explain as decided,
@@ -24,15 +23,16 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         "" => anyhow!("{error}"),
         text => anyhow!("`{}`: {error}", shown(text)),
     })?;
-    let loader = context::loader_for(&arguments.settings, arguments.profile.as_deref(), None)?;
+    let about = &arguments.about;
+    let loader = context::loader_for(&about.settings, about.profile.as_deref(), None)?;
     let effective = context::load(&loader)?.effective;
 
     let mode = &effective.network.mode;
     if mode.value != Mode::Jail {
-        return without_jail(&target, mode, arguments.json);
+        return without_jail(&target, mode, about.json);
     }
     if is_loopback(&target) {
-        return loopback(&target, &effective, arguments.json);
+        return loopback(&target, &effective, about.json);
     }
     let policy = effective.policy();
     let mut hosts = Vec::new();
@@ -42,12 +42,11 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     }
     let explanation = decided(&policy, &target, hosts);
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
-    let report = explanation.report(&origin);
-    if arguments.json {
-        terminal::print(format_args!("{:#}\n", serde_json::to_value(&report)?))?;
+    if about.json {
+        terminal::print(format_args!("{:#}\n", explanation.json(&origin)))?;
     } else {
-        let mut text = report.to_string();
-        if explanation.outcome == Outcome::Denied && !report.fixes.is_empty() {
+        let mut text = explanation.text(&origin);
+        if explanation.outcome == Outcome::Denied && !explanation.fixes.is_empty() {
             text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
         text.push_str(name_server(&policy, &target));
@@ -77,14 +76,6 @@ fn exit_code(outcome: Outcome) -> ExitCode {
         Outcome::Allowed => ExitCode::SUCCESS,
         Outcome::Denied => ExitCode::FAILURE,
         Outcome::Unclear => UNCLEAR.into(),
-    }
-}
-
-fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Allowed => "allowed",
-        Outcome::Denied => "denied",
-        Outcome::Unclear => "unclear",
     }
 }
 
@@ -125,35 +116,42 @@ fn without_jail(target: &Target, mode: &Sourced<Mode>, as_json: bool) -> Result<
     } else {
         (Outcome::Denied, "the command has no network")
     };
-    let (word, why) = (word(outcome), format!("{why} ({})", mode.origin));
+    let why = format!("{why} ({})", mode.origin);
     if as_json {
-        let target = target.to_string();
-        let report = json!({ "target": target, "outcome": word, "reason": "mode", "text": why });
-        terminal::print(format_args!("{report:#}\n"))?;
+        print_json(target, outcome, "mode", &why, json!({}))?;
     } else {
-        terminal::print(format_args!("{target}: {word}\n  {why}\n"))?;
+        terminal::print(format_args!("{target}: {outcome}\n  {why}\n"))?;
     }
     Ok(exit_code(outcome))
+}
+
+fn print_json(
+    target: &Target,
+    outcome: Outcome,
+    reason: &str,
+    text: &str,
+    mut report: Value,
+) -> Result<()> {
+    report["target"] = target.to_string().into();
+    report["outcome"] = outcome.to_string().into();
+    report["reason"] = reason.into();
+    report["text"] = text.into();
+    terminal::print(format_args!("{report:#}\n"))
 }
 
 /// The loopback inside is the command's own, but for the ports that stand for the host's.
 fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<ExitCode> {
     let tcp = target.protocol().is_none_or(|one| one == Protocol::Tcp);
     let port = target.port().filter(|_| tcp);
-    let given = effective
-        .network
-        .host_ports
-        .iter()
-        .find(|given| Some(given.value) == port);
+    let mut given = effective.network.host_ports.iter();
+    let given = given.find(|given| Some(given.value) == port);
     let outcome = match (port, given) {
         (_, Some(_)) => Outcome::Allowed,
         (None, None) if tcp && target.port().is_none() => Outcome::Unclear,
         _ => Outcome::Denied,
     };
-    let fix = port
-        .filter(|_| given.is_none())
-        .map(|port| format!("host_ports = [{port}]"));
-    let word = word(outcome);
+    let missing = port.filter(|_| given.is_none());
+    let setting = missing.map(|port| format!("host_ports = [{port}]"));
     let why = match given {
         Some(given) => format!(
             "this port leads to this machine's loopback ({})",
@@ -161,40 +159,30 @@ fn loopback(target: &Target, effective: &Effective, as_json: bool) -> Result<Exi
         ),
         None => "the sandbox has its own loopback, apart from this machine's".to_owned(),
     };
+    let ports = effective.host_ports();
     if as_json {
-        let report = json!({
-            "target": target.to_string(),
-            "outcome": word,
-            "reason": "loopback",
-            "text": why,
-            "host_ports": effective.host_ports(),
-            "setting": fix,
-        });
-        terminal::print(format_args!("{report:#}\n"))?;
-    } else {
-        let mut text = format!("{target}: {word}\n  {why}\n");
-        if let (Some(fix), Some(port)) = (&fix, port) {
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "  to reach this machine's port: {fix} in [network], or --host-port {port}"
-            );
-        }
-        if outcome == Outcome::Unclear {
-            let ports = effective.host_ports();
-            let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
-            let given = match ports.as_slice() {
-                [] => "none".to_owned(),
-                ports => ports.join(", "),
-            };
-            let port = ports.first().map_or("5432", String::as_str);
-            let _ = writeln!(
-                text,
-                "  host ports available there: {given}; ask about one: \
-                 stockade explain localhost:{port}"
-            );
-        }
-        terminal::write(text.as_bytes())?;
+        let more = json!({ "host_ports": ports, "setting": setting });
+        print_json(target, outcome, "loopback", &why, more)?;
+        return Ok(exit_code(outcome));
     }
+    let mut text = format!("{target}: {outcome}\n  {why}\n");
+    if let (Some(setting), Some(port)) = (setting, port) {
+        text += &format!(
+            "  to reach this machine's port: {setting} in [network], or --host-port {port}\n"
+        );
+    }
+    if outcome == Outcome::Unclear {
+        let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+        let given = match ports.as_slice() {
+            [] => "none".to_owned(),
+            ports => ports.join(", "),
+        };
+        let port = ports.first().map_or("5432", String::as_str);
+        text += &format!(
+            "  host ports available there: {given}; ask about one: \
+             stockade explain localhost:{port}\n"
+        );
+    }
+    terminal::write(text.as_bytes())?;
     Ok(exit_code(outcome))
 }

@@ -1,6 +1,6 @@
 //! `stockade man`: the manual pages, from the definitions of the command line.
 
-use std::{ffi::OsString, fs, io, path::Path, process::ExitCode};
+use std::{fs, io, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
@@ -27,8 +27,8 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
         Some(command) => format!("{PROGRAM}-{command}"),
         None => PROGRAM.to_owned(),
     };
-    match pages.iter().find(|page| page.name == name) {
-        Some(page) => terminal::write(&page.text)?,
+    match pages.iter().find(|(page, _)| *page == name) {
+        Some((_, text)) => terminal::write(text)?,
         None => {
             let what = format!("there is no page {}", shown(&name));
             return Err(refused(what, "`stockade help` lists the commands"));
@@ -37,12 +37,8 @@ pub(crate) fn man(arguments: &args::Man) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A page of the manual, in the language of man(7).
-struct Page {
-    /// Without the section: `stockade-run`.
-    name: String,
-    text: Vec<u8>,
-}
+/// A page of the manual: its name without the section, as `stockade-run`, and its text.
+type Page = (String, Vec<u8>);
 
 /// The program's page, then one for each command that is no secret, and those below it.
 fn pages() -> Result<Vec<Page>> {
@@ -59,7 +55,7 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> Result<()> {
         .unwrap_or_else(|| command.get_name())
         .to_owned();
     let text = page(command, &name)?;
-    pages.push(Page { name, text });
+    pages.push((name, text));
     let mut shown = command
         .get_subcommands()
         .filter(|below| !below.is_hide_set());
@@ -69,10 +65,8 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> Result<()> {
 fn write(directory: &Path, pages: &[Page]) -> Result<ExitCode> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    for Page { name, text } in pages {
-        let mut file = OsString::from(name);
-        file.push(".1");
-        let path = directory.join(file);
+    for (name, text) in pages {
+        let path = directory.join(format!("{name}.1"));
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -161,9 +155,9 @@ mod tests {
     fn every_command_has_a_page_with_its_options_and_the_programs_names_them_all() {
         let pages = pages().expect("pages");
         let text = |name: &str| {
-            let page = pages.iter().find(|page| page.name == name);
-            let page = page.unwrap_or_else(|| panic!("no page {name}"));
-            String::from_utf8(page.text.clone()).expect("text")
+            let page = pages.iter().find(|(page, _)| *page == name);
+            let (_, page) = page.unwrap_or_else(|| panic!("no page {name}"));
+            String::from_utf8(page.clone()).expect("text")
         };
         // A hyphen is written as an escape there.
         let plain = |text: String| text.replace("\\-", "-");

@@ -1,8 +1,8 @@
 //! What is said before a session and at its end. During it the terminal belongs to the command.
 
-use std::{collections::HashMap, fmt::Display, path::Path};
+use std::{collections::HashMap, path::Path};
 
-use stockade_config::{Effective, Limits, Loader, Origin, Sourced};
+use stockade_config::{Effective, Limits, Loader, Sourced};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
 use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
@@ -49,6 +49,13 @@ pub(crate) fn tell_notice(notice: Notice) {
             let directory = directory.display();
             eprintln!("stockade: this session is not logged: {directory}: {error}");
         }
+        Notice::NoRoom(directory) => {
+            let directory = directory.display();
+            eprintln!(
+                "stockade: nothing passes before the log has room: make some on the disk of \
+                 {directory}"
+            );
+        }
         Notice::NotReloadable(error) => {
             eprintln!("stockade: this session cannot be reloaded: {error}");
         }
@@ -73,6 +80,13 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
              `stockade log` has the others"
         );
     }
+    if journal.refused > 0 {
+        let attempts = terminal::counted(journal.refused, "attempt");
+        eprintln!(
+            "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
+             a line; make room on the disk of the logs"
+        );
+    }
     if journal.missed > 0 && !quiet {
         let events = terminal::counted(journal.missed, "event");
         eprintln!("stockade: {events} of this session came too fast to be written down one by one");
@@ -82,7 +96,7 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
     }
 }
 
-/// What was denied how often, to which program, and what would allow it: in the next session
+/// What was denied, to which program and how often, and what would allow it: in the next session
 /// by a flag, or in all by a line in a file.
 pub(crate) fn tell_denials(
     denials: &Denials,
@@ -94,16 +108,16 @@ pub(crate) fn tell_denials(
     let all = denials.by_count();
     let mut fixes = Vec::new();
     for denial in all.iter().take(LINES) {
-        let times = match denial.count {
-            1 => String::new(),
-            count => format!(" ({count} times)"),
+        let mut details = Vec::from_iter(programs.get(&denial.subject).map(name));
+        if denial.count > 1 {
+            details.push(format!("{} times", denial.count));
+        }
+        let details = match details.as_slice() {
+            [] => String::new(),
+            details => format!(" ({})", details.join(", ")),
         };
-        let program = programs.get(&denial.subject);
-        let program = program.map_or_else(String::new, |by| format!(" to {}", name(by)));
-        eprintln!(
-            "stockade: denied {}{program}{times}: {}",
-            denial.subject, denial.ruling
-        );
+        let (subject, ruling) = (&denial.subject, &denial.ruling);
+        eprintln!("stockade: denied {subject}{details}: {ruling}");
         let aside = in_addition(&denial.ruling);
         match (denial.ruling.fix(), danger(&denial.ruling)) {
             (None, _) => {}
@@ -130,7 +144,7 @@ pub(crate) fn tell_denials(
         }
     }
     if !all.is_empty() {
-        eprintln!("stockade: all that happened: `stockade log {session}`");
+        eprintln!("stockade: `stockade log {session}` shows the whole session");
     }
 }
 
@@ -227,28 +241,25 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
     const SIGSEGV: u8 = 11;
     const SIGXCPU: u8 = 24;
     let signal = code.checked_sub(KILLED)?;
-    let said = |what: &str, value: &dyn Display, origin: &Origin, fix: String| {
-        let certain = if signal == SIGXCPU { "is" } else { "may be" };
-        format!(
-            "the command was killed (signal {signal}): its limit of {what}, {value} ({origin}), \
-             {certain} the cause; to raise it: --limit {fix}"
-        )
-    };
-    match (&limits.cpu_time, &limits.memory) {
-        (Some(Sourced { value, origin }), _) if signal == SIGXCPU => {
-            let fix = format!("cpu_time={}", value.doubled());
-            Some(said("processor time", value, origin, fix))
-        }
-        (_, Some(Sourced { value, origin })) if [SIGABRT, SIGKILL, SIGSEGV].contains(&signal) => {
-            let fix = format!("memory={}", value.doubled());
-            Some(said("memory", value, origin, fix))
-        }
-        (Some(Sourced { value, origin }), None) if signal == SIGKILL => {
-            let fix = format!("cpu_time={}", value.doubled());
-            Some(said("processor time", value, origin, fix))
-        }
+    let cpu_time = limits.cpu_time.as_ref().map(|Sourced { value, origin }| {
+        let fix = format!("cpu_time={}", value.doubled());
+        ("processor time", value.to_string(), origin, fix)
+    });
+    let memory = limits.memory.as_ref().map(|Sourced { value, origin }| {
+        let fix = format!("memory={}", value.doubled());
+        ("memory", value.to_string(), origin, fix)
+    });
+    let (what, value, origin, fix) = match signal {
+        SIGXCPU => cpu_time,
+        SIGKILL => memory.or(cpu_time),
+        SIGABRT | SIGSEGV => memory,
         _ => None,
-    }
+    }?;
+    let certain = if signal == SIGXCPU { "is" } else { "may be" };
+    Some(format!(
+        "the command was killed (signal {signal}): its limit of {what}, {value} ({origin}), \
+         {certain} the cause; to raise it: --limit {fix}"
+    ))
 }
 
 /// What the session left behind that will run outside, or would have.

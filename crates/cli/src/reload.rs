@@ -8,7 +8,7 @@ use stockade_warden::{self as warden, Reloaded};
 
 use crate::{
     args,
-    exit::Refused,
+    exit::refused,
     session_id,
     terminal::{self, counted, shown_lines},
 };
@@ -21,7 +21,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
         Some(wanted) => Vec::from_iter(session_id::meant(&all, wanted, LIST)?),
         None => all,
     };
-    let mut refused = false;
+    let mut failed = false;
     let mut asked = 0;
     for id in sessions {
         let Some(stream) = warden::connect(&id)? else {
@@ -40,30 +40,23 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
             }
             Err(why) => {
                 eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
-                refused = true;
+                failed = true;
             }
         }
     }
     if asked == 0 {
         match &arguments.session {
-            Some(id) => {
-                return Err(Refused {
-                    what: format!("there is no session {}", shown(id)),
-                    fix: LIST.to_owned(),
-                }
-                .into());
-            }
+            Some(id) => return Err(refused(format!("there is no session {}", shown(id)), LIST)),
             None => terminal::write(b"no session is running\n")?,
         }
     }
-    Ok(if refused {
+    Ok(if failed {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
 }
 
-/// What a session said, for people.
 fn said(reloaded: &Reloaded) -> String {
     let internet = if reloaded.internet { "open" } else { "closed" };
     let rules = counted(reloaded.rules as u64, "rule");

@@ -9,17 +9,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Effective, Loader, Mode, Network, Slip, shown};
+use stockade_config::{Effective, Loader, Mode, Network, shown};
 use stockade_wall::{CommandLine, INNER_STAGE, Plan, Watch};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
-use crate::{
-    accept, args, context,
-    exit::{Refused, refused},
-    hooks, receipt, wall_config,
-};
+use crate::{accept, args, context, exit::refused, hooks, receipt, wall_config};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // Only a session has this file; what a variable says anybody can set.
@@ -152,9 +148,10 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     for wide in context::wide_rules(&loaded.effective) {
         eprintln!("stockade: WARNING: {wide}");
     }
-    let of_agent = |slip: &&Slip| loaded.effective.profile.as_deref() == Some(slip.agent);
-    for slip in loaded.slips.iter().filter(of_agent) {
-        eprintln!("stockade: {slip}");
+    for (agent, warning) in &loaded.misspelled {
+        if loaded.effective.profile.as_deref() == Some(*agent) {
+            eprintln!("stockade: {warning}");
+        }
     }
     let Network {
         mode,
@@ -173,14 +170,14 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
         && let Some(idle) = typed.find(|origin| origin.file_line().is_none())
     {
         eprintln!(
-            "stockade: {idle} counts for nothing in mode \"{}\" ({})",
+            "stockade: {idle} has no effect in mode \"{}\" ({})",
             mode.value, mode.origin
         );
     }
     if mode.value == Mode::Host {
         eprintln!(
-            "stockade: WARNING: NO JAIL: by {}, the command has the network of this machine, \
-             with all that is reachable from here",
+            "stockade: WARNING: NO JAIL: by {}, the command uses this machine's network \
+             and reaches everything that this machine can",
             mode.origin
         );
     }
@@ -199,11 +196,7 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
 fn with_advice(error: SessionError) -> anyhow::Error {
     match (error.fix(), error) {
         (_, SessionError::Wall(error)) => error.into(),
-        (Some(fix), error) => Refused {
-            what: error.to_string(),
-            fix,
-        }
-        .into(),
+        (Some(fix), error) => refused(error.to_string(), fix),
         (None, error) => error.into(),
     }
 }

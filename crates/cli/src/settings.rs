@@ -5,7 +5,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use serde_json::Value;
 use stockade_config::{Effective, Flags, Key, Kind, SECTIONS, Spec};
 
-/// What was typed.
 #[derive(Debug, Default)]
 pub(crate) struct Settings(Flags);
 

@@ -11,9 +11,17 @@ use stockade_config::shown;
 
 use crate::exit::refused;
 
-/// Whether stdout shows colours.
 pub(crate) fn colours() -> bool {
     shows_colours(&io::stdout())
+}
+
+/// The word in this colour, if stdout shows colours, padded to a column.
+pub(crate) fn coloured(colour: &str, word: &str, width: usize) -> String {
+    if colours() {
+        format!("{colour}{word:width$}\x1b[0m")
+    } else {
+        format!("{word:width$}")
+    }
 }
 
 pub(crate) fn shows_colours(stream: &impl IsTerminal) -> bool {

@@ -64,12 +64,7 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         set: env
             .set
             .iter()
-            .map(|(name, value)| {
-                (
-                    name.as_str().into(),
-                    asked(value, |value| value.as_str().into()),
-                )
-            })
+            .map(|(name, value)| (name.as_str().into(), asked(value, |value| value.into())))
             .collect(),
         forge: Forge {
             github: forge.github.value,
@@ -106,22 +101,10 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
         },
         limits: Limits {
             processes: Some(asked(&limits.processes, |count| count.get())),
-            memory: limits
-                .memory
-                .as_ref()
-                .map(|limit| asked(limit, |size| size.bytes())),
-            open_files: limits
-                .open_files
-                .as_ref()
-                .map(|limit| asked(limit, |count| count.get())),
-            tmpfs: limits
-                .tmpfs
-                .as_ref()
-                .map(|limit| asked(limit, |size| size.bytes())),
-            cpu_time: limits
-                .cpu_time
-                .as_ref()
-                .map(|limit| asked(limit, |time| time.get())),
+            memory: limit(&limits.memory, |size| size.bytes()),
+            open_files: limit(&limits.open_files, |count| count.get()),
+            tmpfs: limit(&limits.tmpfs, |size| size.bytes()),
+            cpu_time: limit(&limits.cpu_time, |time| time.get()),
         },
         session: None,
         state: Some(places.state.clone()),
@@ -135,4 +118,8 @@ fn asked<T, U>(setting: &Sourced<T>, value: impl Fn(&T) -> U) -> Asked<U> {
         value: value(&setting.value),
         by: setting.origin.to_string(),
     }
+}
+
+fn limit<T, U>(limit: &Option<Sourced<T>>, value: impl Fn(&T) -> U) -> Option<Asked<U>> {
+    limit.as_ref().map(|limit| asked(limit, value))
 }

@@ -44,7 +44,7 @@ fn what_is_typed_and_does_not_count_is_said() {
     for flag in [["--allow", "192.0.2.7"], ["--host-port", "5432"]] {
         let line = ["run", "--mode", "none", flag[0], flag[1], "--", "true"];
         let ended = user.run(&line).with(0);
-        let note = format!("{} counts for nothing in mode \"none\" (--mode)", flag[0]);
+        let note = format!("{} has no effect in mode \"none\" (--mode)", flag[0]);
         says(&ended.stderr, &[&note]);
     }
     let ended = user.run(&[

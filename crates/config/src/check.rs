@@ -15,7 +15,6 @@ use crate::{
     source::Source,
 };
 
-/// A file that was checked.
 #[derive(Debug)]
 pub struct Checked {
     /// As whose file it was read.
@@ -24,7 +23,6 @@ pub struct Checked {
     pub counts: bool,
     /// Why a launch would refuse it at its place, if it would.
     pub refused: Option<String>,
-    /// Its mistakes.
     pub outcome: Result<(), Diagnostics>,
 }
 

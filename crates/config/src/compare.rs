@@ -7,20 +7,16 @@ use crate::{
     setting::Shown,
 };
 
-/// One difference between two configurations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub key: Key,
     /// In a table, the name it stands for.
     pub name: Option<String>,
-    /// `None`: it was not there.
     pub before: Option<Value>,
-    /// `None`: it is gone.
     pub after: Option<Value>,
 }
 
 /// What is different in `after`, in the order of the keys.
-#[must_use]
 pub fn differences(before: &Effective, after: &Effective) -> Vec<Difference> {
     Key::ALL
         .into_iter()
@@ -83,7 +79,6 @@ fn missing_in(there: &[Shown], here: &[Shown]) -> Vec<Value> {
 }
 
 /// The keys by which `other` lets the command do more than `this`.
-#[must_use]
 pub fn wider(this: &Effective, other: &Effective) -> Vec<Key> {
     let is_wider = |key: &Key| match key.spec().widens {
         Widens::More => this.is_exceeded_by(other, *key),

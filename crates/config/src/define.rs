@@ -10,7 +10,6 @@ macro_rules! keys {
             $Key:ident $name:ident: $Setting:ty = $default:expr, $option:literal, $widens:ident;
         )+}
     )+) => {
-        /// A setting.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Key { $($($Key,)+)+ }
 
@@ -18,7 +17,6 @@ macro_rules! keys {
             const COUNT: usize = [$($(Self::$Key),+),+].len();
             pub const ALL: [Self; Self::COUNT] = [$($(Self::$Key),+),+];
 
-            #[must_use]
             pub const fn spec(self) -> Spec {
                 match self {$($(
                     Self::$Key => Spec {
@@ -51,11 +49,9 @@ macro_rules! keys {
         #[derive(Debug, Clone)]
         pub struct Effective {
             $(pub $section: $Section,)+
-            /// The profile that was applied.
             pub profile: Option<String>,
         }
 
-        /// The defaults.
         impl Default for Effective {
             fn default() -> Self {
                 Self {
@@ -77,7 +73,6 @@ macro_rules! keys {
 
             /// The value of a scalar, or the entries of a list or table, in a form that is the
             /// same for all keys. Empty: the list is, or nobody set the limit.
-            #[must_use]
             pub fn shown(&self, key: Key) -> Vec<Shown> {
                 match key { $($(Key::$Key => self.$section.$name.shown(),)+)+ }
             }

@@ -65,27 +65,19 @@ impl Diagnostic {
             Some(help) => diagnostic.help(help),
             None => diagnostic,
         };
-        match fault.instead {
-            Some(Instead::Text(text)) if in_file => {
-                diagnostic.help(format!("write {}", quoted(&text)))
-            }
-            Some(Instead::Text(text) | Instead::Bare(text)) if in_file => {
-                diagnostic.help(format!("write {}", shown(&text)))
-            }
-            Some(Instead::Text(text) | Instead::Bare(text)) => {
-                diagnostic.help(format!("write `{}`", shown(&text)))
-            }
-            None => diagnostic,
-        }
+        let instead = match fault.instead {
+            Some(Instead::Text(text)) if in_file => quoted(&text),
+            Some(Instead::Bare(text)) if in_file => shown(&text),
+            Some(Instead::Text(text) | Instead::Bare(text)) => format!("`{}`", shown(&text)),
+            None => return diagnostic,
+        };
+        diagnostic.help(format!("write {instead}"))
     }
 
-    #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Where the mistake is.
-    #[must_use]
     pub fn place(&self) -> Option<&Place> {
         self.at.as_ref().map(|(place, _)| place)
     }
@@ -93,22 +85,20 @@ impl Diagnostic {
 
 /// The mistakes that keep a configuration from being used; at least one.
 #[derive(Debug, Clone, Default)]
-pub struct Diagnostics {
-    list: Vec<Diagnostic>,
-}
+pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        self.0.push(diagnostic);
     }
 
     pub(crate) fn extend(&mut self, others: Self) {
-        self.list.extend(others.list);
+        self.0.extend(others.0);
     }
 
     /// `value`, if there is nothing wrong.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.list.is_empty() {
+        if self.0.is_empty() {
             Ok(value)
         } else {
             Err(self)
@@ -116,27 +106,23 @@ impl Diagnostics {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.list.iter()
+        self.0.iter()
     }
 
-    /// The messages as people read them: with colours, or without.
-    #[must_use]
     pub fn render(&self, colours: bool) -> String {
-        render::render(&self.list, colours)
+        render::render(&self.0, colours)
     }
 
     /// In the order in which a reader of the file meets them.
     pub(crate) fn sort(&mut self) {
         let start = |diagnostic: &Diagnostic| diagnostic.place().map(|place| place.span.start);
-        self.list.sort_by_key(start);
+        self.0.sort_by_key(start);
     }
 }
 
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self {
-            list: vec![diagnostic],
-        }
+        Self(vec![diagnostic])
     }
 }
 

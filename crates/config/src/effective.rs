@@ -14,8 +14,6 @@ use crate::{
 };
 
 impl Effective {
-    /// What the gate judges flows by.
-    #[must_use]
     pub fn policy(&self) -> Policy {
         let rules = self.network.allow.iter();
         Policy {
@@ -25,13 +23,11 @@ impl Effective {
     }
 
     /// Where the rule with this number in [`policy`](Self::policy) was written.
-    #[must_use]
     pub fn origin_of_rule(&self, index: usize) -> Option<&Origin> {
         self.network.allow.get(index).map(|rule| &rule.origin)
     }
 
     /// Ports of the host's loopback, each once.
-    #[must_use]
     pub fn host_ports(&self) -> Vec<u16> {
         let ports = self.network.host_ports.iter();
         let ports: BTreeSet<_> = ports.map(|port| port.value).collect();
@@ -39,13 +35,11 @@ impl Effective {
     }
 
     /// Whether the setting has its default value.
-    #[must_use]
     pub fn is_default(&self, key: Key) -> bool {
         canonical(&self.shown(key)) == canonical(&Self::default().shown(key))
     }
 
     /// SHA-256 of the values in hexadecimal, whatever their order and origin.
-    #[must_use]
     pub fn hash(&self) -> String {
         let values: BTreeMap<String, Vec<String>> = Key::ALL
             .into_iter()

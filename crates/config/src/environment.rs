@@ -40,16 +40,12 @@ pub fn layer(
     };
     let [jail, allow, no_forge] = [EGRESS_JAIL, ALLOW_IP, NO_FORGE].map(&mut read);
     if let Some(source) = jail.filter(|source| source.text() == "0") {
-        let place = Place::whole(&source);
-        layer.changes.push(Written {
-            change: Change::Mode(Mode::Host),
-            place,
-        });
+        let (change, place) = (Change::Mode(Mode::Host), Place::whole(&source));
+        layer.changes.push(Written { change, place });
     }
     if let Some(source) = no_forge.filter(|source| !["", "0"].contains(&source.text())) {
-        layer
-            .changes
-            .extend(no_forge_changes(&Place::whole(&source)));
+        let place = Place::whole(&source);
+        layer.changes.extend(no_forge_changes(&place));
     }
     if let Some(source) = allow {
         for span in words(source.text()) {

@@ -22,7 +22,6 @@ pub struct Flags {
 enum Flag {
     /// The value is the key's, or an entry of its list.
     Key(Key),
-    /// The key is false.
     Off(Key),
     /// The value is `KEY=VALUE`.
     Limit,
@@ -45,7 +44,6 @@ impl Flags {
         self.push(Flag::Off(key), &name, "");
     }
 
-    /// `--no-forge`
     pub fn no_forge(&mut self) {
         self.push(Flag::NoForge, "--no-forge", "");
     }

@@ -136,7 +136,6 @@ keys! {
 /// What can stand as the value of a key, or as an entry of its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One of these words.
     Choice(&'static [&'static str]),
     Boolean,
     /// A number, at least this.
@@ -163,7 +162,6 @@ pub enum Widens {
     Less,
 }
 
-/// Everything about a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     pub section: &'static str,
@@ -175,20 +173,16 @@ pub struct Spec {
     pub option: &'static str,
     /// The option that turns it off, if it is a boolean.
     pub off: &'static str,
-    /// Lines of the help.
     pub help: &'static [&'static str],
     pub widens: Widens,
 }
 
 impl Spec {
-    /// The help's first line.
-    #[must_use]
     pub fn about(&self) -> &'static str {
         self.help.first().copied().unwrap_or_default().trim()
     }
 }
 
-/// A section of files.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
     pub name: &'static str,
@@ -198,18 +192,14 @@ pub struct Section {
 }
 
 impl Key {
-    #[must_use]
     pub fn section(self) -> &'static str {
         self.spec().section
     }
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.spec().name
     }
 
-    /// The key of this name in this section.
-    #[must_use]
     pub fn find(section: &str, name: &str) -> Option<Self> {
         Self::in_section(section).find(|key| key.name() == name)
     }

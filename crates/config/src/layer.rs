@@ -22,13 +22,11 @@ pub enum LayerKind {
     Project,
     /// Variables that other sandboxes' users have set.
     Environment,
-    /// The command line.
     Flags,
 }
 
 impl LayerKind {
     /// It is about one workspace, where relative paths start.
-    #[must_use]
     pub fn has_workspace(self) -> bool {
         matches!(self, Self::Workspace | Self::Project | Self::Flags)
     }
@@ -61,18 +59,14 @@ impl Layer {
         }
     }
 
-    #[must_use]
     pub fn kind(&self) -> LayerKind {
         self.kind
     }
 
-    /// The names of its profiles.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
         self.profiles.iter().map(|profile| profile.name.as_str())
     }
 
-    /// The workspace that it is about.
-    #[must_use]
     pub fn workspace(&self) -> Option<&PathBuf> {
         self.workspace.as_ref()
     }

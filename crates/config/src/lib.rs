@@ -54,7 +54,7 @@ pub use files::Places;
 pub use flags::Flags;
 pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, Spec, Widens};
 pub use layer::{Layer, LayerKind};
-pub use load::{Loaded, Loader, Slip, WorkspaceFile};
+pub use load::{Loaded, Loader, WorkspaceFile};
 pub use merge::{Choice, merge};
 pub use parse::{keys_in, parse};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, agents};

@@ -5,7 +5,6 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fmt,
     path::{Path, PathBuf},
 };
 
@@ -26,11 +25,9 @@ use crate::{
     value::Roots,
 };
 
-/// What a configuration is made from.
 #[derive(Debug, Clone)]
 pub struct Loader {
     pub places: Places,
-    /// The caller's environment.
     pub environment: BTreeMap<OsString, OsString>,
     pub flags: Flags,
     pub choice: Choice,
@@ -45,55 +42,32 @@ pub struct Loaded {
     /// The files that were read, in their order.
     pub files: Vec<(LayerKind, PathBuf)>,
     pub workspace_file: WorkspaceFile,
-    /// Profiles that are called almost like an agent.
-    pub slips: Vec<Slip>,
+    /// Profiles that are called almost like an agent: the agent, and a warning.
+    pub misspelled: Vec<(&'static str, String)>,
 }
 
-/// A profile that is called almost like an agent, and so holds for none unless it is asked for.
-/// It may be meant so: a profile can have any name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slip {
-    pub agent: &'static str,
-    profile: String,
-    /// Where it says something first.
-    at: Option<String>,
-}
-
-impl Slip {
-    fn of(profile: &Profile) -> Option<Self> {
-        let name = profile.name.as_str();
-        if BUILT_IN.iter().any(|(known, _)| *known == name) {
-            return None;
-        }
-        Some(Self {
-            agent: meant(name, agents())?,
-            profile: name.to_owned(),
-            at: profile.changes.first().map(|one| one.place.to_string()),
-        })
+/// Warns of a profile that is called almost like an agent, and so holds for none unless it is asked
+/// for. It may be meant so: a profile can have any name.
+fn misspelled(profile: &Profile) -> Option<(&'static str, String)> {
+    let name = profile.name.as_str();
+    if BUILT_IN.iter().any(|(known, _)| *known == name) {
+        return None;
     }
+    let agent = meant(name, agents())?;
+    let name = shown(name);
+    let at = profile
+        .changes
+        .first()
+        .map(|one| format!(" ({})", one.place));
+    let at = at.unwrap_or_default();
+    let warning =
+        format!("profile `{name}`{at} applies only with --profile {name}; did you mean `{agent}`?");
+    Some((agent, warning))
 }
 
-impl fmt::Display for Slip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let profile = shown(&self.profile);
-        write!(f, "profile `{profile}`")?;
-        if let Some(at) = &self.at {
-            write!(f, " ({at})")?;
-        }
-        write!(
-            f,
-            " applies only with --profile {profile}; did you mean `{}`?",
-            self.agent
-        )
-    }
-}
-
-/// What became of `.stockade.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceFile {
-    /// There is none.
     Absent,
-    /// It applies.
     Trusted,
     /// It is ignored: the user never agreed to it.
     Untrusted,
@@ -107,7 +81,6 @@ pub enum WorkspaceFile {
 
 impl WorkspaceFile {
     /// What the user has to know of it, in a line.
-    #[must_use]
     pub fn notice(&self) -> Option<String> {
         let (why, fix) = match self {
             Self::Absent | Self::Trusted => return None,
@@ -127,7 +100,6 @@ impl WorkspaceFile {
 }
 
 impl Loader {
-    #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
             places,
@@ -161,21 +133,18 @@ impl Loader {
                 Err(problems) => wrong.extend(problems),
             }
         }
-        let workspace = self.workspace_layer()?;
+        let (workspace_file, record) = self.workspace_file()?;
         wrong.or(())?;
-        let (workspace_file, record) = match workspace {
-            Workspace::Counts(layer) => {
-                layers.push(*layer);
-                (WorkspaceFile::Trusted, None)
-            }
-            Workspace::DoesNot(why, record) => (why, record),
-        };
+        let mut lost = None;
+        match (&workspace_file, record) {
+            (WorkspaceFile::Trusted, Some(record)) => layers.push(self.trusted_layer(&record)?),
+            (_, record) => lost = record.map(|record| (record, Loss::of(&workspace_file))),
+        }
         let effective = merge(&layers, &self.choice)?;
         let profiles = layers.iter().flat_map(|layer| &layer.profiles);
-        let slips = profiles.filter_map(Slip::of).collect();
-        let lost = record.map(|record| (record, Loss::of(&workspace_file)));
+        let misspelled = profiles.filter_map(misspelled).collect();
         let led_here = Trust::new(&self.places).led_here()?.into_iter();
-        let led_here = led_here.map(|(path, record)| (record, Loss::Moved(path)));
+        let led_here = led_here.map(|(path, record)| (record, Loss::moved_from(&path)));
         for (record, loss) in lost.into_iter().chain(led_here) {
             self.check_loss(&record, &loss, layers.clone(), &effective)?;
         }
@@ -188,7 +157,7 @@ impl Loader {
             effective,
             files,
             workspace_file,
-            slips,
+            misspelled,
         })
     }
 
@@ -278,31 +247,27 @@ impl Loader {
         }
     }
 
-    fn workspace_layer(&self) -> Result<Workspace, Diagnostics> {
+    /// What became of the workspace's own file, and what the user agreed to there.
+    fn workspace_file(&self) -> Result<(WorkspaceFile, Option<Record>), Diagnostics> {
         let record = Trust::new(&self.places).recorded()?;
-        let text = match workspace_file(&self.places.workspace_file()) {
-            Ok(Some(text)) => text,
-            Ok(None) => {
-                let why = if record.is_some() {
-                    WorkspaceFile::Gone
-                } else {
-                    WorkspaceFile::Absent
-                };
-                return Ok(Workspace::DoesNot(why, record));
+        let text = workspace_file(&self.places.workspace_file());
+        let file = match (text, &record) {
+            (Ok(None), None) => WorkspaceFile::Absent,
+            (Ok(None), Some(_)) => WorkspaceFile::Gone,
+            (Err(problem), _) => WorkspaceFile::Unusable(problem.title),
+            (Ok(Some(_)), None) => WorkspaceFile::Untrusted,
+            (Ok(Some(text)), Some(record)) if record.hash == hash(&text.bytes) => {
+                WorkspaceFile::Trusted
             }
-            Err(problem) => {
-                let why = WorkspaceFile::Unusable(problem.title);
-                return Ok(Workspace::DoesNot(why, record));
-            }
+            (Ok(Some(_)), Some(_)) => WorkspaceFile::Changed,
         };
-        match &record {
-            Some(record) if record.hash == hash(&text.bytes) => {
-                let layer = self.parse_workspace(&text)?;
-                Ok(Workspace::Counts(Box::new(layer)))
-            }
-            Some(_) => Ok(Workspace::DoesNot(WorkspaceFile::Changed, record)),
-            None => Ok(Workspace::DoesNot(WorkspaceFile::Untrusted, None)),
-        }
+        Ok((file, record))
+    }
+
+    /// The layer of a file that the user agreed to.
+    fn trusted_layer(&self, record: &Record) -> Result<Layer, Diagnostics> {
+        let source = Source::file(self.places.workspace_file(), record.text.as_str());
+        parse(LayerKind::Workspace, &source, &self.places.roots())
     }
 
     pub(crate) fn parse_workspace(&self, text: &WorkspaceText) -> Result<Layer, Diagnostics> {
@@ -319,9 +284,7 @@ impl Loader {
         mut layers: Vec<Layer>,
         without: &Effective,
     ) -> Result<(), Diagnostics> {
-        let source = Source::file(self.places.workspace_file(), record.text.as_str());
-        let trusted = parse(LayerKind::Workspace, &source, &self.places.roots());
-        let with = trusted.and_then(|layer| {
+        let with = self.trusted_layer(record).and_then(|layer| {
             layers.push(layer);
             merge(&layers, &self.choice)
         });
@@ -334,29 +297,12 @@ impl Loader {
             return Ok(());
         }
         let keys: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let how = match loss {
-            Loss::Gone => "is gone".to_owned(),
-            Loss::Unusable(why) => format!("cannot be used ({why})"),
-            Loss::Changed => "has changed since you trusted it".to_owned(),
-            Loss::Moved(path) => {
-                let path = shown_path(path);
-                format!("was moved away from {path}, which is now a link")
-            }
-        };
         let title = format!(
-            ".stockade.toml {how}, so its restrictions of {} would be lost",
+            ".stockade.toml {}, so its restrictions of {} would be lost",
+            loss.how,
             keys.join(", ")
         );
-        let problem = Diagnostic::new(title);
-        // A missing file cannot be reviewed.
-        let problem = match loss {
-            Loss::Gone => problem.help("restore it, from the project's history for example"),
-            Loss::Unusable(_) => problem.help("repair it, then review it with `stockade trust`"),
-            Loss::Changed => problem.help("review and accept the change with `stockade trust`"),
-            Loss::Moved(_) => {
-                problem.help("if you moved the directory, review the file with `stockade trust`")
-            }
-        };
+        let problem = Diagnostic::new(title).help(loss.fix);
         Err(problem
             .help("to do without the file: `stockade trust --revoke`")
             .into())
@@ -415,28 +361,42 @@ impl Read {
     }
 }
 
-/// Why a file that was trusted does not apply any more.
-enum Loss {
-    Changed,
-    Gone,
-    Unusable(String),
-    /// The workspace had this path when it was trusted. The path leads here still, by a link.
-    Moved(PathBuf),
+/// How a file that was trusted came not to apply any more, and what helps.
+struct Loss {
+    how: String,
+    fix: &'static str,
 }
 
 impl Loss {
     fn of(file: &WorkspaceFile) -> Self {
-        match file {
-            WorkspaceFile::Gone => Self::Gone,
-            WorkspaceFile::Unusable(why) => Self::Unusable(why.clone()),
-            _ => Self::Changed,
+        let (how, fix) = match file {
+            // A missing file cannot be reviewed.
+            WorkspaceFile::Gone => (
+                "is gone".to_owned(),
+                "restore it, from the project's history for example",
+            ),
+            WorkspaceFile::Unusable(why) => (
+                format!("cannot be used ({why})"),
+                "repair it, then review it with `stockade trust`",
+            ),
+            _ => (
+                "has changed since you trusted it".to_owned(),
+                "review and accept the change with `stockade trust`",
+            ),
+        };
+        Self { how, fix }
+    }
+
+    /// The workspace had this path when it was trusted. The path leads here still, by a link.
+    fn moved_from(path: &Path) -> Self {
+        Self {
+            how: format!(
+                "was moved away from {}, which is now a link",
+                shown_path(path)
+            ),
+            fix: "if you moved the directory, review the file with `stockade trust`",
         }
     }
-}
-
-enum Workspace {
-    Counts(Box<Layer>),
-    DoesNot(WorkspaceFile, Option<Record>),
 }
 
 fn two_files(one: &Path, other: &Path) -> Diagnostic {

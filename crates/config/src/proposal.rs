@@ -24,12 +24,10 @@ pub struct Proposal {
     pub effects: Vec<Effect>,
 }
 
-/// What the file does for a profile.
 #[derive(Debug)]
 pub struct Effect {
     /// `None`: for all commands.
     pub profile: Option<String>,
-    /// What it changes, compared with the other files.
     pub differences: Vec<Difference>,
     /// What it says that changes nothing now, because other files say the same, or
     /// overrule it; as text with its line.

@@ -7,50 +7,36 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, SECTIONS, Section};
 
-#[must_use]
 pub fn schema() -> Value {
     let mut properties = sections();
     let profile = table(
-        &sections(),
+        &properties,
         "What holds for one command on top of the rest.",
     );
-    properties.insert(
-        "profiles".to_owned(),
-        json!({
+    let names = SECTIONS.iter().map(|section| section.name.to_owned());
+    let keys = Key::ALL.iter().map(ToString::to_string);
+    let others = json!({
+        "profiles": {
             "type": "object",
             "description": "Settings for the command of that name, or for --profile NAME.",
             "propertyNames": { "minLength": 1 },
             "additionalProperties": profile,
-        }),
-    );
-    let sections = SECTIONS.iter().map(|section| section.name.to_owned());
-    let lockable: Vec<String> = sections
-        .chain(Key::ALL.iter().map(ToString::to_string))
-        .collect();
-    properties.insert(
-        "lock".to_owned(),
-        json!({
+        },
+        "lock": {
             "type": "array",
             "description": "Keys and sections that only /etc/stockade/config.toml may set. Only there.",
-            "items": { "type": "string", "enum": lockable },
-        }),
-    );
-    properties.insert(
-        "workspace".to_owned(),
-        json!({
+            "items": { "type": "string", "enum": names.chain(keys).collect::<Vec<_>>() },
+        },
+        "workspace": {
             "type": "string",
             "description": "In ~/.config/stockade/projects: the project that the file is about. In the user's and the administrator's file: \"directory\" or \"repository\", what a session's workspace is if it is not named.",
             "minLength": 1,
-        }),
-    );
+        },
+    });
+    properties.extend(others.as_object().cloned().unwrap_or_default());
     let mut schema = table(&properties, "Configuration of Stockade.");
-    if let Value::Object(schema) = &mut schema {
-        schema.insert(
-            "$schema".to_owned(),
-            json!("https://json-schema.org/draft/2020-12/schema"),
-        );
-        schema.insert("title".to_owned(), json!("Stockade"));
-    }
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "Stockade".into();
     schema
 }
 
@@ -70,7 +56,6 @@ fn sections() -> Map<String, Value> {
     SECTIONS.iter().map(section).collect()
 }
 
-/// A table with these keys and no others.
 fn table(properties: &Map<String, Value>, about: &str) -> Value {
     json!({
         "type": "object",

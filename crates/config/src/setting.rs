@@ -29,15 +29,12 @@ impl Shown {
         }
     }
 
-    /// The value as TOML has it, fit for a terminal.
-    #[must_use]
     pub fn literal(&self) -> String {
         literal(&self.value)
     }
 }
 
 /// A value as TOML has it, fit for a terminal.
-#[must_use]
 pub fn literal(value: &Value) -> String {
     match value.as_str() {
         Some(text) => quoted(text),

@@ -14,7 +14,6 @@ use crate::text::shown_path;
 pub struct Source {
     kind: SourceKind,
     text: String,
-    /// Where each line starts.
     lines: Vec<usize>,
 }
 
@@ -30,7 +29,6 @@ pub enum SourceKind {
 }
 
 impl Source {
-    #[must_use]
     pub fn new(kind: SourceKind, text: impl Into<String>) -> Arc<Self> {
         let text = text.into();
         let after_newlines = text.match_indices('\n').map(|(at, _)| at + 1);
@@ -38,23 +36,19 @@ impl Source {
         Arc::new(Self { kind, text, lines })
     }
 
-    #[must_use]
     pub fn file(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Self> {
         Self::new(SourceKind::File(path.into()), text)
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    #[must_use]
     pub fn kind(&self) -> &SourceKind {
         &self.kind
     }
 
     /// The path, flag or variable, fit for a terminal.
-    #[must_use]
     pub fn name(&self) -> String {
         match &self.kind {
             SourceKind::File(path) => shown_path(path),
@@ -70,7 +64,6 @@ impl Source {
     }
 }
 
-/// A part of a source.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub(crate) source: Arc<Source>,
@@ -78,35 +71,28 @@ pub struct Place {
 }
 
 impl Place {
-    #[must_use]
     pub fn new(source: &Arc<Source>, span: Range<usize>) -> Self {
         let source = Arc::clone(source);
         Self { source, span }
     }
 
-    /// All of the source.
-    #[must_use]
     pub fn whole(source: &Arc<Source>) -> Self {
         Self::new(source, 0..source.text.len())
     }
 
-    #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    #[must_use]
     pub fn line(&self) -> usize {
         self.source.line(self.span.start)
     }
 
     /// It is in a file: not in a flag or a variable.
-    #[must_use]
     pub fn is_in_file(&self) -> bool {
         matches!(
             self.source.kind,
@@ -141,8 +127,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The file and line, if it is one.
-    #[must_use]
     pub fn file_line(&self) -> Option<(&Path, usize)> {
         let Self::Written(place) = self else {
             return None;
@@ -154,7 +138,6 @@ impl Origin {
     }
 
     /// A profile that comes with the program says so.
-    #[must_use]
     pub fn is_built_in_profile(&self) -> bool {
         let Self::Written(place) = self else {
             return false;
@@ -182,7 +165,6 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sourced<T> {
     pub value: T,

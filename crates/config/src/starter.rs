@@ -9,7 +9,6 @@ use crate::{
 const COLUMN: usize = 44;
 
 /// The text of a starter. With a workspace, for a file that is about one.
-#[must_use]
 pub fn starter(workspace: Option<&str>) -> String {
     let mut text = String::from(
         "# Stockade: what the command inside can reach and see. Every setting is commented out,\n\

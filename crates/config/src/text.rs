@@ -4,7 +4,6 @@ use std::path::Path;
 
 /// A text in which nothing can confuse a terminal or its reader: control characters and
 /// characters that are invisible or turn the direction of writing are escaped.
-#[must_use]
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,7 +19,6 @@ pub fn shown(text: &str) -> String {
 }
 
 /// A path, as harmless as [`shown`].
-#[must_use]
 pub fn shown_path(path: &Path) -> String {
     shown(&path.to_string_lossy())
 }
@@ -89,39 +87,20 @@ fn is_deceptive(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Which of the words was probably meant.
+/// Which of the words was probably meant, by how many letters differ or changed places.
 pub fn meant<'w>(written: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let written: Vec<char> = written.to_lowercase().replace('-', "_").chars().collect();
-    if written.len() > 64 {
+    let written = written.to_lowercase().replace('-', "_");
+    let length = written.chars().count();
+    if length > 64 {
         return None;
     }
     let near = |word: &'w str| {
-        let of_word: Vec<char> = word.chars().collect();
-        let distance = distance(&written, &of_word);
-        let longer = written.len().max(of_word.len());
+        let distance = strsim::osa_distance(&written, word);
+        let longer = length.max(word.chars().count());
         (distance <= longer.div_ceil(3).min(3)).then_some((distance, word))
     };
     let nearest = words.into_iter().filter_map(near).min();
     nearest.map(|(_, word)| word)
-}
-
-/// How many letters are to be put in, left out, changed or swapped with their neighbour.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in to.iter().enumerate() {
-            let changed = last[j] + usize::from(a != b);
-            let mut best = changed.min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from[i - 1] == *b && to[j - 1] == *a {
-                best = best.min(before[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,15 +1,10 @@
 //! Which `.stockade.toml` the user trusts.
 //!
 //! # Theory of operation
-//! The command inside can write the workspace, and so can whoever wrote the repository. So
-//! the file there counts only while its bytes are those that the user saw and agreed to.
-//! For each workspace there is one record, outside, where nothing inside can reach it: the
-//! hash of these bytes, and the bytes. One, not a list: else the command could bring back
-//! an older file, which the user has since thought better of.
-//!
-//! The bytes are kept for one question: a file that was trusted and has changed no longer
-//! counts, but what if it *narrowed* the sandbox? Then its loss would widen it, and the
-//! command could bring that about for its next start. See `load`.
+//! The command inside can write the workspace, and so can whoever wrote the repository. So the file
+//! there counts only while its bytes are those that the user agreed to. For each workspace there is
+//! one record of them, outside: with a list, the command could bring back an older file. It has the
+//! bytes, not only their hash: if the file *narrowed* the sandbox, its loss would widen it (`load`).
 //!
 //! A record is found by the path of its workspace. A command that could write above it, in
 //! another session, can move the directory away and put a link in its place. So records of
@@ -35,7 +30,6 @@ use crate::{
     text::shown_path,
 };
 
-/// What the user agreed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// SHA-256 of the file, in hexadecimal.
@@ -56,22 +50,18 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The record of one workspace.
 #[derive(Debug, Clone)]
 pub struct Trust {
     places: Places,
 }
 
 impl Trust {
-    #[must_use]
     pub fn new(places: &Places) -> Self {
         Self {
             places: places.clone(),
         }
     }
 
-    /// Where the record is, or would be.
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         let workspace = self.places.workspace.as_os_str().as_bytes();
         self.places
@@ -156,9 +146,6 @@ impl Trust {
     }
 
     /// Takes the record away. Whether there was one.
-    ///
-    /// # Errors
-    /// If it is there and stays.
     pub fn revoke(&self) -> Result<bool, Diagnostic> {
         let others = self.forget_others()?;
         Ok(remove(&self.file())? || others)

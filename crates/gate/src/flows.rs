@@ -4,7 +4,9 @@
 
 use std::{
     cell::RefCell,
+    collections::HashMap,
     net::SocketAddr,
+    rc::Rc,
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -39,6 +41,15 @@ pub(crate) struct Admission {
     pub(crate) near: bool,
     /// Keeps the names that it was admitted for.
     pub(crate) _pins: Option<Use>,
+}
+
+impl Admission {
+    /// Between the two loopbacks.
+    pub(crate) const LOCAL: Self = Self {
+        by_name: false,
+        near: true,
+        _pins: None,
+    };
 }
 
 /// A flow from its admission to its end. It is dropped where the flow ends, on whatever
@@ -127,6 +138,14 @@ impl Drop for ActiveFlow {
             sent: self.sent.load(Ordering::Relaxed),
             received: self.received.load(Ordering::Relaxed),
         });
+    }
+}
+
+/// Takes a flow's sockets out, unless another flow with the same key has taken their place.
+pub(crate) fn forget<T>(all: &RefCell<HashMap<FlowKey, Rc<T>>>, key: FlowKey, ended: &Rc<T>) {
+    let mut all = all.borrow_mut();
+    if all.get(&key).is_some_and(|known| Rc::ptr_eq(known, ended)) {
+        all.remove(&key);
     }
 }
 

@@ -8,7 +8,6 @@
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
-    net::IpAddr,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -39,27 +38,19 @@ const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_
 
 #[derive(Debug)]
 pub(crate) struct Hold {
-    judge: Rc<Judge>,
-    injector: Rc<Injector>,
-    resolution: Rc<dns::Resolution>,
-    tcp: Rc<Tcp>,
-    attempts: Rc<RefCell<Attempts>>,
+    pub(crate) judge: Rc<Judge>,
+    pub(crate) injector: Rc<Injector>,
+    pub(crate) resolution: Rc<dns::Resolution>,
+    pub(crate) tcp: Rc<Tcp>,
+    pub(crate) attempts: Rc<RefCell<Attempts>>,
 }
 
 #[derive(Debug, Default)]
-struct Attempts {
+pub(crate) struct Attempts {
     held: HashSet<FlowKey>,
     /// The sequence numbers of those that were let through: a copy of such a SYN may still wait at
     /// the tap, and is no new attempt.
     opened: HashMap<FlowKey, u32>,
-}
-
-/// What is on the other side of an attempt that may pass.
-#[derive(Debug)]
-enum Far {
-    Host(Arc<ActiveFlow>),
-    /// The gate itself answers DNS, whatever server it was meant for.
-    Dns,
 }
 
 /// How an attempt fails.
@@ -82,21 +73,6 @@ pub(crate) struct HeldSyn {
 }
 
 impl Hold {
-    pub(crate) fn new(
-        judge: Rc<Judge>,
-        injector: Rc<Injector>,
-        resolution: Rc<dns::Resolution>,
-        tcp: Rc<Tcp>,
-    ) -> Self {
-        Self {
-            judge,
-            injector,
-            resolution,
-            tcp,
-            attempts: Rc::default(),
-        }
-    }
-
     pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>) {
         let mut buffer = vec![0; 64 * 1024];
         for_each_packet(&tap, |tap| {
@@ -124,7 +100,7 @@ impl Hold {
         if attempts.held.contains(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
-                inject(&self.injector, &syn.complete(), key.destination.ip());
+                self.injector.send(&syn.complete(), key.destination.ip());
             }
             return;
         }
@@ -132,7 +108,7 @@ impl Hold {
             return;
         }
         if attempts.held.len() >= HELD_LIMIT {
-            return self.judge.overlooked();
+            return self.judge.events.overlook();
         }
         attempts.held.insert(key);
         drop(attempts);
@@ -142,18 +118,20 @@ impl Hold {
             injector: Rc::clone(&self.injector),
             attempts: Rc::clone(&self.attempts),
         };
+        let tcp = Rc::clone(&self.tcp);
+        // The gate itself answers DNS, whatever server it was meant for.
+        if key.destination.port() == dns::PORT {
+            let resolution = Rc::clone(&self.resolution);
+            spawn_local(async move {
+                if let Some(near) = tcp.acceptor.let_through(held).await {
+                    dns::serve_stream(near, key.destination, &resolution).await;
+                }
+            });
+            return;
+        }
         match self.judge(key) {
-            Ok(Far::Host(flow)) => {
-                let connection = Connection::hold(flow, held);
-                spawn_local(connection.carry(Rc::clone(&self.tcp)));
-            }
-            Ok(Far::Dns) => {
-                let (tcp, resolution) = (Rc::clone(&self.tcp), Rc::clone(&self.resolution));
-                spawn_local(async move {
-                    if let Some(near) = tcp.acceptor.let_through(held).await {
-                        dns::serve_stream(near, key.destination, &resolution).await;
-                    }
-                });
+            Ok(flow) => {
+                spawn_local(Connection::hold(flow, held).carry(tcp));
             }
             Err(FlowRefusal { why, held: None }) => held.fail(Failure::Unreachable(why)),
             Err(FlowRefusal {
@@ -169,12 +147,9 @@ impl Hold {
     }
 
     /// Whether the attempt may pass, and else how it is refused.
-    fn judge(&self, key: FlowKey) -> Result<Far, FlowRefusal> {
-        if key.destination.port() == dns::PORT {
-            return Ok(Far::Dns);
-        }
+    fn judge(&self, key: FlowKey) -> Result<Arc<ActiveFlow>, FlowRefusal> {
         let flow = Flow::tcp(key.destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(key.client, flow).map(Far::Host)
+        self.judge.judge(key.client, flow)
     }
 }
 
@@ -182,7 +157,7 @@ impl HeldSyn {
     /// Sends it on its way, marked.
     pub(crate) fn send_on(&self) {
         let to = self.key.destination.ip();
-        inject(&self.injector, &self.syn.complete(), to);
+        self.injector.send(&self.syn.complete(), to);
     }
 
     /// It has become a connection.
@@ -199,15 +174,15 @@ impl HeldSyn {
     pub(crate) fn fail(self, failure: Failure) {
         let client = self.key.client.ip();
         match failure {
-            Failure::Reset => inject(&self.injector, &self.syn.reset(), client),
+            Failure::Reset => self.injector.send(&self.syn.reset(), client),
             Failure::Unreachable(why) => {
                 let answer = self.syn.unreachable(why);
-                inject(&self.injector, &answer, client);
+                self.injector.send(&answer, client);
                 let injector = Rc::clone(&self.injector);
                 spawn_local(async move {
                     for delay in REFUSAL_ECHOES {
                         sleep(delay).await;
-                        inject(&injector, &answer, client);
+                        injector.send(&answer, client);
                     }
                 });
             }
@@ -220,10 +195,4 @@ impl Drop for HeldSyn {
     fn drop(&mut self) {
         self.attempts.borrow_mut().held.remove(&self.key);
     }
-}
-
-/// A packet that the jail's kernel does not take now is lost, as on any network: the
-/// agent's SYN comes again.
-fn inject(injector: &Injector, packet: &[u8], to: IpAddr) {
-    let _ = injector.send(packet, to);
 }

@@ -37,7 +37,7 @@ pub(crate) struct Judge {
     routes: RefCell<Routes>,
     denials: RefCell<Denials>,
     attributor: Attributor,
-    events: EventSender,
+    pub(crate) events: EventSender,
     flows: FlowTable,
     pub(crate) pins: Pins,
 }
@@ -97,22 +97,21 @@ impl Judge {
         client: SocketAddr,
         flow: Flow,
     ) -> Result<Arc<ActiveFlow>, FlowRefusal> {
-        if !self.may_be_logged() {
-            return Err(Unreachable::Host.into());
-        }
         if self.is_host_port(&flow) {
-            let admission = Admission {
-                by_name: false,
-                near: true,
-                _pins: None,
-            };
-            return Ok(self.admit((flow, client), (Vec::new(), Grounds::HostPort), admission));
+            if !self.may_be_logged() {
+                return Err(Unreachable::Host.into());
+            }
+            let why = (Vec::new(), Grounds::HostPort);
+            return Ok(self.admit((flow, client), why, Admission::LOCAL));
         }
         let names = self.names(&flow);
         let evidence = self.evidence(&flow, &names);
         let verdict = decide(&self.policy(), &flow, &evidence);
         let near = !is_on_internet(&flow, &evidence);
         if verdict.is_allowed() {
+            if !self.may_be_logged() {
+                return Err(Unreachable::Host.into());
+            }
             let by_name = verdict.rests_on_names();
             let pins = by_name.then(|| self.pins.hold(flow.destination(), Instant::now()));
             let admission = Admission {
@@ -125,7 +124,7 @@ impl Judge {
         }
         // Without any route the attempt would fail outside the jail, too. That is not a
         // denial, and is told apart from one by its error.
-        if matches!(verdict.reason(), Reason::NoRoute { .. }) {
+        if matches!(verdict.reason(), Reason::NoRoute) {
             return Err(Unreachable::Network.into());
         }
         let ruling = Ruling::Flow(Box::new(verdict));
@@ -222,25 +221,7 @@ impl Judge {
 
     /// Whether what passes now can be logged. Else it must not pass, and is counted.
     pub(crate) fn may_be_logged(&self) -> bool {
-        let may = self.events.have_room();
-        if !may {
-            self.overlooked();
-        }
-        may
-    }
-
-    /// Something was not even judged, for want of room.
-    pub(crate) fn overlooked(&self) {
-        self.events.overlook();
-    }
-
-    /// A question for a name was sent on, and answered, or is given up.
-    pub(crate) fn asked(&self, name: String, kind: String, addresses: Option<Vec<IpAddr>>) {
-        self.events.send(Event::Asked {
-            name,
-            kind,
-            addresses,
-        });
+        self.events.have_room()
     }
 
     /// A program of the host connects to one inside.
@@ -250,19 +231,9 @@ impl Judge {
         client: SocketAddr,
         outside: u16,
     ) -> Arc<ActiveFlow> {
-        let admission = Admission {
-            by_name: false,
-            near: true,
-            _pins: None,
-        };
-        let grounds = Grounds::Published { outside };
+        let why = (Vec::new(), Grounds::Published { outside });
         // Not in the table: it is the user's own side that connects.
-        ActiveFlow::open(
-            &self.events,
-            (flow, client),
-            (Vec::new(), grounds),
-            admission,
-        )
+        ActiveFlow::open(&self.events, (flow, client), why, Admission::LOCAL)
     }
 
     /// Whether a flow that stands would be admitted again, and be looked at no more than it

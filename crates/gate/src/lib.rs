@@ -21,6 +21,7 @@
 
 mod audit;
 mod confine;
+mod descriptors;
 mod dns;
 mod event_loop;
 mod flows;
@@ -34,7 +35,6 @@ mod udp;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stockade_jail::{Face, Sockets};
 use stockade_policy::Policy;
 use stockade_sys::{transparent::Family, watch::watch};
@@ -49,7 +49,11 @@ use tokio::{
     time::timeout,
 };
 
-use audit::{attribution::Attributor, foreign, groups, hints::Hints, refusals, unseen};
+use audit::{
+    attribution::Attributor,
+    hints::{self, Hints},
+    unseen,
+};
 use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
@@ -66,6 +70,7 @@ pub use audit::{
     denials::{Denial, Denials, Fix, Ruling, Subject},
     events::{Event, EventReceiver, EventSender, Grounds},
 };
+pub use descriptors::claim_descriptors;
 pub use dns::resolvers::resolv_conf;
 pub use routes::{host_evidence, host_has_ipv6};
 pub use tcp::published::{Local, Publish};
@@ -166,21 +171,6 @@ impl Policies {
     }
 }
 
-/// Raises the limit of open files to what the machine permits: a flow needs two. Call it
-/// when the agent has been started with the limits that the user had.
-///
-/// If it cannot be raised, fewer flows are served at a time.
-pub fn claim_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
-}
-
 /// What the gate is started with.
 type Given = (Policy, Local, Sockets, EventSender, Option<Attribution>);
 
@@ -231,9 +221,7 @@ fn serve(
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
-    for hints in &serving.hints {
-        hints.catch_up();
-    }
+    serving.hints.catch_up();
     unseen.tell();
     judge.take_denials()
 }
@@ -244,7 +232,7 @@ struct Serving {
     tasks: LocalSet,
     judge: Rc<Judge>,
     datagrams: Rc<udp::Datagrams>,
-    hints: [Hints; 3],
+    hints: Hints,
     unseen: Rc<unseen::Unseen>,
 }
 
@@ -281,18 +269,23 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         acceptor: Acceptor::default(),
         carriers: Carriers::start()?,
     });
-    let hold = Rc::new(hold::Hold::new(
-        Rc::clone(&judge),
-        Rc::clone(&injector),
-        Rc::clone(&resolution),
-        Rc::clone(&tcp),
-    ));
+    let hold = Rc::new(hold::Hold {
+        judge: Rc::clone(&judge),
+        injector: Rc::clone(&injector),
+        resolution: Rc::clone(&resolution),
+        tcp: Rc::clone(&tcp),
+        attempts: Rc::default(),
+    });
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
         Rc::clone(&injector),
         Rc::clone(&socket_factory),
     ));
-    let echoes = Rc::new(echo::Echoes::new(Rc::clone(&judge), Rc::clone(&injector)));
+    let echoes = Rc::new(echo::Echoes {
+        judge: Rc::clone(&judge),
+        injector: Rc::clone(&injector),
+        pings: RefCell::default(),
+    });
     for Face {
         syns,
         listener,
@@ -316,26 +309,22 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
     }
     tasks.spawn_local(audit::tell(Rc::clone(&unseen), Rc::clone(&judge)));
-    let outside = publish.iter().map(Publish::outside).collect();
-    let hints = [
-        refusals::hints(Rc::clone(&judge), refusals, outside)?,
-        groups::hints(Rc::clone(&judge), groups)?,
-        foreign::hints(Rc::clone(&judge), injector, foreign)?,
-    ];
-    for hints in &hints {
-        hints.watch(&tasks);
-    }
+    let outside = publish.iter().map(|publish| publish.outside).collect();
+    let mut hints = Hints::default();
+    hints.add(refusals, hints::refused(Rc::clone(&judge), outside)?)?;
+    hints.add(groups, hints::to_many(Rc::clone(&judge)))?;
+    hints.add(foreign, hints::foreign(Rc::clone(&judge), injector))?;
+    hints.watch(&tasks);
     tasks.spawn_local(busy_poll::watch());
     tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
     // Read before the thread is confined.
     let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
     for publish in publish {
-        let outside = publish.outside();
         for listener in publish.listeners {
             let listener = TcpListener::from_std(listener)?;
             tasks.spawn_local(published::serve(published::Published {
                 listener,
-                outside,
+                outside: publish.outside,
                 inside: publish.inside,
                 socket_factory: Rc::clone(&socket_factory),
                 tcp: Rc::clone(&tcp),

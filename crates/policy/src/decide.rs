@@ -39,25 +39,19 @@ use crate::registry::{self, Class, Reach};
 use crate::rule::Rule;
 use crate::verdict::{Near, Reason, Restriction, Verdict};
 
-/// May this flow pass?
 pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     let destination = flow.destination();
     let class = registry::classify(destination);
     if let Class::Special(special) = class
         && special.entry.reach == Reach::Never
     {
-        return Verdict::new(Reason::NeverReachable {
-            destination,
-            special,
-        });
+        return Verdict::new(flow, Reason::NeverReachable(special));
     }
 
     if evidence.route == Route::Broadcast {
         let idle = policy.rules.for_address(flow);
-        return Verdict::new(Reason::Broadcast {
-            destination,
-            idle: idle.map(|(_, rule)| rule.clone()),
-        });
+        let idle = idle.map(|(_, rule)| rule.clone());
+        return Verdict::new(flow, Reason::Broadcast { idle });
     }
 
     let restriction = restriction(destination, class, evidence);
@@ -69,25 +63,21 @@ pub fn decide(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict 
             .network()
             .is_some_and(|network| network.prefix_len() >= floor)
     {
-        return Verdict::new(Reason::Rule {
-            destination,
-            index,
-            rule: rule.clone(),
-        });
+        let rule = rule.clone();
+        return Verdict::new(flow, Reason::Rule { index, rule });
     }
     if let Some(restriction) = restriction {
         let denial = Reason::Restricted {
-            destination,
             restriction,
             too_wide: covering.map(|(_, rule)| rule.clone()),
         };
-        return Verdict::with_fix(denial, Rule::exactly(flow));
+        return Verdict::with_fix(flow, denial, Rule::exactly(flow));
     }
 
     match (class, evidence.route) {
         (Class::Special(special), _) => inward(policy, flow, evidence, Near::Special(special)),
         (_, Route::Specific(network)) => inward(policy, flow, evidence, Near::Known(network)),
-        (_, Route::Default) if policy.internet => Verdict::new(Reason::Internet { destination }),
+        (_, Route::Default) if policy.internet => Verdict::new(flow, Reason::Internet),
         (_, Route::Default) => by_name(policy, flow, evidence),
         // `Local` and `Broadcast` were decided above; without that they are as good as none.
         (_, Route::Local | Route::Broadcast | Route::None) => nowhere(policy, flow, evidence),
@@ -114,13 +104,12 @@ pub fn decide_claim(
     // may be that of a whole CDN, and the program alone says what it is for.
     if named.is_none() && matches!(verdict.reason(), Reason::NotListed { .. }) {
         let denial = Reason::OtherName {
-            destination: flow.destination(),
             claimed: claimed.clone(),
         };
         let names = std::slice::from_ref(claimed);
         let is_covered = covering_name(policy, flow, &Evidence { names, ..*evidence }).is_some();
         let fix = Rule::of_name(claimed, Some(flow.protocol()), flow.port());
-        return Verdict::with_fix(denial, fix.filter(|_| !is_covered));
+        return Verdict::with_fix(flow, denial, fix.filter(|_| !is_covered));
     }
     verdict
 }
@@ -144,7 +133,6 @@ pub fn is_on_internet(flow: &Flow, evidence: &Evidence<'_>) -> bool {
 
 /// On the internet, which is not open.
 fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
-    let destination = flow.destination();
     let name = evidence.names.iter().find(|name| !name.is_localhost());
     if flow.is_quic()
         && let Some(first) = name
@@ -152,12 +140,8 @@ fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
         return quic(policy, flow, evidence, first);
     }
     if let Some((name, index, rule)) = covering_name(policy, flow, evidence) {
-        return Verdict::new(Reason::Name {
-            destination,
-            name: name.clone(),
-            index,
-            rule: rule.clone(),
-        });
+        let (name, rule) = (name.clone(), rule.clone());
+        return Verdict::new(flow, Reason::Name { name, index, rule });
     }
     listed_by_name_if_it_has_one(flow, evidence)
 }
@@ -165,66 +149,58 @@ fn by_name(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
 /// Denied, and what would allow it. An address that has a name is never proposed by its number:
 /// others are at the same address.
 fn listed_by_name_if_it_has_one(flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
-    let denial = not_listed(flow, evidence);
+    let denial = not_listed(evidence);
     let fix = match evidence.names.iter().find(|name| !name.is_localhost()) {
         Some(name) => Rule::of_name(name, Some(flow.protocol()), flow.port()),
         None => Some(Rule::exactly(flow)),
     };
-    Verdict::with_fix(denial, fix)
+    Verdict::with_fix(flow, denial, fix)
 }
 
 /// A rule that covers the TCP connection instead is all that it takes.
 fn quic(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>, first: &Hostname) -> Verdict {
-    let destination = flow.destination();
     let tcp = flow.without_quic();
     if let Some((name, _, _)) = covering_name(policy, &tcp, evidence) {
         let name = name.clone();
-        return Verdict::new(Reason::Quic { destination, name });
+        return Verdict::new(flow, Reason::Quic { name });
     }
-    let denial = Reason::Quic {
-        destination,
-        name: first.clone(),
-    };
+    let name = first.clone();
+    let denial = Reason::Quic { name };
     let fix = Rule::of_name(first, Some(tcp.protocol()), tcp.port());
-    Verdict::with_fix(denial, fix)
+    Verdict::with_fix(flow, denial, fix)
 }
 
 /// Not on the internet: names count for nothing there.
 fn inward(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>, near: Near) -> Verdict {
-    let destination = flow.destination();
     let denial = match covering_name(policy, flow, evidence) {
         Some((name, index, rule)) => Reason::Inward {
-            destination,
             near,
             name: name.clone(),
             index,
             rule: rule.clone(),
         },
-        None if policy.internet => Reason::Near { destination, near },
-        None => not_listed(flow, evidence),
+        None if policy.internet => Reason::Near(near),
+        None => not_listed(evidence),
     };
-    Verdict::with_fix(denial, Rule::exactly(flow))
+    Verdict::with_fix(flow, denial, Rule::exactly(flow))
 }
 
 /// The host cannot get there either. Where a rule for addresses is all that
 /// counts, one is missing nevertheless.
 fn nowhere(policy: &Policy, flow: &Flow, evidence: &Evidence<'_>) -> Verdict {
     if policy.internet || covering_name(policy, flow, evidence).is_some() {
-        return Verdict::new(Reason::NoRoute {
-            destination: flow.destination(),
-        });
+        return Verdict::new(flow, Reason::NoRoute);
     }
-    let denial = not_listed(flow, evidence);
+    let denial = not_listed(evidence);
     if evidence.names.iter().any(|name| !name.is_localhost()) {
         // A rule for the name would not make a route, and one for the address opens others.
-        return Verdict::new(denial);
+        return Verdict::new(flow, denial);
     }
-    Verdict::with_fix(denial, Rule::exactly(flow))
+    Verdict::with_fix(flow, denial, Rule::exactly(flow))
 }
 
-fn not_listed(flow: &Flow, evidence: &Evidence<'_>) -> Reason {
+fn not_listed(evidence: &Evidence<'_>) -> Reason {
     Reason::NotListed {
-        flow: *flow,
         name: evidence.names.first().cloned(),
     }
 }

@@ -8,7 +8,6 @@ use crate::name::Hostname;
 /// addresses come and go while a session runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence<'a> {
-    /// What the routing table says.
     pub route: Route,
     /// Whether it is one of the host's own addresses.
     pub own: bool,
@@ -24,7 +23,6 @@ impl Evidence<'_> {
     ///
     /// That the host has no route to the embedded address says nothing: a host
     /// with IPv6 only reaches it through a translator, which does.
-    #[must_use]
     pub fn also(self, embedded: Evidence<'_>) -> Self {
         let route = match (self.route, embedded.route) {
             (Route::Broadcast, _) | (_, Route::Broadcast) => Route::Broadcast,

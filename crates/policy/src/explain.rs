@@ -20,7 +20,6 @@ use crate::rule::{Ports, Rule};
 use crate::target::{Host, Target};
 use crate::verdict::{Decider, Reason, Verdict};
 
-/// The answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     pub target: Target,
@@ -100,11 +99,7 @@ pub fn explain<'a>(
             Host::Address(_) => evidence,
         };
         let host = ask(policy, target, address, &evidence);
-        for fix in fixes(target, &host.answers) {
-            if !explanation.fixes.contains(&fix) {
-                explanation.fixes.push(fix);
-            }
-        }
+        add_fixes(target, &host.answers, &mut explanation.fixes);
         explanation.hosts.push(host);
     }
     explanation.outcome = outcome(&explanation.hosts);
@@ -223,7 +218,7 @@ fn outcome(hosts: &[HostAnswers]) -> Outcome {
     for Answer { verdict, .. } in answers {
         match verdict.reason() {
             _ if verdict.is_allowed() => allowed = true,
-            Reason::Quic { .. } | Reason::NoRoute { .. } => dispensable = true,
+            Reason::Quic { .. } | Reason::NoRoute => dispensable = true,
             _ => denied = true,
         }
     }
@@ -234,23 +229,20 @@ fn outcome(hosts: &[HostAnswers]) -> Outcome {
     }
 }
 
-/// Each decision's fix, widened from the port that it was made for to what was
-/// asked about.
-fn fixes(target: &Target, answers: &[Answer]) -> Vec<Rule> {
-    let denied = answers.iter().filter_map(|answer| {
-        let fix = answer.verdict.fix()?;
-        match answer.verdict.reason() {
-            Reason::Quic { .. } => Some(fix.clone()),
-            _ => Some(fix.with_services(target.protocol(), target.port())),
-        }
-    });
-    let mut fixes: Vec<Rule> = Vec::new();
-    for fix in denied {
+/// Adds each decision's fix, widened from the port that it was made for to what was asked about.
+fn add_fixes(target: &Target, answers: &[Answer], fixes: &mut Vec<Rule>) {
+    for answer in answers {
+        let Some(fix) = answer.verdict.fix() else {
+            continue;
+        };
+        let fix = match answer.verdict.reason() {
+            Reason::Quic { .. } => fix.clone(),
+            _ => fix.with_services(target.protocol(), target.port()),
+        };
         if !fixes.contains(&fix) {
             fixes.push(fix);
         }
     }
-    fixes
 }
 
 fn fix_for_name(target: &Target, name: &Hostname) -> Option<Rule> {

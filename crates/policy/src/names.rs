@@ -11,7 +11,6 @@ use crate::policy::Policy;
 use crate::rule::Rule;
 use crate::verdict::Decider;
 
-/// May this name be resolved?
 pub fn decide_name(policy: &Policy, name: &Hostname) -> NameVerdict {
     let reason = if let Some((index, rule)) = policy.rules.any_for_name(name) {
         NameReason::Rule {
@@ -39,8 +38,10 @@ pub struct NameVerdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameReason {
     /// Allowed: a user's rule covers it, for some protocol and port.
-    Rule { index: usize, rule: Rule },
-    /// Allowed: the internet is open.
+    Rule {
+        index: usize,
+        rule: Rule,
+    },
     Internet,
     /// Denied: the internet is closed and no rule covers the name.
     NotListed,

@@ -8,7 +8,6 @@ use crate::flow::Flow;
 use crate::rule::Rule;
 use crate::rules::RuleSet;
 
-/// What the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the internet is open. If not, only the rules are.
@@ -69,7 +68,6 @@ impl NameServer {
     }
 }
 
-/// Why a rule changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// The rule of this number says the same.

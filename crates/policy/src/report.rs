@@ -1,167 +1,198 @@
-//! Decisions as plain data, for `--json`, logs and terminals.
+//! Explanations as text for a terminal, and as JSON for programs. Names of fields and values stay
+//! the same over versions.
 //!
-//! The policy knows rules by their number only. Whoever read them knows where
-//! each stands, and says so when a report is made (`origin`).
+//! The policy knows rules by their number only. Whoever read them knows where each stands, as
+//! `file:line`, and says so when a report is made (`origin`).
 
 use std::fmt;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::evidence::Route;
 use crate::explain::{Answer, Explanation, HostAnswers, Outcome};
+use crate::names::NameVerdict;
 use crate::registry::{self, Class};
 use crate::rule::Rule;
 use crate::verdict::{Decider, Verdict};
 
-/// One decision. Names of fields and values stay the same over versions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VerdictReport {
-    pub allowed: bool,
-    /// The name of the reason.
-    pub reason: &'static str,
-    /// The reason as a sentence.
-    pub text: String,
-    /// The user's rule that decided, if one did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<RuleReport>,
-    /// The narrowest rule that would allow it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
+type Origin<'a> = &'a dyn Fn(usize) -> Option<String>;
+
+/// What a verdict on a name and one on a flow have in common.
+struct Decision<'a> {
+    allowed: bool,
+    reason: &'static str,
+    text: String,
+    by: Decider<'a>,
+    fix: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RuleReport {
-    pub rule: String,
-    /// Counted from zero in the order of the policy.
-    pub index: usize,
-    /// Where it stands, as `file:line`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<String>,
-}
-
-impl Verdict {
-    pub fn report(&self, origin: &dyn Fn(usize) -> Option<String>) -> VerdictReport {
-        VerdictReport {
-            allowed: self.is_allowed(),
-            reason: self.reason().name(),
-            text: self.reason().to_string(),
-            rule: rule(self.decided_by(), origin),
-            fix: self.fix().map(Rule::to_string),
+impl<'a> From<&'a Verdict> for Decision<'a> {
+    fn from(verdict: &'a Verdict) -> Self {
+        Self {
+            allowed: verdict.is_allowed(),
+            reason: verdict.reason().name(),
+            text: verdict.to_string(),
+            by: verdict.decided_by(),
+            fix: verdict.fix().map(Rule::to_string),
         }
     }
 }
 
-fn rule(decider: Decider<'_>, origin: &dyn Fn(usize) -> Option<String>) -> Option<RuleReport> {
-    match decider {
-        Decider::BuiltIn(_) => None,
-        Decider::Rule { index, rule } => Some(RuleReport {
-            rule: rule.to_string(),
-            index,
-            origin: origin(index),
-        }),
+impl<'a> From<&'a NameVerdict> for Decision<'a> {
+    fn from(verdict: &'a NameVerdict) -> Self {
+        Self {
+            allowed: verdict.is_allowed(),
+            reason: verdict.reason().name(),
+            text: verdict.to_string(),
+            by: verdict.decided_by(),
+            fix: verdict.fix().map(|fix| fix.to_string()),
+        }
     }
 }
 
-/// An explanation. `Display` is a text for a terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExplanationReport {
-    pub target: String,
-    /// `allowed`, `denied` or `unclear`.
-    pub outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<VerdictReport>,
-    pub hosts: Vec<HostReport>,
-    /// The narrowest rules that would allow all that was asked about.
-    pub fixes: Vec<String>,
+impl Decision<'_> {
+    fn text(&self, origin: Origin<'_>) -> String {
+        let word = if self.allowed { "allowed" } else { "denied" };
+        let at = match self.by {
+            Decider::Rule { index, .. } => origin(index).map(|at| format!(" ({at})")),
+            Decider::BuiltIn(_) => None,
+        };
+        format!("{word}: {}{}", self.text, at.unwrap_or_default())
+    }
+
+    fn fields(&self, origin: Origin<'_>) -> [(&'static str, Option<Value>); 5] {
+        let rule = match self.by {
+            Decider::Rule { index, rule } => Some(object([
+                ("rule", Some(rule.to_string().into())),
+                ("index", Some(index.into())),
+                ("origin", origin(index).map(Into::into)),
+            ])),
+            Decider::BuiltIn(_) => None,
+        };
+        [
+            ("allowed", Some(self.allowed.into())),
+            ("reason", Some(self.reason.into())),
+            ("text", Some(self.text.as_str().into())),
+            ("rule", rule),
+            ("fix", self.fix.as_deref().map(Into::into)),
+        ]
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostReport {
-    pub address: String,
-    pub facts: Facts,
-    pub answers: Vec<AnswerReport>,
-}
-
-/// What the decision is made of, but for the rules.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Facts {
-    /// What the registries say.
-    pub registry: String,
-    /// What the host's routing table says.
-    pub route: String,
-    /// Whether it is an address of the host itself.
-    pub own: bool,
-    /// The names that it has for the program inside.
-    pub names: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AnswerReport {
-    pub protocol: String,
-    /// `443` or `1-65535`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ports: Option<String>,
-    #[serde(flatten)]
-    pub verdict: VerdictReport,
+/// An object without the fields that have no value.
+fn object(fields: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+    let fields = fields.into_iter();
+    let named = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(named.collect())
 }
 
 impl Explanation {
-    pub fn report(&self, origin: &dyn Fn(usize) -> Option<String>) -> ExplanationReport {
-        ExplanationReport {
-            target: self.target.to_string(),
-            outcome: match self.outcome {
-                Outcome::Allowed => "allowed",
-                Outcome::Denied => "denied",
-                Outcome::Unclear => "unclear",
-            },
-            name: self.name.as_ref().map(|verdict| VerdictReport {
-                allowed: verdict.is_allowed(),
-                reason: verdict.reason().name(),
-                text: verdict.to_string(),
-                rule: rule(verdict.decided_by(), origin),
-                fix: verdict.fix().map(|fix| fix.to_string()),
-            }),
-            hosts: self.hosts.iter().map(|host| host.report(origin)).collect(),
-            fixes: self.fixes.iter().map(Rule::to_string).collect(),
+    /// For a terminal.
+    pub fn text(&self, origin: Origin<'_>) -> String {
+        let mut text = format!("{}: {}\n", self.target, self.outcome);
+        if let Some(name) = &self.name {
+            text += &format!("  name: {}\n", Decision::from(name).text(origin));
+            if name.is_allowed() && self.hosts.is_empty() {
+                text += "    no address is known for it, so its connections are not judged\n";
+            }
         }
+        text.extend(self.hosts.iter().map(|host| host.text(origin)));
+        text.extend(
+            self.fixes
+                .iter()
+                .map(|fix| format!("  to allow it: \"{fix}\"\n")),
+        );
+        text
+    }
+
+    /// For programs.
+    pub fn json(&self, origin: Origin<'_>) -> Value {
+        let name = self.name.as_ref().map(Decision::from);
+        let fixes = self.fixes.iter().map(|fix| Value::from(fix.to_string()));
+        object([
+            ("target", Some(self.target.to_string().into())),
+            ("outcome", Some(self.outcome.to_string().into())),
+            ("name", name.map(|name| object(name.fields(origin)))),
+            (
+                "hosts",
+                Some(self.hosts.iter().map(|host| host.json(origin)).collect()),
+            ),
+            ("fixes", Some(fixes.collect())),
+        ])
     }
 }
 
 impl HostAnswers {
-    fn report(&self, origin: &dyn Fn(usize) -> Option<String>) -> HostReport {
-        HostReport {
-            address: self.address.to_string(),
-            facts: Facts {
-                registry: match registry::classify(self.address) {
-                    Class::Global => "is a global address".to_owned(),
-                    Class::Special(special) => special.to_string(),
-                },
-                route: self.route.to_string(),
-                own: self.own,
-                names: self.names.iter().map(ToString::to_string).collect(),
-            },
-            answers: self
-                .answers
-                .iter()
-                .map(|answer| answer.report(origin))
-                .collect(),
+    fn registry(&self) -> String {
+        match registry::classify(self.address) {
+            Class::Global => "is a global address".to_owned(),
+            Class::Special(special) => special.to_string(),
         }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.names.iter().map(ToString::to_string).collect()
+    }
+
+    fn text(&self, origin: Origin<'_>) -> String {
+        let mut text = format!("  {} {}\n", self.address, self.registry());
+        text += &format!("    the host reaches it {}\n", self.route);
+        if self.own {
+            text += "    it is an address of the host itself\n";
+        }
+        if !self.names.is_empty() {
+            text += &format!("    names: {}\n", self.names().join(", "));
+        }
+        for answer in &self.answers {
+            let ports = answer
+                .ports()
+                .map_or_else(String::new, |ports| format!(" {ports}"));
+            let decision = Decision::from(&answer.verdict).text(origin);
+            text += &format!("    {}{ports}: {decision}\n", answer.protocol);
+        }
+        text
+    }
+
+    fn json(&self, origin: Origin<'_>) -> Value {
+        let answer = |answer: &Answer| {
+            let fields = Decision::from(&answer.verdict).fields(origin);
+            object(fields.into_iter().chain([
+                ("protocol", Some(answer.protocol.to_string().into())),
+                ("ports", answer.ports().map(Into::into)),
+            ]))
+        };
+        json!({
+            "address": self.address.to_string(),
+            "facts": {
+                "registry": self.registry(),
+                "route": self.route.to_string(),
+                "own": self.own,
+                "names": self.names(),
+            },
+            "answers": self.answers.iter().map(answer).collect::<Vec<_>>(),
+        })
     }
 }
 
 impl Answer {
-    fn report(&self, origin: &dyn Fn(usize) -> Option<String>) -> AnswerReport {
-        AnswerReport {
-            protocol: self.protocol.to_string(),
-            ports: self.ports.as_ref().map(|ports| {
-                if ports.start() == ports.end() {
-                    ports.start().to_string()
-                } else {
-                    format!("{}-{}", ports.start(), ports.end())
-                }
-            }),
-            verdict: self.verdict.report(origin),
-        }
+    /// `443` or `1-65535`.
+    fn ports(&self) -> Option<String> {
+        let ports = self.ports.as_ref()?;
+        Some(if ports.start() == ports.end() {
+            ports.start().to_string()
+        } else {
+            format!("{}-{}", ports.start(), ports.end())
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Allowed => "allowed",
+            Outcome::Denied => "denied",
+            Outcome::Unclear => "unclear",
+        })
     }
 }
 
@@ -174,62 +205,6 @@ impl fmt::Display for Route {
             Route::Local => f.write_str("in itself"),
             Route::Broadcast => f.write_str("by a broadcast, with all others of a subnet"),
             Route::None => f.write_str("not at all"),
-        }
-    }
-}
-
-impl fmt::Display for ExplanationReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.target, self.outcome)?;
-        if let Some(name) = &self.name {
-            writeln!(f, "  name: {name}")?;
-            if name.allowed && self.hosts.is_empty() {
-                writeln!(
-                    f,
-                    "    no address is known for it, so its connections are not judged"
-                )?;
-            }
-        }
-        for host in &self.hosts {
-            write!(f, "{host}")?;
-        }
-        for fix in &self.fixes {
-            writeln!(f, "  to allow it: \"{fix}\"")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for HostReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let facts = &self.facts;
-        let address = &self.address;
-        writeln!(f, "  {address} {}", facts.registry)?;
-        writeln!(f, "    the host reaches it {}", facts.route)?;
-        if facts.own {
-            writeln!(f, "    it is an address of the host itself")?;
-        }
-        if !facts.names.is_empty() {
-            writeln!(f, "    names: {}", facts.names.join(", "))?;
-        }
-        for answer in &self.answers {
-            write!(f, "    {}", answer.protocol)?;
-            if let Some(ports) = &answer.ports {
-                write!(f, " {ports}")?;
-            }
-            writeln!(f, ": {}", answer.verdict)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for VerdictReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.allowed { "allowed" } else { "denied" };
-        write!(f, "{word}: {}", self.text)?;
-        match self.rule.as_ref().and_then(|rule| rule.origin.as_ref()) {
-            Some(origin) => write!(f, " ({origin})"),
-            None => Ok(()),
         }
     }
 }

@@ -29,7 +29,6 @@ pub struct RuleSet {
     names: Domain,
 }
 
-/// The first and the last address.
 type Network = (u128, u128);
 
 /// A rule that covers certain hosts.

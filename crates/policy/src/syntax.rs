@@ -261,12 +261,10 @@ impl<'a> Part<'a> {
         Some(Self { text, start })
     }
 
-    /// All but the first `length` bytes.
     pub(crate) fn tail(self, length: usize) -> Self {
         self.split_around(length, 0).1
     }
 
-    /// The first `length` bytes.
     pub(crate) fn head(self, length: usize) -> Self {
         self.split_around(length, 0).0
     }

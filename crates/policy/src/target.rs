@@ -165,7 +165,6 @@ impl fmt::Display for Host {
     }
 }
 
-/// Like a rule.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(protocol) = self.protocol {

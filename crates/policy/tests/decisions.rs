@@ -92,7 +92,7 @@ fn a_public_address_of_a_known_network_is_not_the_internet() {
     let flow = tcp("93.0.0.1", 80);
     let denied = decide(&policy(true, &[]), &flow, &through("93.0.0.0/8"));
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "93.0.0.1 is reached through 93.0.0.0/8, not through the host's default route"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://93.0.0.1:80");
@@ -114,10 +114,7 @@ fn an_address_without_a_route_gets_no_advice() {
         ..OPEN
     };
     let denied = decide(&policy(true, &[]), &tcp("93.0.0.1", 80), &nowhere);
-    assert_eq!(
-        denied.reason().to_string(),
-        "the host has no route to 93.0.0.1"
-    );
+    assert_eq!(denied.to_string(), "the host has no route to 93.0.0.1");
     assert_eq!(denied.fix(), None);
 }
 
@@ -142,7 +139,7 @@ fn the_host_itself_needs_a_rule_of_exactly_its_address() {
             assert!(!denied.is_allowed());
             let denied = decide(&policy(true, &[wide]), &flow, &evidence);
             assert_eq!(
-                denied.reason().to_string(),
+                denied.to_string(),
                 format!(
                     "{address} is an address of the host itself; rule `{wide}` is too wide to cover that"
                 )
@@ -175,7 +172,7 @@ fn no_rule_opens_the_broadcast_address_of_a_subnet() {
             let policy = policy(internet, rules);
             let denied = decide(&policy, &tcp("192.168.10.255", 80), &broadcast);
             assert!(!denied.is_allowed(), "{rules:?}");
-            assert_eq!(denied.reason().to_string(), format!("{said}{aside}"));
+            assert_eq!(denied.to_string(), format!("{said}{aside}"));
             assert_eq!(denied.reason().name(), "broadcast-address");
             assert_eq!(denied.fix(), None);
         }
@@ -186,7 +183,7 @@ fn no_rule_opens_the_broadcast_address_of_a_subnet() {
 fn what_would_speak_to_many_is_told_to_speak_to_one() {
     for address in ["224.0.0.251", "255.255.255.255", "ff02::fb"] {
         let denied = verdict(true, &[], address);
-        let said = denied.reason().to_string();
+        let said = denied.to_string();
         let advice = "which nothing inside can reach: name the device's own address";
         assert!(said.ends_with(advice), "{said}");
         assert_eq!(denied.fix(), None);
@@ -210,9 +207,7 @@ fn a_metadata_service_needs_a_rule_of_exactly_its_address() {
         );
     }
     assert_eq!(
-        verdict(true, &[], "64:ff9b::a9fe:a9fe")
-            .reason()
-            .to_string(),
+        verdict(true, &[], "64:ff9b::a9fe:a9fe").to_string(),
         "64:ff9b::a9fe:a9fe carries 169.254.169.254 (NAT64), \
          which is a cloud metadata service (AWS, Azure, Google Cloud and others)"
     );
@@ -258,7 +253,7 @@ fn a_short_prefix_does_not_cover_an_address_in_disguise() {
 fn a_denial_says_why_and_what_would_help() {
     let denied = verdict(true, &["tcp://192.168.1.5:443"], "192.168.1.5");
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "192.168.1.5 is in 192.168.0.0/16 (private use, RFC 1918)"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://192.168.1.5:80");
@@ -269,7 +264,7 @@ fn a_denial_says_why_and_what_would_help() {
 
     let denied = verdict(false, &[], "fd00::5");
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "the internet is closed, and no rule covers tcp://[fd00::5]:80"
     );
     assert_eq!(denied.fix().unwrap().to_string(), "tcp://[fd00::5]:80");
@@ -287,7 +282,7 @@ fn an_approval_names_the_rule() {
         Decider::Rule { index: 1, .. }
     ));
     assert_eq!(
-        allowed.reason().to_string(),
+        allowed.to_string(),
         "rule `192.168.0.0/16` covers 192.168.1.5"
     );
     assert_eq!(allowed.fix(), None);

@@ -29,7 +29,7 @@ fn ask(policy: &Policy, target: &str, hosts: &[(&str, Route)]) -> Explanation {
 
 fn text(explanation: &Explanation) -> String {
     let origin = |index: usize| Some(format!("config.toml:{}", index + 7));
-    explanation.report(&origin).to_string()
+    explanation.text(&origin)
 }
 
 fn through(network: &str) -> Route {
@@ -155,12 +155,12 @@ fn the_report_is_data_as_well() {
     let policy = policy(false, &["*.x.com:443"]);
     let hosts = [("93.184.215.14", Route::Default)];
     let explanation = ask(&policy, "tcp://api.x.com:443", &hosts);
-    let report = explanation.report(&|index| Some(format!("config.toml:{}", index + 7)));
+    let report = explanation.json(&|index| Some(format!("config.toml:{}", index + 7)));
     let rule = serde_json::json!({
         "rule": "*.x.com:443", "index": 0, "origin": "config.toml:7",
     });
     assert_eq!(
-        serde_json::to_value(&report).unwrap(),
+        report,
         serde_json::json!({
             "target": "tcp://api.x.com:443",
             "outcome": "allowed",

@@ -60,7 +60,7 @@ fn an_address_is_open_under_the_names_it_was_given_for() {
     let allowed = verdict(&["example.org"], &https, &["example.org"]);
     assert!(allowed.is_allowed() && allowed.rests_on_names());
     assert_eq!(
-        allowed.reason().to_string(),
+        allowed.to_string(),
         "rule `example.org` covers example.org, which is at 93.184.215.14"
     );
     // A hard-coded address gets nowhere, and neither does another name.
@@ -122,7 +122,7 @@ fn the_most_specific_rule_is_reported() {
     ] {
         let allowed = verdict(&rules, &tcp(PUBLIC, port), of);
         let Decider::Rule { index: found, .. } = allowed.decided_by() else {
-            panic!("{}", allowed.reason())
+            panic!("{allowed}")
         };
         assert_eq!(found, index, "{of:?} {port}");
     }
@@ -150,7 +150,7 @@ fn a_name_that_points_inward_opens_nothing() {
         let denied = decide(&policy, &tcp("10.0.0.5", 443), &by_default_route(&of));
         assert_eq!(denied.reason().name(), "name-points-inward");
         assert_eq!(
-            denied.reason().to_string(),
+            denied.to_string(),
             "www.example.org points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
              rule `*.example.org` covers the name, but rules for names open the internet only: \
              it takes one for the address in addition"
@@ -169,7 +169,7 @@ fn a_name_on_a_network_that_the_host_knows_opens_nothing() {
     let policy = policy(false, &["example.org"]);
     let denied = decide(&policy, &tcp("93.0.0.1", 443), &vpn);
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "example.org points inward: 93.0.0.1 is reached through 93.0.0.0/8, not through the \
          host's default route; rule `example.org` covers the name, but rules for names open the \
          internet only: it takes one for the address in addition"
@@ -188,7 +188,7 @@ fn quic_is_denied_to_what_is_open_by_name_only() {
     let quic = udp(PUBLIC, 443);
     let denied = verdict(&["example.org"], &quic, &["example.org"]);
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "QUIC to 93.184.215.14 hides whether it is for example.org, so no rule for a name admits \
          it; programs fall back to TCP"
     );
@@ -226,7 +226,7 @@ fn a_denial_is_to_be_mended_by_name_where_that_helps() {
     let https = tcp(PUBLIC, 443);
     let denied = verdict(&[], &https, &["api.example.org", "cdn.example.net"]);
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "the internet is closed, and no rule covers tcp://93.184.215.14:443 (api.example.org)"
     );
     assert_eq!(fix(&denied).as_deref(), Some("tcp://api.example.org:443"));
@@ -256,7 +256,7 @@ fn a_claim_must_be_a_name_of_the_destination_that_a_rule_covers() {
     // An allowed name at an address that was given for another.
     let denied = claim("c.example");
     assert_eq!(
-        denied.reason().to_string(),
+        denied.to_string(),
         "the program asks for c.example at 93.184.215.14, which it was given under other names"
     );
     // The rule is there. One for the address would open whatever else is at it.

@@ -5,7 +5,7 @@
 //! filter refuses it before the kernel looks at the arguments, with another error than
 //! the kernel's own.
 
-use std::{io, ptr};
+use std::io;
 
 use crate::seccomp::{Answer, OPEN_TREE_ATTR};
 
@@ -15,99 +15,64 @@ pub struct Attempt {
     pub name: &'static str,
     /// What a program could do with it.
     pub danger: &'static str,
-    /// How the filter refuses it.
     pub answer: Answer,
     /// It is refused only where there are no sandboxes inside the sandbox.
     pub unless_nested: bool,
-    call: fn() -> libc::c_long,
+    call: Call,
 }
 
-const NO_DESCRIPTOR: libc::c_int = -1;
+/// How a call is made so that it fails.
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    /// ioctl(2) with this request.
+    Ioctl(u32),
+    /// socket(2) of this family.
+    Socket(libc::c_int),
+    /// A call for a descriptor, with this second argument.
+    NoDescriptor(libc::c_long, libc::c_int),
+    /// A call with this first argument; null pointers and zeros come after it.
+    Nothing(libc::c_long, libc::c_int),
+}
+use Call::{Ioctl, NoDescriptor, Nothing, Socket};
+
+const MISSING_DESCRIPTOR: libc::c_int = -1;
 /// No call has this flag, command or type.
 const NONSENSE: libc::c_int = 0x7fff_fff0;
-
-const TIOCLINUX: libc::Ioctl = 0x541c;
-
-/// All of them.
-pub const ATTEMPTS: [Attempt; 23] = [
-    refused("ioctl(TIOCSTI)", "types into the caller's terminal", || {
-        terminal(libc::TIOCSTI)
-    }),
-    refused(
-        "ioctl(TIOCLINUX)",
-        "pastes into the caller's terminal",
-        || terminal(TIOCLINUX),
-    ),
-    refused(
-        "io_uring_setup",
-        "makes system calls that no filter sees",
-        || with_nothing(libc::SYS_io_uring_setup, 1),
-    ),
-    refused("keyctl", "reads the keys of the user", || {
-        with_nothing(libc::SYS_keyctl, NONSENSE.into())
-    }),
-    refused("add_key", "changes the keys of the user", || {
-        with_nothing(libc::SYS_add_key, 0)
-    }),
-    refused("request_key", "reads the keys of the user", || {
-        with_nothing(libc::SYS_request_key, 0)
-    }),
-    refused("bpf", "loads programs into the kernel", || {
-        with_nothing(libc::SYS_bpf, NONSENSE.into())
-    }),
-    refused("perf_event_open", "measures other programs", || {
-        with_nothing(libc::SYS_perf_event_open, 0)
-    }),
-    refused("userfaultfd", "holds the kernel up", || {
-        // The lowest flag has it skip a look at the caller's rights.
-        with_nothing(libc::SYS_userfaultfd, libc::c_long::from(NONSENSE) | 1)
-    }),
-    refused("ioctl(BTRFS_IOC_SNAP_DESTROY)", UNCOVERS, || {
-        terminal(0x5000_940f)
-    }),
-    refused("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", UNCOVERS, || {
-        terminal(0x5000_943f)
-    }),
-    refused("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", UNCOVERS, || {
-        terminal(0x4020_bc11)
-    }),
-    no_family(
-        "socket(AF_VSOCK)",
-        "reaches the host of a virtual machine past the jail",
-        || socket(libc::AF_VSOCK),
-    ),
-    no_family(
-        "socket(AF_PACKET)",
-        "makes and sees packets of any form",
-        || socket(libc::AF_PACKET),
-    ),
-    no_family(
-        "socketpair(AF_TIPC)",
-        "makes sockets of a family that no namespace contains",
-        || with_nothing(libc::SYS_socketpair, libc::AF_TIPC.into()),
-    ),
-    apart("unshare(CLONE_NEWNS)", || {
-        with_nothing(libc::SYS_unshare, (libc::CLONE_NEWNS | 1).into())
-    }),
-    apart("clone(CLONE_NEWNS)", || {
-        with_nothing(libc::SYS_clone, (libc::CLONE_NEWNS | libc::CLONE_FS).into())
-    }),
-    Attempt {
-        answer: Answer::NoSuchCall,
-        ..apart("clone3", || with_nothing(libc::SYS_clone3, 0))
-    },
-    apart("setns(CLONE_NEWNS)", || {
-        no_descriptor(libc::SYS_setns, libc::CLONE_NEWNS)
-    }),
-    apart("setns(0)", || no_descriptor(libc::SYS_setns, 0)),
-    apart("open_tree", || no_descriptor(libc::SYS_open_tree, 0)),
-    apart("open_tree_attr", || no_descriptor(OPEN_TREE_ATTR, 0)),
-    apart("fsmount", || no_descriptor(libc::SYS_fsmount, 0)),
-];
+const TIOCSTI: u32 = 0x5412;
+const TIOCLINUX: u32 = 0x541c;
 
 const UNCOVERS: &str = "removes a directory although it is a mount point";
 
-const fn refused(name: &'static str, danger: &'static str, call: fn() -> libc::c_long) -> Attempt {
+#[rustfmt::skip]
+pub const ATTEMPTS: [Attempt; 23] = [
+    refused("ioctl(TIOCSTI)", "types into the caller's terminal", Ioctl(TIOCSTI)),
+    refused("ioctl(TIOCLINUX)", "pastes into the caller's terminal", Ioctl(TIOCLINUX)),
+    refused("io_uring_setup", "makes system calls that no filter sees", Nothing(libc::SYS_io_uring_setup, 1)),
+    refused("keyctl", "reads the keys of the user", Nothing(libc::SYS_keyctl, NONSENSE)),
+    refused("add_key", "changes the keys of the user", Nothing(libc::SYS_add_key, 0)),
+    refused("request_key", "reads the keys of the user", Nothing(libc::SYS_request_key, 0)),
+    refused("bpf", "loads programs into the kernel", Nothing(libc::SYS_bpf, NONSENSE)),
+    refused("perf_event_open", "measures other programs", Nothing(libc::SYS_perf_event_open, 0)),
+    // The lowest flag has it skip a look at the caller's rights.
+    refused("userfaultfd", "holds the kernel up", Nothing(libc::SYS_userfaultfd, NONSENSE | 1)),
+    refused("ioctl(BTRFS_IOC_SNAP_DESTROY)", UNCOVERS, Ioctl(0x5000_940f)),
+    refused("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", UNCOVERS, Ioctl(0x5000_943f)),
+    refused("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", UNCOVERS, Ioctl(0x4020_bc11)),
+    no_family("socket(AF_VSOCK)", "reaches the host of a virtual machine past the jail", Socket(libc::AF_VSOCK)),
+    no_family("socket(AF_PACKET)", "makes and sees packets of any form", Socket(libc::AF_PACKET)),
+    no_family("socketpair(AF_TIPC)", "makes sockets of a family that no namespace contains",
+        Nothing(libc::SYS_socketpair, libc::AF_TIPC)),
+    apart("unshare(CLONE_NEWNS)", Nothing(libc::SYS_unshare, libc::CLONE_NEWNS | 1)),
+    apart("clone(CLONE_NEWNS)", Nothing(libc::SYS_clone, libc::CLONE_NEWNS | libc::CLONE_FS)),
+    Attempt { answer: Answer::NoSuchCall, ..apart("clone3", Nothing(libc::SYS_clone3, 0)) },
+    apart("setns(CLONE_NEWNS)", NoDescriptor(libc::SYS_setns, libc::CLONE_NEWNS)),
+    apart("setns(0)", NoDescriptor(libc::SYS_setns, 0)),
+    apart("open_tree", NoDescriptor(libc::SYS_open_tree, 0)),
+    apart("open_tree_attr", NoDescriptor(OPEN_TREE_ATTR, 0)),
+    apart("fsmount", NoDescriptor(libc::SYS_fsmount, 0)),
+];
+
+const fn refused(name: &'static str, danger: &'static str, call: Call) -> Attempt {
     Attempt {
         name,
         danger,
@@ -117,11 +82,7 @@ const fn refused(name: &'static str, danger: &'static str, call: fn() -> libc::c
     }
 }
 
-const fn no_family(
-    name: &'static str,
-    danger: &'static str,
-    call: fn() -> libc::c_long,
-) -> Attempt {
+const fn no_family(name: &'static str, danger: &'static str, call: Call) -> Attempt {
     Attempt {
         answer: Answer::NoSuchFamily,
         ..refused(name, danger, call)
@@ -129,64 +90,34 @@ const fn no_family(
 }
 
 /// One that leads to a mount namespace of one's own.
-const fn apart(name: &'static str, call: fn() -> libc::c_long) -> Attempt {
+const fn apart(name: &'static str, call: Call) -> Attempt {
+    const DANGER: &str = "makes a mount namespace, from which covers can be lifted";
     Attempt {
         unless_nested: true,
-        ..refused(
-            name,
-            "makes a mount namespace, from which covers can be lifted",
-            call,
-        )
+        ..refused(name, DANGER, call)
     }
 }
 
 impl Attempt {
     /// Makes the call; the error number that it got.
-    #[must_use]
     pub fn errno(&self) -> i32 {
-        let result = (self.call)();
+        const ZERO: libc::c_long = 0;
+        let (number, first, second) = match self.call {
+            Ioctl(request) => (libc::SYS_ioctl, MISSING_DESCRIPTOR, request.into()),
+            Socket(family) => (libc::SYS_socket, family, NONSENSE.into()),
+            NoDescriptor(number, second) => (number, MISSING_DESCRIPTOR, second.into()),
+            Nothing(number, first) => (number, first, ZERO),
+        };
+        let first = libc::c_long::from(first);
+        // SAFETY: every call in the table above fails before it makes anything or reads memory: there
+        // is no descriptor or socket type of the number that it gets, or it cannot do with a null
+        // pointer or with this first argument. The pointers are null.
+        let result = unsafe { libc::syscall(number, first, second, ZERO, ZERO, ZERO) };
         debug_assert_eq!(result, -1, "{} cannot succeed", self.name);
         io::Error::last_os_error()
             .raw_os_error()
             .unwrap_or_default()
     }
-}
-
-fn terminal(request: libc::Ioctl) -> libc::c_long {
-    // SAFETY: there is no descriptor of this number, so the kernel does not come to read the
-    // pointer, which is null besides.
-    unsafe { libc::ioctl(NO_DESCRIPTOR, request, ptr::null::<u8>()) }.into()
-}
-
-fn socket(family: libc::c_int) -> libc::c_long {
-    // SAFETY: takes three integers; the type does not exist, so no socket is made.
-    unsafe { libc::socket(family, NONSENSE, 0) }.into()
-}
-
-/// A call for a descriptor that does not exist.
-fn no_descriptor(number: libc::c_long, second: libc::c_int) -> libc::c_long {
-    const ZERO: libc::c_long = 0;
-    let second = libc::c_long::from(second);
-    // SAFETY: every caller in the table above names a call whose first argument is a descriptor, so
-    // there is nothing that the kernel could act on; the pointers are null.
-    unsafe {
-        libc::syscall(
-            number,
-            libc::c_long::from(NO_DESCRIPTOR),
-            second,
-            ZERO,
-            ZERO,
-            ZERO,
-        )
-    }
-}
-
-/// A call whose arguments after the first are null pointers and zeros.
-fn with_nothing(number: libc::c_long, first: libc::c_long) -> libc::c_long {
-    const ZERO: libc::c_long = 0;
-    // SAFETY: every caller in the table above names a call that fails with a null pointer, or
-    // with this first argument, before it makes anything.
-    unsafe { libc::syscall(number, first, ZERO, ZERO, ZERO, ZERO) }
 }
 
 #[cfg(test)]

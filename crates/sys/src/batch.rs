@@ -17,7 +17,6 @@ use nix::sys::socket::{
 
 use crate::transparent::socket_address;
 
-/// Datagrams in a batch.
 pub const BATCH: usize = 32;
 const LARGEST: usize = 65_535;
 /// Larger ones are cut on the way by IP, which a run cannot be.
@@ -25,7 +24,6 @@ const LARGEST_IN_RUN: usize = 1452;
 /// Of a run as a whole: one IP packet, less its headers.
 const LONGEST_RUN: usize = LARGEST - 128;
 
-/// Room for a batch.
 pub struct Batch {
     /// Touched only as far as datagrams reach, so large ones cost memory and small ones do not.
     room: Vec<u8>,
@@ -85,13 +83,11 @@ impl Batch {
         Ok(self.received.len())
     }
 
-    /// Drops what is not from `sender`.
     pub fn keep_from(&mut self, sender: SocketAddr) {
         self.received
             .retain(|received| received.from == Some(sender));
     }
 
-    /// Drops those for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(&[u8]) -> bool) {
         let room = &self.room;
         self.received
@@ -109,8 +105,6 @@ impl Batch {
         })
     }
 
-    /// The lengths of all, together.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.received.iter().map(|received| received.length).sum()
     }

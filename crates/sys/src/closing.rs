@@ -29,8 +29,6 @@ pub struct SlowToClose<T: AsFd> {
 }
 
 impl<T: AsFd> SlowToClose<T> {
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn new(descriptor: T) -> io::Result<Self> {
         let (sender, receiver) = UnixDatagram::pair()?;
         Ok(Self {

@@ -16,9 +16,6 @@ use landlock::{
 use rustix::thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set};
 
 /// Drops every capability but those named, also from what could be regained.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     thread::set_no_new_privs(true)?;
     thread::clear_ambient_capability_set()?;
@@ -38,10 +35,6 @@ pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops every capability of this thread.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn drop_capabilities() -> io::Result<()> {
     thread::clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
@@ -55,7 +48,6 @@ pub fn drop_capabilities() -> io::Result<()> {
 }
 
 /// The version of Landlock's interface that this kernel has; 0 if it has none.
-#[must_use]
 pub fn landlock_version() -> u32 {
     const VERSION: libc::c_long = 1;
     // SAFETY: with this flag the call takes no attributes, reads no memory and makes nothing:
@@ -64,12 +56,10 @@ pub fn landlock_version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// What the kernel could do about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
     /// None can be opened any more but those named.
     Hidden,
-    /// This kernel has no Landlock.
     NotSupported,
 }
 

@@ -20,7 +20,6 @@ const INODE_AT: usize = 4 + 48 + 4 * 4;
 #[derive(Debug)]
 pub struct SocketTable(Socket);
 
-/// The protocols whose sockets can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     Tcp,
@@ -28,8 +27,6 @@ pub enum Transport {
 }
 
 impl SocketTable {
-    /// # Errors
-    /// If the kernel gives no such socket.
     pub fn open() -> io::Result<Self> {
         Socket::open(Some(SOCK_DIAG)).map(Self)
     }
@@ -78,9 +75,6 @@ impl SocketTable {
 
     /// Whether somebody listens where a connection to `at` would arrive: at just that address
     /// or at any. Nothing is sent to find out.
-    ///
-    /// # Errors
-    /// What the kernel says.
     pub fn listens(&mut self, at: SocketAddr) -> io::Result<bool> {
         // No connection is from port 0, so what is found is none, but who would accept it.
         let nobody = SocketAddr::new(at.ip(), 0);

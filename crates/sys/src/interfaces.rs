@@ -17,9 +17,6 @@ pub struct Interface {
 }
 
 /// All interfaces and their addresses of IPv4 and IPv6.
-///
-/// # Errors
-/// If the kernel does not tell them.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let found = getifaddrs()?.map(|interface| {
         let address = interface.address.and_then(|address| {

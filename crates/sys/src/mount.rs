@@ -9,6 +9,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
+use nix::errno::Errno;
 use rustix::{
     fs::CWD,
     mount::{
@@ -120,9 +121,7 @@ impl Tree {
                 size_of::<libc::mount_attr>(),
             )
         };
-        if result == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        Errno::result(result)?;
         Ok(())
     }
 
@@ -138,9 +137,6 @@ impl Tree {
     }
 
     /// Lays it over whatever the path leads to.
-    ///
-    /// # Errors
-    /// If nothing can be mounted there.
     pub fn attach_at(&self, path: &str) -> io::Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&self.0, c"", CWD, path, flags)?;

@@ -18,7 +18,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    #[must_use]
     pub fn current() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -86,7 +85,6 @@ pub fn enter_mount_namespace() -> io::Result<()> {
 }
 
 /// Whether the calling thread may mount, and make namespaces other than user namespaces.
-#[must_use]
 pub fn has_authority() -> bool {
     rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
@@ -103,9 +101,6 @@ pub fn enter_cgroup_namespace() -> io::Result<()> {
 
 /// Makes the process unreadable through `/proc` and ptrace for others of its user,
 /// and keeps it from dumping core.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn become_undumpable() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     Ok(())

@@ -162,7 +162,6 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends one request and gives the messages that answer it.
     pub(crate) fn request(&mut self, mut message: Message) -> io::Result<Vec<Reply>> {
         self.sequence = self.sequence.wrapping_add(1);
         let expected = self.sequence;
@@ -251,34 +250,20 @@ pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Attributes<'a> {
     pub(crate) fn find(self, wanted: u16) -> Option<&'a [u8]> {
-        self.into_iter()
+        self.iter()
             .find_map(|(kind, _, value)| (kind == wanted).then_some(value))
     }
-}
 
-impl<'a> IntoIterator for Attributes<'a> {
     /// Type without its flags, whether it is marked as nested, value.
-    type Item = (u16, bool, &'a [u8]);
-    type IntoIter = AttributeIter<'a>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        AttributeIter(self.0)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct AttributeIter<'a>(&'a [u8]);
-
-impl<'a> Iterator for AttributeIter<'a> {
-    type Item = (u16, bool, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let [l0, l1, k0, k1] = *self.0.first_chunk::<4>()?;
-        let length = usize::from(u16::from_ne_bytes([l0, l1]));
-        let kind = u16::from_ne_bytes([k0, k1]);
-        let value = self.0.get(4..length)?;
-        self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind & TYPE_MASK, kind & NESTED != 0, value))
+    pub(crate) fn iter(mut self) -> impl Iterator<Item = (u16, bool, &'a [u8])> {
+        std::iter::from_fn(move || {
+            let [l0, l1, k0, k1] = *self.0.first_chunk::<4>()?;
+            let length = usize::from(u16::from_ne_bytes([l0, l1]));
+            let kind = u16::from_ne_bytes([k0, k1]);
+            let value = self.0.get(4..length)?;
+            self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some((kind & TYPE_MASK, kind & NESTED != 0, value))
+        })
     }
 }
 
@@ -328,7 +313,7 @@ mod tests {
             .nested(2, |m| m.attribute_u32(3, 0xdead_beef));
         let attributes = message.attributes(4);
         assert_eq!(attributes.find(1), Some(&b"abc"[..]));
-        let (_, nested, inner) = attributes.into_iter().nth(1).expect("two attributes");
+        let (_, nested, inner) = attributes.iter().nth(1).expect("two attributes");
         assert!(nested);
         assert_eq!(
             Attributes(inner).find(3),
@@ -343,6 +328,6 @@ mod tests {
             .attribute(1, b"abcd")
             .attribute(2, b"efgh");
         let bytes = message.attributes(0).0;
-        assert_eq!(Attributes(&bytes[..bytes.len() - 1]).into_iter().count(), 1);
+        assert_eq!(Attributes(&bytes[..bytes.len() - 1]).iter().count(), 1);
     }
 }

@@ -26,7 +26,6 @@ const fn two_bytes(number: c_int) -> u16 {
     u16::from_be_bytes([high, low])
 }
 
-/// The type of a message of nftables.
 const fn message(kind: c_int) -> u16 {
     two_bytes(libc::NFNL_SUBSYS_NFTABLES << 8 | kind)
 }
@@ -94,8 +93,8 @@ pub struct Ruleset {
     pub rules: Vec<Rule>,
 }
 
-/// One rule: expressions from left to right.
 #[derive(Debug, Default)]
+#[must_use]
 pub struct Rule {
     expressions: Vec<Expression>,
 }
@@ -187,38 +186,30 @@ impl Ruleset {
 }
 
 impl Rule {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    #[must_use]
     pub fn ipv4(self) -> Self {
         self.meta_is(libc::NFT_META_NFPROTO, &[byte(libc::NFPROTO_IPV4)])
     }
 
-    #[must_use]
     pub fn ipv6(self) -> Self {
         self.meta_is(libc::NFT_META_NFPROTO, &[byte(libc::NFPROTO_IPV6)])
     }
 
-    #[must_use]
     pub fn not_from_interface(self, index: u32) -> Self {
         self.meta(libc::NFT_META_IIF).differs(&index.to_ne_bytes())
     }
 
-    #[must_use]
     pub fn tcp(self) -> Self {
         self.protocol(libc::IPPROTO_TCP)
     }
 
-    #[must_use]
     pub fn udp(self) -> Self {
         self.protocol(libc::IPPROTO_UDP)
     }
 
-    /// ICMP of IPv4, of one type.
-    #[must_use]
     pub fn icmp(self, kind: u8) -> Self {
         self.ipv4()
             .protocol(libc::IPPROTO_ICMP)
@@ -226,8 +217,6 @@ impl Rule {
             .equals(&[kind])
     }
 
-    /// ICMP of IPv6, of one type.
-    #[must_use]
     pub fn icmpv6(self, kind: u8) -> Self {
         self.ipv6()
             .protocol(libc::IPPROTO_ICMPV6)
@@ -235,13 +224,11 @@ impl Rule {
             .equals(&[kind])
     }
 
-    #[must_use]
     pub fn marked(self, mark: u32) -> Self {
         self.meta_is(libc::NFT_META_MARK, &mark.to_ne_bytes())
     }
 
     /// IPv4 destination within a prefix; presupposes [`Rule::ipv4`].
-    #[must_use]
     pub fn to_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
         self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 16, 4)
@@ -250,7 +237,6 @@ impl Rule {
     }
 
     /// IPv4 source outside a prefix; presupposes [`Rule::ipv4`].
-    #[must_use]
     pub fn not_from_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
         self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 12, 4)
@@ -259,28 +245,24 @@ impl Rule {
     }
 
     /// IPv6 source other than this; presupposes [`Rule::ipv6`].
-    #[must_use]
     pub fn not_from_ipv6(self, address: Ipv6Addr) -> Self {
         self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 8, 16)
             .differs(&address.octets())
     }
 
     /// IPv6 destination; presupposes [`Rule::ipv6`].
-    #[must_use]
     pub fn to_ipv6(self, address: Ipv6Addr) -> Self {
         self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 24, 16)
             .equals(&address.octets())
     }
 
     /// Presupposes [`Rule::tcp`] or [`Rule::udp`].
-    #[must_use]
     pub fn to_port(self, port: u16) -> Self {
         self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2)
             .equals(&port.to_be_bytes())
     }
 
     /// SYN set and ACK, RST, FIN clear; presupposes [`Rule::tcp`].
-    #[must_use]
     pub fn syn(self) -> Self {
         self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1)
             .mask(&[TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK])
@@ -288,7 +270,6 @@ impl Rule {
     }
 
     /// The packet belongs to a socket that has IP_TRANSPARENT set.
-    #[must_use]
     pub fn for_transparent_socket(self) -> Self {
         self.with("socket", |m| {
             m.attribute_be32(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT)
@@ -297,17 +278,14 @@ impl Rule {
         .equals(&[1])
     }
 
-    #[must_use]
     pub fn accept(self) -> Self {
         self.verdict(libc::NF_ACCEPT)
     }
 
-    #[must_use]
     pub fn drop(self) -> Self {
         self.verdict(libc::NF_DROP)
     }
 
-    #[must_use]
     pub fn refuse(self, refusal: Refusal) -> Self {
         self.with("reject", |m| match refusal {
             Refusal::TcpReset => m.attribute_be32(NFTA_REJECT_TYPE, libc::NFT_REJECT_TCP_RST),
@@ -322,7 +300,6 @@ impl Rule {
 
     /// Hands the packet to the transparent socket of its family that listens at `port`;
     /// presupposes [`Rule::tcp`] or [`Rule::udp`].
-    #[must_use]
     pub fn to_listener(self, port: u16) -> Self {
         self.with("immediate", |m| {
             m.attribute_be32(NFTA_IMMEDIATE_DREG, libc::NFT_REG_1)
@@ -415,7 +392,7 @@ impl Rule {
     /// with at least the attributes that were sent (the kernel adds defaults).
     fn is_shown_by(&self, rule: Attributes<'_>) -> bool {
         let shown = Attributes(rule.find(NFTA_RULE_EXPRESSIONS).unwrap_or_default());
-        let mut elements = shown.into_iter();
+        let mut elements = shown.iter();
         let all = self.expressions.iter().all(|expression| {
             let Some((NFTA_LIST_ELEM, _, element)) = elements.next() else {
                 return false;
@@ -430,7 +407,7 @@ impl Rule {
 }
 
 fn contains(shown: Attributes<'_>, sent: Attributes<'_>) -> bool {
-    sent.into_iter()
+    sent.iter()
         .all(|(kind, nested, value)| match shown.find(kind) {
             Some(found) if nested => contains(Attributes(found), Attributes(value)),
             Some(found) => found == value,

@@ -12,6 +12,7 @@ use std::{
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
 };
 
+use libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
 use rustix::{io::Errno, process::Pid};
 
 /// The calls by which a name is taken away from a file or directory, and how they name it.
@@ -39,7 +40,6 @@ pub enum Unnaming {
     Rmdir,
 }
 
-/// A call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     id: u64,
@@ -51,7 +51,6 @@ pub struct Waiting {
 
 impl Waiting {
     /// An argument that the kernel takes for an `int`.
-    #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the kernel looks at the low 32 bits only, and so has to who acts for it"
@@ -62,7 +61,6 @@ impl Waiting {
     }
 }
 
-/// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The kernel makes it, as if nobody had been asked.
@@ -76,21 +74,18 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
-const USER_NOTIF: u32 = 0x7fc0_0000;
-
 /// Binds the calling thread, and all it will start, to a filter that holds these calls. It must not
 /// be able to gain privileges by exec any more.
 ///
 /// # Errors
 /// If the kernel refuses, or the architecture is not known.
 pub fn install(calls: &[i64]) -> io::Result<Listener> {
-    const NEW_LISTENER: libc::c_ulong = 1 << 3;
     /// Of Linux 5.19: a caller whose call was received is interrupted by no signal but a fatal
     /// one. Otherwise a rename that was made could be made again, and fail.
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
     let program = program(calls)?;
-    let install = |flags: libc::c_ulong| {
+    let install = |flags: libc::c_ulong| -> io::Result<OwnedFd> {
         let program = libc::sock_fprog {
             len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             filter: program.as_ptr().cast_mut(),
@@ -105,15 +100,15 @@ pub fn install(calls: &[i64]) -> io::Result<Listener> {
                 &raw const program,
             )
         };
-        if listener == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        let listener = nix::Error::result(listener)?;
         let listener = RawFd::try_from(listener).map_err(|_| io::ErrorKind::InvalidData)?;
         // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(listener) })
     };
-    let listener = match install(NEW_LISTENER | WAIT_KILLABLE) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(NEW_LISTENER),
+    let listener = match install(SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            install(SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        }
         installed => installed,
     };
     listener.map(Listener)
@@ -142,14 +137,13 @@ fn program(calls: &[i64]) -> io::Result<Vec<libc::sock_filter>> {
     for call in calls {
         let number = u32::try_from(*call).map_err(|_| io::ErrorKind::InvalidInput)?;
         program.push(instruction(JUMP_IF_EQUAL, 0, 1, number));
-        program.push(instruction(RETURN, 0, 0, USER_NOTIF));
+        program.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF));
     }
     program.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     Ok(program)
 }
 
 impl Listener {
-    #[must_use]
     pub fn from_descriptor(fd: OwnedFd) -> Self {
         Self(fd)
     }
@@ -168,10 +162,15 @@ impl Listener {
     /// # Errors
     /// If the descriptor is no listener.
     pub fn receive(&self) -> io::Result<Option<Waiting>> {
-        const RECEIVE: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
         let mut told = MaybeUninit::<libc::seccomp_notif>::zeroed();
         // SAFETY: the structure is as large as the request says, and zeroed, as the kernel wants it.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), RECEIVE, told.as_mut_ptr()) };
+        let result = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_RECV,
+                told.as_mut_ptr(),
+            )
+        };
         if result == -1 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
@@ -193,17 +192,20 @@ impl Listener {
     }
 
     /// Whether the caller still waits, so that its number was its own until now.
-    #[must_use]
     pub fn is_waiting(&self, waiting: &Waiting) -> bool {
-        const ID_VALID: libc::Ioctl = 0x4008_2102;
         // SAFETY: the kernel reads the eight bytes of the number, which outlives the call.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), ID_VALID, &raw const waiting.id) };
+        let result = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+                &raw const waiting.id,
+            )
+        };
         result == 0
     }
 
     /// Answers. A caller that is gone does not hear it.
     pub fn answer(&self, waiting: &Waiting, verdict: Verdict) {
-        const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
         const CONTINUE: u32 = 1;
         // SAFETY: all of its fields are integers, so zeroes are valid.
         let mut answer = unsafe { mem::zeroed::<libc::seccomp_notif_resp>() };
@@ -214,7 +216,13 @@ impl Listener {
             Verdict::Failed(errno) => answer.error = -errno.raw_os_error(),
         }
         // SAFETY: the structure is as large as the request says, and outlives the call.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), SEND, &raw const answer) };
+        unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                &raw const answer,
+            )
+        };
     }
 }
 

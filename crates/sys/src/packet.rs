@@ -9,6 +9,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, RawFd},
 };
 
+use nix::errno::Errno;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 mod filter;
@@ -21,10 +22,8 @@ pub const PASS_MARK: u32 = 0x5354_4b44;
 
 /// For bursts; the kernel cuts it to net.core.rmem_max.
 const BURST: usize = 4 << 20;
-/// Some dozens.
 const FEW: usize = 32 << 10;
 
-/// Which packets a tap hears.
 #[derive(Debug, Clone, Copy)]
 enum Direction {
     In(Family),
@@ -56,29 +55,16 @@ impl Tap {
         if ports.len() > filter::MOST_PORTS {
             return Err(io::Error::other("more than 64 ports of the host"));
         }
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_syn_v4(own, ports, PASS_MARK),
-            IpAddr::V6(own) => filter::foreign_syn_v6(own, ports, PASS_MARK),
-        };
+        let filter = filter::foreign_syn(own, ports, PASS_MARK);
         Self::open(Family::of(own), &filter, BURST)
     }
 
     /// Copies of the ICMP echo requests on `lo` whose destination is not the jail's own.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn echoes(own: IpAddr) -> io::Result<Self> {
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_echo_v4(own),
-            IpAddr::V6(own) => filter::foreign_echo_v6(own),
-        };
-        Self::open(Family::of(own), &filter, BURST)
+        Self::open(Family::of(own), &filter::foreign_echo(own), BURST)
     }
 
     /// Copies of the kernel's refusals of connections to 127.0.0.1 or ::1 of the jail.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn refusals(family: Family) -> io::Result<Self> {
         let filter = match family {
             Family::V4 => filter::refusal_v4(),
@@ -89,33 +75,20 @@ impl Tap {
 
     /// Copies of datagrams of UDP to groups of IPv4 that no device was named for: they come back
     /// in on `lo`, and go nowhere.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn groups_on_loopback() -> io::Result<Self> {
         Self::open(Family::V4, &filter::to_group_v4(), FEW)
     }
 
     /// Copies of datagrams of UDP that are for many and leave through this device, of both
     /// families.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn groups_at_device(index: u32) -> io::Result<Self> {
         Self::at(index, Direction::Out, &filter::to_many(), FEW)
     }
 
     /// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension
     /// headers, whose destination is not the jail's own.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn foreign(own: IpAddr) -> io::Result<Self> {
-        let filter = match own {
-            IpAddr::V4(own) => filter::foreign_protocol_v4(own),
-            IpAddr::V6(own) => filter::foreign_protocol_v6(own),
-        };
-        Self::open(Family::of(own), &filter, FEW)
+        Self::open(Family::of(own), &filter::foreign_protocol(own), FEW)
     }
 
     fn open(family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
@@ -150,9 +123,6 @@ impl Tap {
     }
 
     /// The next copy, from its IP header on; `WouldBlock` if there is none.
-    ///
-    /// # Errors
-    /// Those of recv(2).
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         (&*self.0).read(buffer)
     }
@@ -166,8 +136,6 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// # Errors
-    /// If the kernel refuses.
     pub fn open() -> io::Result<Self> {
         // This protocol means that the sender writes the IP header.
         const IPPROTO_RAW: i32 = 255;
@@ -183,16 +151,14 @@ impl Injector {
         })
     }
 
-    /// # Errors
-    /// Those of send(2). Nothing is sent in part.
-    pub fn send(&self, packet: &[u8], to: IpAddr) -> io::Result<()> {
+    /// A packet that the jail's kernel does not take now is lost, as on any network: who waits for
+    /// it tries again.
+    pub fn send(&self, packet: &[u8], to: IpAddr) {
         let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
-        socket.send_to(packet, &SocketAddr::new(to, 0).into())?;
-        Ok(())
+        let _ = socket.send_to(packet, &SocketAddr::new(to, 0).into());
     }
 }
 
-/// Binds a packet socket to one interface and one protocol.
 fn bind_to_interface(socket: &Socket, protocol: u16, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: u16::try_from(libc::AF_PACKET).expect("a small constant"),
@@ -207,9 +173,6 @@ fn bind_to_interface(socket: &Socket, protocol: u16, index: u32) -> io::Result<(
     // SAFETY: the kernel reads `length` bytes from the pointer during the call; it
     // points at `address`, a live local of just that size.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Errno::result(result)?;
+    Ok(())
 }

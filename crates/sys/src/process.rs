@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use nix::errno::Errno;
 use rustix::{io::FdFlags, process::Pid};
 
 use crate::signals::{self, SignalSet};
@@ -29,7 +30,6 @@ pub struct Descent {
     /// Descriptors, beyond the standard three, that the program keeps, under the numbers
     /// they have here. The parent's copies are closed when the `Command` is dropped.
     pub keep: Vec<OwnedFd>,
-    /// The signals that the program starts with blocked.
     pub mask: SignalSet,
     /// The list of processes of the control group that it joins, open for writing, once
     /// there is one. It is looked for after [`Descent::prepare`].
@@ -37,7 +37,6 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// Makes `command` do all this when it is started.
     pub fn prepare(self, command: &mut Command) {
         // SAFETY: the closure only makes system calls (see the head of this module): it
         // takes no lock and allocates nothing. An `io::Error` made from an error number
@@ -73,15 +72,11 @@ fn leave_session_keyring() -> io::Result<()> {
 
     // SAFETY: the call takes two integers here (a null name means a keyring without one).
     let result = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, ANONYMOUS) };
-    if result != -1 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
+    match Errno::result(result) {
         // The kernel has no keyrings, or a container's filter forbids the call; the
         // filter is inherited, so then nobody inside can use a key either.
-        Some(libc::ENOSYS | libc::EPERM) => Ok(()),
-        _ => Err(error),
+        Ok(_) | Err(Errno::ENOSYS | Errno::EPERM) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -109,9 +104,7 @@ fn give_up_capabilities() -> io::Result<()> {
             continue;
         }
         // SAFETY: as above; the effect is on this process's own bounding set.
-        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        Errno::result(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) })?;
     }
     Ok(())
 }
@@ -131,9 +124,7 @@ pub fn close_others_on_exec() -> io::Result<()> {
             libc::CLOSE_RANGE_CLOEXEC,
         )
     };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(())
 }
 
@@ -146,9 +137,7 @@ pub fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
         return Err(rustix::io::Errno::BADF.into());
     }
     // SAFETY: F_GETFD takes no pointer; on a number that is not open it fails.
-    if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
     // SAFETY: the descriptor is open, and came with the program's start: the Rust
     // runtime and the standard library own none but the standard three at that point.
     // That it is called once, before others are opened, is for the caller to see to;
@@ -172,14 +161,10 @@ pub fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
 
     // Without other threads this changes nothing; with them the kernel says EINVAL.
     // SAFETY: the call takes an integer; as said, it either fails or changes nothing.
-    if unsafe { libc::unshare(libc::CLONE_THREAD) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(unsafe { libc::unshare(libc::CLONE_THREAD) })?;
     // SAFETY: no other thread exists (checked above), so no lock can be held by a thread
     // that the child lacks: the child may do whatever the parent may.
-    let result = unsafe { libc::fork() };
-    match result {
-        -1 => Err(io::Error::last_os_error()),
+    match Errno::result(unsafe { libc::fork() })? {
         0 => {
             let _guard = AbortOnUnwind;
             exit(child())
@@ -190,7 +175,6 @@ pub fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
 
 /// Becomes the program `arguments[0]`, looked up in this process's `PATH` if its name has no
 /// slash, with this environment. Returns only if that fails.
-#[must_use]
 pub fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
     let Some(program) = arguments.first() else {
         return rustix::io::Errno::INVAL.into();
@@ -210,7 +194,6 @@ pub fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
 
 /// How long the threads of a process have run, those that have ended among them. A process for which
 /// this stays the same has not run. `None` if there is no such process.
-#[must_use]
 pub fn cpu_time(pid: Pid) -> Option<Duration> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the pointer is to a live clock number, which is all that the call writes.

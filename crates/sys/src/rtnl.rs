@@ -7,6 +7,12 @@ use std::{
     os::fd::OwnedFd,
 };
 
+use libc::{
+    IFA_ADDRESS, IFA_LOCAL, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND,
+    IFLA_LINKINFO, RT_SCOPE_HOST, RTA_DST, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_F_FIB_MATCH,
+    RTM_F_LOOKUP_TABLE, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE,
+    RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST, RTN_PROHIBIT, RTN_UNICAST, RTPROT_STATIC,
+};
 use rustix::{
     io::Errno,
     net::{RecvFlags, recv},
@@ -17,42 +23,17 @@ use crate::netlink::{self, ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST,
 /// `lo` has this index in every network namespace.
 pub const LOOPBACK: u32 = 1;
 
-const NEWLINK: u16 = 16;
-const NEWADDR: u16 = 20;
-const NEWROUTE: u16 = 24;
-const GETROUTE: u16 = 26;
-const NEWRULE: u16 = 32;
-
-const IFF_UP: u32 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_AF_SPEC: u16 = 26;
-const AF_INET6: u16 = 10;
+// Names of the kernel's headers that libc does not have.
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const IFA_F_NODAD: u8 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_PREFSRC: u16 = 7;
-const RTA_TABLE: u16 = 15;
 const FRA_PRIORITY: u16 = 6;
 const FRA_TABLE: u16 = 15;
-
-const RTN_UNICAST: u8 = 1;
-const RTN_LOCAL: u8 = 2;
-const RTN_BROADCAST: u8 = 3;
-const RTN_MULTICAST: u8 = 5;
-const RTN_PROHIBIT: u8 = 8;
-const RTPROT_STATIC: u8 = 4;
-const RT_SCOPE_HOST: u8 = 254;
 const FR_ACT_TO_TBL: u8 = 1;
-const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
-const RTM_F_FIB_MATCH: u32 = 0x2000;
+// libc has these in another width.
+const AF_INET6: u16 = 10;
+const IFF_UP: u32 = 1;
+const IFA_F_NODAD: u8 = 2;
 
 /// A route socket in the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -76,11 +57,8 @@ impl RouteChanges {
         libc::RTNLGRP_IPV6_NETCONF,
         libc::RTNLGRP_NEXTHOP,
     ];
-    /// Messages that are taken at a time.
     const MOST: u32 = 1024;
 
-    /// # Errors
-    /// If the kernel gives no route socket.
     pub fn open() -> io::Result<Self> {
         let bits = Self::GROUPS
             .iter()
@@ -113,7 +91,6 @@ pub enum Device {
     Bridge,
 }
 
-/// The route that the kernel would take to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteMatch {
     pub kind: RouteKind,
@@ -126,28 +103,22 @@ pub struct RouteMatch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteKind {
-    /// To another host.
     Unicast,
     /// One of this host's own addresses.
     Local,
     /// To all on a link, or to all of a group.
     Many,
-    /// A kind that is not known here.
     Other,
 }
 
 impl Routing {
-    /// # Errors
-    /// If the kernel gives no route socket.
     pub fn open() -> io::Result<Self> {
         Socket::open(None).map(Self)
     }
 
-    /// # Errors
-    /// If the kernel refuses.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let fixed = interface(index, IFF_UP);
-        self.change(Message::new(NEWLINK, REQUEST | ACK, &fixed))
+        self.change(Message::new(RTM_NEWLINK, REQUEST | ACK, &fixed))
     }
 
     /// Makes a device with the given index, up.
@@ -160,21 +131,17 @@ impl Routing {
             Device::VethPair => "veth",
             Device::Bridge => "bridge",
         };
-        let message = Message::new(
-            NEWLINK,
-            REQUEST | ACK | CREATE | EXCLUSIVE,
-            &interface(index, 0),
-        )
-        .attribute_str(IFLA_IFNAME, name)
-        .nested(IFLA_LINKINFO, |link| {
-            let link = link.attribute_str(IFLA_INFO_KIND, kind);
-            if device != Device::VethPair {
-                return link;
-            }
-            link.nested(IFLA_INFO_DATA, |data| {
-                data.attribute(VETH_INFO_PEER, &interface(index + 1, 0))
-            })
-        });
+        let message = addition(RTM_NEWLINK, &interface(index, 0))
+            .attribute_str(IFLA_IFNAME, name)
+            .nested(IFLA_LINKINFO, |link| {
+                let link = link.attribute_str(IFLA_INFO_KIND, kind);
+                if device != Device::VethPair {
+                    return link;
+                }
+                link.nested(IFLA_INFO_DATA, |data| {
+                    data.attribute(VETH_INFO_PEER, &interface(index + 1, 0))
+                })
+            });
         self.change(message)?;
         self.without_link_local(index);
         // Only now: one end of a pair cannot be up before the other exists.
@@ -189,7 +156,7 @@ impl Routing {
     /// to others, at the end of which programs would wait. A kernel without IPv6 refuses, and has
     /// none anyway.
     fn without_link_local(&mut self, index: u32) {
-        let message = Message::new(NEWLINK, REQUEST | ACK, &interface(index, 0));
+        let message = Message::new(RTM_NEWLINK, REQUEST | ACK, &interface(index, 0));
         let _ = self.change(message.nested(IFLA_AF_SPEC, |families| {
             families.nested(AF_INET6, |v6| {
                 v6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE])
@@ -198,16 +165,13 @@ impl Routing {
     }
 
     /// Gives the device a /32 or /128 address.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let (family, length, bytes) = parts(address);
         // In IPv6 the kernel would first ask the link whether somebody has it already.
         let mut fixed = vec![family, length, IFA_F_NODAD, 0];
         fixed.extend_from_slice(&index.to_ne_bytes());
         self.change(
-            Message::new(NEWADDR, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+            addition(RTM_NEWADDR, &fixed)
                 .attribute(IFA_LOCAL, &bytes)
                 .attribute(IFA_ADDRESS, &bytes),
         )
@@ -215,15 +179,12 @@ impl Routing {
 
     /// In `table`, makes every destination of the source's family a local one, behind
     /// `lo`: packets to it come back in through `lo` and meet the packet filter there.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_everything_is_local(&mut self, table: u32, source: IpAddr) -> io::Result<()> {
         let (family, _, source) = parts(source);
         let mut fixed = vec![family, 0, 0, 0, 0, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL];
         fixed.extend_from_slice(&0_u32.to_ne_bytes());
         self.change(
-            Message::new(NEWROUTE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+            addition(RTM_NEWROUTE, &fixed)
                 .attribute_u32(RTA_TABLE, table)
                 .attribute_u32(RTA_OIF, LOOPBACK)
                 .attribute(RTA_PREFSRC, &source),
@@ -232,16 +193,13 @@ impl Routing {
 
     /// In `table`, makes calls to every link-local destination of IPv6 fail at once. An
     /// error of the gate's would not reach a socket that is bound to `lo` by such an address.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn add_link_local_is_prohibited(&mut self, table: u32) -> io::Result<()> {
         let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
         let (family, _, network) = parts(network.into());
         let mut fixed = vec![family, 10, 0, 0, 0, RTPROT_STATIC, 0, RTN_PROHIBIT];
         fixed.extend_from_slice(&0_u32.to_ne_bytes());
         self.change(
-            Message::new(NEWROUTE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+            addition(RTM_NEWROUTE, &fixed)
                 .attribute_u32(RTA_TABLE, table)
                 .attribute(RTA_DST, &network),
         )
@@ -256,7 +214,7 @@ impl Routing {
         let mut fixed = vec![family, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL];
         fixed.extend_from_slice(&0_u32.to_ne_bytes());
         self.change(
-            Message::new(NEWRULE, REQUEST | ACK | CREATE | EXCLUSIVE, &fixed)
+            addition(RTM_NEWRULE, &fixed)
                 .attribute_u32(FRA_PRIORITY, priority)
                 .attribute_u32(FRA_TABLE, table),
         )
@@ -271,7 +229,7 @@ impl Routing {
         let (family, length, bytes) = parts(destination);
         let mut fixed = vec![family, length, 0, 0, 0, 0, 0, 0];
         fixed.extend_from_slice(&(RTM_F_FIB_MATCH | RTM_F_LOOKUP_TABLE).to_ne_bytes());
-        let request = Message::new(GETROUTE, REQUEST, &fixed).attribute(RTA_DST, &bytes);
+        let request = Message::new(RTM_GETROUTE, REQUEST, &fixed).attribute(RTA_DST, &bytes);
         let replies = match self.0.request(request) {
             Ok(replies) => replies,
             Err(error) if is_no_way(&error) => return Ok(None),
@@ -280,7 +238,7 @@ impl Routing {
         let nonsense = || io::Error::other("the kernel's answer to a route request makes no sense");
         let reply = replies
             .first()
-            .filter(|reply| reply.kind == NEWROUTE)
+            .filter(|reply| reply.kind == RTM_NEWROUTE)
             .ok_or_else(nonsense)?;
         let [
             reply_family,
@@ -324,6 +282,11 @@ impl Routing {
     fn change(&mut self, message: Message) -> io::Result<()> {
         self.0.transact(&mut [message])
     }
+}
+
+/// A request to make something that is not there yet.
+fn addition(kind: u16, fixed: &[u8]) -> Message {
+    Message::new(kind, REQUEST | ACK | CREATE | EXCLUSIVE, fixed)
 }
 
 /// The errors by which a route lookup says that there is no way: those of a missing

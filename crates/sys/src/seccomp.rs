@@ -17,37 +17,19 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// The number of ioctl(2).
-pub const IOCTL: i64 = libc::SYS_ioctl;
-/// The numbers of the calls that make sockets.
-pub const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
-/// The number of io_uring_setup(2).
-pub const IO_URING_SETUP: i64 = libc::SYS_io_uring_setup;
-/// The number of bpf(2).
-pub const BPF: i64 = libc::SYS_bpf;
-/// The number of perf_event_open(2).
-pub const PERF_EVENT_OPEN: i64 = libc::SYS_perf_event_open;
-/// The number of userfaultfd(2).
-pub const USERFAULTFD: i64 = libc::SYS_userfaultfd;
-/// The number of clone(2).
-pub const CLONE: i64 = libc::SYS_clone;
-/// The number of clone3(2).
-pub const CLONE3: i64 = libc::SYS_clone3;
-/// The number of unshare(2).
-pub const UNSHARE: i64 = libc::SYS_unshare;
-/// The number of setns(2).
-pub const SETNS: i64 = libc::SYS_setns;
-/// The number of open_tree(2).
-pub const OPEN_TREE: i64 = libc::SYS_open_tree;
-/// The number of open_tree_attr(2), the same on all architectures.
+// The numbers of system calls, under the names that tables of them are written with.
+pub use libc::{
+    SYS_bpf as BPF, SYS_clone as CLONE, SYS_clone3 as CLONE3, SYS_fsmount as FSMOUNT,
+    SYS_io_uring_setup as IO_URING_SETUP, SYS_ioctl as IOCTL,
+    SYS_landlock_create_ruleset as LANDLOCK_CREATE_RULESET, SYS_open_tree as OPEN_TREE,
+    SYS_openat2 as OPENAT2, SYS_perf_event_open as PERF_EVENT_OPEN, SYS_setns as SETNS,
+    SYS_syslog as SYSLOG, SYS_unshare as UNSHARE, SYS_userfaultfd as USERFAULTFD,
+};
+/// open_tree_attr(2), which libc does not have; the same on all architectures.
 pub const OPEN_TREE_ATTR: i64 = 467;
-/// The number of fsmount(2).
-pub const FSMOUNT: i64 = libc::SYS_fsmount;
-/// The number of landlock_create_ruleset(2).
-pub const LANDLOCK_CREATE_RULESET: i64 = libc::SYS_landlock_create_ruleset;
-/// The number of openat2(2).
-pub const OPENAT2: i64 = libc::SYS_openat2;
-/// The numbers of the calls for the kernel's key store.
+/// The calls that make sockets.
+pub const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
+/// The calls for the kernel's key store.
 pub const KEYS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key];
 
 /// The calls that give a file the mode in one of their arguments, and which that is.
@@ -75,7 +57,6 @@ pub const OPENING: &[(i64, u8)] = &[
 /// calls have the same numbers on all architectures.
 const NEWEST_CALL: u32 = 470;
 
-/// One system call that is refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     /// For people, such as `setns(CLONE_NEWNS)`.
@@ -87,7 +68,6 @@ pub struct Refusal {
     pub reason: &'static str,
 }
 
-/// The error that a refused call gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// EPERM.
@@ -108,8 +88,6 @@ impl Answer {
         Self::TurnedOff,
     ];
 
-    /// The number of the error.
-    #[must_use]
     pub fn errno(self) -> i32 {
         match self {
             Self::NotPermitted => libc::EPERM,
@@ -120,7 +98,6 @@ impl Answer {
     }
 }
 
-/// An argument that has a given value.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
     /// Which, from 0.
@@ -136,13 +113,11 @@ pub struct Argument {
 
 impl Argument {
     /// The low 32 bits of an argument have this value.
-    #[must_use]
     pub const fn is(index: u8, value: u32) -> Self {
         Self::masked(index, u32::MAX, value)
     }
 
     /// The low 32 bits of an argument have any other value.
-    #[must_use]
     pub const fn is_not(index: u8, value: u32) -> Self {
         Self {
             negated: true,
@@ -151,13 +126,11 @@ impl Argument {
     }
 
     /// An argument has these bits set, all of them low.
-    #[must_use]
     pub const fn has(index: u8, bits: u32) -> Self {
         Self::masked(index, bits, bits)
     }
 
     /// Those bits of an argument that are in the mask have this value.
-    #[must_use]
     pub const fn masked(index: u8, mask: u32, value: u32) -> Self {
         Self {
             index,

@@ -4,7 +4,6 @@
 use std::io;
 
 /// What has run out, and what helps. Nothing for other errors.
-#[must_use]
 pub fn advice(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE => {

@@ -6,10 +6,11 @@
 
 use std::{
     fmt, io,
-    os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     ptr,
 };
 
+use nix::errno::Errno;
 use rustix::process::Pid;
 
 /// The number of a signal: 1 to 64, so that it always has a bit in a [`SignalSet`].
@@ -40,8 +41,6 @@ impl Signal {
 
     const LAST: u8 = 64;
 
-    /// The signal of that number, if there is one.
-    #[must_use]
     pub fn new(number: i32) -> Option<Self> {
         u8::try_from(number)
             .ok()
@@ -49,12 +48,10 @@ impl Signal {
             .map(Self)
     }
 
-    #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Every signal there is, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=Self::LAST).map(Self)
     }
@@ -94,27 +91,22 @@ pub struct SignalSet(u64);
 impl SignalSet {
     pub const EMPTY: Self = Self(0);
 
-    #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    #[must_use]
     pub const fn with(self, signal: Signal) -> Self {
         Self(self.0 | 1 << (signal.0 - 1))
     }
 
-    #[must_use]
     pub const fn without(self, signal: Signal) -> Self {
         Self(self.0 & !(1 << (signal.0 - 1)))
     }
 
-    #[must_use]
     pub const fn contains(self, signal: Signal) -> bool {
         self.0 & (1 << (signal.0 - 1)) != 0
     }
@@ -127,17 +119,11 @@ impl FromIterator<Signal> for SignalSet {
 }
 
 /// Adds `set` to the calling thread's blocked signals. Returns what was blocked before.
-///
-/// # Errors
-/// Only if the kernel does not know the call.
 pub fn block(set: SignalSet) -> io::Result<SignalSet> {
     change_mask(libc::SIG_BLOCK, set)
 }
 
 /// Blocks exactly `set` in the calling thread. Returns what was blocked before.
-///
-/// # Errors
-/// Only if the kernel does not know the call.
 pub fn set_mask(set: SignalSet) -> io::Result<SignalSet> {
     change_mask(libc::SIG_SETMASK, set)
 }
@@ -156,29 +142,21 @@ fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<SignalSet> {
             size_of::<u64>(),
         )
     };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(SignalSet(before))
 }
 
 /// The blocked signals that wait for the calling thread or for its whole process.
-///
-/// # Errors
-/// Only if the kernel does not know the call.
 pub fn pending() -> io::Result<SignalSet> {
     let mut set = 0_u64;
     // SAFETY: the pointer is to a live 64-bit word, and the size passed says so.
     let result = unsafe { libc::syscall(libc::SYS_rt_sigpending, &raw mut set, size_of::<u64>()) };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(SignalSet(set))
 }
 
 /// The signals that this process ignores: the one kind of disposition, besides the
 /// default, that a program inherits through exec.
-#[must_use]
 pub fn ignored() -> SignalSet {
     Signal::all()
         .filter(|signal| {
@@ -192,7 +170,6 @@ pub fn ignored() -> SignalSet {
         .collect()
 }
 
-/// Gives a signal its default action.
 pub fn set_default(signal: Signal) {
     // SAFETY: SIG_DFL names no function of ours, so no handler can run. Failure means
     // that the signal's action is fixed, which is the default one then.
@@ -214,7 +191,6 @@ pub fn reset_dispositions(ignored: SignalSet) {
     }
 }
 
-/// Whom a signal goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     Process(Pid),
@@ -241,9 +217,7 @@ pub fn send(signal: Signal, recipient: Recipient) -> io::Result<()> {
     };
     // SAFETY: kill(2) takes two integers and touches no memory of ours.
     let result = unsafe { libc::kill(target, signal.raw()) };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(())
 }
 
@@ -255,12 +229,11 @@ pub fn send(signal: Signal, recipient: Recipient) -> io::Result<()> {
 pub fn send_when_readable(fd: impl AsFd, signal: Option<Signal>) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
 
+    /// Which signal is sent, instead of SIGIO.
+    const F_SETSIG: libc::c_int = 10;
     let control = |command, argument: libc::c_int| {
         // SAFETY: each of these commands of fcntl(2) takes an integer and touches no memory of ours.
-        match unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, argument) } {
-            -1 => Err(io::Error::last_os_error()),
-            result => Ok(result),
-        }
+        Errno::result(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, argument) })
     };
     let flags = control(libc::F_GETFL, 0)?;
     let Some(signal) = signal else {
@@ -276,10 +249,6 @@ pub fn send_when_readable(fd: impl AsFd, signal: Option<Signal>) -> io::Result<(
     Ok(())
 }
 
-/// Which signal is sent, instead of SIGIO.
-const F_SETSIG: libc::c_int = 10;
-
-/// A signal that was read from a [`SignalReader`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     pub signal: Signal,
@@ -295,9 +264,6 @@ pub struct SignalReader(OwnedFd);
 impl SignalReader {
     /// Reads the signals of `set`, which every thread must have blocked. The descriptor
     /// is non-blocking and closes on exec.
-    ///
-    /// # Errors
-    /// If the process has no descriptors left.
     pub fn new(set: SignalSet) -> io::Result<Self> {
         // SAFETY: the pointer is to a live 64-bit word of the size that is passed; -1
         // asks for a new descriptor.
@@ -310,10 +276,7 @@ impl SignalReader {
                 libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
             )
         };
-        let fd = libc::c_int::try_from(result).unwrap_or(-1);
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        let fd = RawFd::try_from(Errno::result(result)?).map_err(io::Error::other)?;
         // SAFETY: the kernel has just made this descriptor for us: nobody else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }

@@ -5,15 +5,15 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::{
+    errno::Errno,
+    sys::socket::{ControlMessageOwned, MsgFlags, recvmsg},
+};
 
 use crate::transparent::Family;
 
 /// Makes a datagram socket tell all ICMP errors, not only those that the kernel holds for
 /// final. They are queued beside the data and have to be fetched from there, too.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn report_errors(socket: impl AsFd, family: Family) -> io::Result<()> {
     let (level, name) = match family {
         Family::V4 => (libc::SOL_IP, libc::IP_RECVERR),
@@ -65,13 +65,9 @@ pub fn take_error(socket: impl AsFd) -> io::Result<QueuedError> {
 
 /// How many packets have found the socket's queue full so far, or were not taken for another
 /// reason of the kernel's. It starts again after 2³².
-///
-/// # Errors
-/// Those of getsockopt(2).
 pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
-    /// Of the kernel's list, which grows at its end.
-    const DROPS: usize = 8;
-    let mut values = [0_u32; DROPS + 1];
+    // Of the kernel's list, which grows at its end, the ninth counts the drops.
+    let mut values = [0_u32; 9];
     let mut length = libc::socklen_t::try_from(size_of_val(&values)).expect("few bytes");
     // SAFETY: the kernel writes at most `length` bytes to the pointer during the call, and how
     // many to `length`; they point at `values`, a live local of just that size, for which any
@@ -85,13 +81,11 @@ pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
             &raw mut length,
         )
     };
-    match values {
-        [.., drops] if result == 0 => Ok(drops),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Errno::result(result)?;
+    let [.., drops] = values;
+    Ok(drops)
 }
 
-/// Sets an option whose value is a C `int`.
 pub(crate) fn set_int(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -111,9 +105,6 @@ pub(crate) fn set_int(
             length,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Errno::result(result)?;
+    Ok(())
 }

@@ -15,7 +15,6 @@ use nix::sys::socket::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The two families that the jail speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     V4,
@@ -23,7 +22,6 @@ pub enum Family {
 }
 
 impl Family {
-    #[must_use]
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() {
             Self::V4
@@ -32,7 +30,6 @@ impl Family {
         }
     }
 
-    #[must_use]
     pub fn unspecified(self) -> IpAddr {
         match self {
             Self::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -50,9 +47,6 @@ impl Family {
 
 /// A listener at `port` to which the packet filter may hand connections to any address of
 /// the family: `local_addr()` of an accepted one is where its client wanted to go.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn listen(family: Family, port: u16) -> io::Result<TcpListener> {
     let socket = transparent(family, Type::STREAM, Protocol::TCP)?;
     socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
@@ -64,9 +58,6 @@ pub fn listen(family: Family, port: u16) -> io::Result<TcpListener> {
 }
 
 /// An unbound UDP socket that may be bound to any address of the family.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn unbound_udp(family: Family) -> io::Result<Unbound> {
     let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
     // Several clients may talk to one destination, each through a socket of its own.
@@ -75,9 +66,6 @@ pub fn unbound_udp(family: Family) -> io::Result<Unbound> {
 }
 
 /// A TCP socket of the jail that can be connected there.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn unconnected_tcp(family: Family) -> io::Result<TcpStream> {
     let kind = Type::STREAM.nonblocking();
     let socket = Socket::new(family.domain(), kind, Some(Protocol::TCP))?;
@@ -92,15 +80,11 @@ pub struct Unbound {
 }
 
 impl Unbound {
-    #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
     /// Makes the socket speak for `destination` to `client`, and to no other.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn impersonate(self, destination: SocketAddr, client: SocketAddr) -> io::Result<UdpSocket> {
         self.socket.bind(&destination.into())?;
         self.socket.connect(&client.into())?;
@@ -113,7 +97,6 @@ impl Unbound {
 #[derive(Debug)]
 pub struct AnyAddressUdp(Socket);
 
-/// A datagram that arrived at an [`AnyAddressUdp`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub length: usize,
@@ -123,8 +106,6 @@ pub struct Arrival {
 }
 
 impl AnyAddressUdp {
-    /// # Errors
-    /// If the kernel refuses.
     pub fn bind(family: Family, port: u16) -> io::Result<Self> {
         let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
         match family {

@@ -5,6 +5,8 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
+use nix::errno::Errno;
+
 /// The number of the line discipline that handles echo, editing and signals.
 const N_TTY: libc::c_int = 0;
 
@@ -17,16 +19,12 @@ pub fn use_ordinary_line_discipline(terminal: impl AsFd) -> io::Result<()> {
     let terminal = terminal.as_fd().as_raw_fd();
     let mut current: libc::c_int = -1;
     // SAFETY: the descriptor is borrowed, so it is open; TIOCGETD writes one int, to `current`.
-    if unsafe { libc::ioctl(terminal, libc::TIOCGETD, &raw mut current) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(unsafe { libc::ioctl(terminal, libc::TIOCGETD, &raw mut current) })?;
     if current == N_TTY {
         return Ok(());
     }
     let ordinary = N_TTY;
     // SAFETY: as above; TIOCSETD reads one int, from `ordinary`.
-    if unsafe { libc::ioctl(terminal, libc::TIOCSETD, &raw const ordinary) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(unsafe { libc::ioctl(terminal, libc::TIOCSETD, &raw const ordinary) })?;
     Ok(())
 }

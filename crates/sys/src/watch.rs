@@ -23,9 +23,6 @@ mod sealed {
 
 /// Waits for input on `inner` in the current runtime.
 ///
-/// # Errors
-/// If the event loop cannot take the descriptor.
-///
 /// # Panics
 /// Outside a tokio runtime.
 pub fn watch<T: Steady>(inner: T) -> io::Result<AsyncFd<T>> {

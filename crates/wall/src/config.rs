@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// The decisions. The default is the wall without additions.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -102,28 +104,6 @@ pub struct PathRequest {
     pub by: String,
 }
 
-impl PathRequest {
-    #[cfg(test)]
-    pub(crate) fn by_user(path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        Self {
-            path,
-            required: true,
-            by: "the user".to_owned(),
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn by_profile(path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        Self {
-            path,
-            required: false,
-            by: "a profile".to_owned(),
-        }
-    }
-}
-
 /// Whose logins for pushing code the command can use. By default none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forge {
@@ -152,7 +132,7 @@ pub struct Agent {
 }
 
 /// How narrow the kernel's interface is for the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Hardening {
     /// Programs inside can make user namespaces.
     #[default]
@@ -204,9 +184,27 @@ impl Config {
     }
 }
 
-impl Forge {
-    #[must_use]
-    pub fn is_off(&self) -> bool {
-        !self.github && !self.gitlab
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl PathRequest {
+        pub(crate) fn by_user(path: impl Into<PathBuf>) -> Self {
+            let path = path.into();
+            Self {
+                path,
+                required: true,
+                by: "the user".to_owned(),
+            }
+        }
+
+        pub(crate) fn by_profile(path: impl Into<PathBuf>) -> Self {
+            let path = path.into();
+            Self {
+                path,
+                required: false,
+                by: "a profile".to_owned(),
+            }
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Why a launch was refused or a session was lost. Every message says what happened, why, and
-//! the smallest fix.
+//! the smallest fix; it has its cause in it.
 
 use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
 
@@ -17,11 +17,7 @@ pub enum Error {
     #[error(
         "HOME is {path:?}, which is not a usable directory ({error}): create it or correct HOME"
     )]
-    HomeUnusable {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    HomeUnusable { path: PathBuf, error: io::Error },
     #[error(
         "HOME is {0:?}, which holds a part of the system that has to stay visible: \
          set HOME to a directory of its own"
@@ -31,15 +27,11 @@ pub enum Error {
         "the current directory cannot be determined ({0}): \
          it may have been deleted; change to a directory that exists"
     )]
-    CurrentDirectoryGone(#[source] io::Error),
+    CurrentDirectoryGone(io::Error),
     #[error(
         "the workspace {path:?} is not a usable directory ({error}): create it or name another"
     )]
-    WorkspaceUnusable {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    WorkspaceUnusable { path: PathBuf, error: io::Error },
     #[error(
         "{path:?} cannot be the workspace, because it {refusal}: \
          change to the directory of one project"
@@ -74,11 +66,7 @@ pub enum Error {
     )]
     AgentMissing(OsString),
     #[error("{path:?} has changed while the sandbox was built ({error}): try again")]
-    Changed {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    Changed { path: PathBuf, error: io::Error },
     #[error(
         "it cannot be agreed with other sessions in {path:?} what was there before them ({error}): \
          try again, or end them; if there are none, see that {state:?} can be written"
@@ -86,14 +74,12 @@ pub enum Error {
     Baseline {
         path: PathBuf,
         state: PathBuf,
-        #[source]
         error: io::Error,
     },
     #[error("building the sandbox: {what} {path:?}: {error}")]
     Stage {
         what: &'static str,
         path: PathBuf,
-        #[source]
         error: io::Error,
     },
     #[error(
@@ -105,10 +91,7 @@ pub enum Error {
         "this program's own file cannot be found ({error}): \
          it may have been replaced by an update; try again"
     )]
-    OwnExecutable {
-        #[source]
-        error: io::Error,
-    },
+    OwnExecutable { error: io::Error },
     #[error(
         "the command could replace this program: {path:?} lies in {place:?}, where the command can \
          write: install Stockade elsewhere, for example in ~/.local/bin, and start it from there"
@@ -117,7 +100,6 @@ pub enum Error {
     #[error("reading {path}: {error}")]
     Read {
         path: &'static str,
-        #[source]
         error: io::Error,
     },
 
@@ -136,11 +118,7 @@ pub enum Error {
         "{path:?} cannot be started ({error}): {}",
         shortage::advice(error).unwrap_or("reinstall the package `bubblewrap`")
     )]
-    BubblewrapUnstartable {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    BubblewrapUnstartable { path: PathBuf, error: io::Error },
     #[error("{path:?} does not tell its version ({why}): reinstall the package `bubblewrap`")]
     BubblewrapUnusable { path: PathBuf, why: String },
     #[error(
@@ -153,7 +131,6 @@ pub enum Error {
     #[error("preparing the sandbox: {what}: {error}{}", advised(error))]
     Prepare {
         what: &'static str,
-        #[source]
         error: io::Error,
     },
     #[error("{stream} is {kind}: {fix}")]
@@ -167,13 +144,11 @@ pub enum Error {
     )]
     Unwritten {
         stream: &'static str,
-        #[source]
         error: io::Error,
     },
     #[error("starting the command: {step}: {error}{}", advised(error))]
     Start {
         step: &'static str,
-        #[source]
         error: io::Error,
     },
     #[error("the sandbox was killed from outside ({0}): the fate of the command is not known")]
@@ -196,7 +171,7 @@ pub enum Error {
     #[error("the sandbox sent a message that makes no sense, and was killed")]
     Nonsense,
     #[error("watching over the command: {0}")]
-    Supervise(#[source] io::Error),
+    Supervise(io::Error),
 }
 
 fn list(paths: &[(PathBuf, String)]) -> String {

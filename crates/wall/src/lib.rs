@@ -18,10 +18,7 @@
 //! and passes signals on.
 //!
 //! When the warden dies, however it does, the kernel closes the control socket. The inner
-//! stage sees that, exits, and the kernel kills everything inside. (Bubblewrap has an
-//! option to be killed with its parent. But for a moment of its start it has a child that
-//! would not notice its death, and would wait for it forever; so it is left alone, and
-//! finishes, and the inner stage finds that there is no warden before it starts anything.)
+//! stage sees that, exits, and the kernel kills everything inside (docs/architecture.md, "A launch").
 //!
 //! ```text
 //!  caller's process group │ a group of its own       │ a group of its own
@@ -40,6 +37,7 @@
 
 mod config;
 mod control;
+mod encoding;
 mod error;
 mod facts;
 mod git;

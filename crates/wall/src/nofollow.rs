@@ -149,32 +149,27 @@ pub(crate) fn read_through_links(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The first bytes of a regular file of any size, if no link is on the way or at the end.
 pub(crate) fn read_beginning(path: &Path) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    regular_file(path, ResolveFlags::NO_SYMLINKS)?
-        .take(LONGEST)
-        .read_to_end(&mut contents)?;
-    Ok(contents)
+    beginning(path, ResolveFlags::NO_SYMLINKS, LONGEST)
 }
 
 fn read_file(path: &Path, resolve: ResolveFlags, longest: u64) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    regular_file(path, resolve)?
-        .take(longest + 1)
-        .read_to_end(&mut contents)?;
+    let contents = beginning(path, resolve, longest + 1)?;
     if contents.len() as u64 > longest {
         return Err(Errno::FBIG.into());
     }
     Ok(contents)
 }
 
-fn regular_file(path: &Path, resolve: ResolveFlags) -> io::Result<File> {
+fn beginning(path: &Path, resolve: ResolveFlags, longest: u64) -> io::Result<Vec<u8>> {
     // A pipe would wait for a writer, a device do whatever it does when it is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open(CWD, path, flags, resolve)?;
     if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::RegularFile {
         return Err(Errno::INVAL.into());
     }
-    Ok(File::from(fd))
+    let mut contents = Vec::new();
+    File::from(fd).take(longest).read_to_end(&mut contents)?;
+    Ok(contents)
 }
 
 fn open(

@@ -53,6 +53,8 @@ pub enum Notice {
         directory: PathBuf,
         error: io::Error,
     },
+    /// The log has no room in this directory, and nothing passes before it has.
+    NoRoom(PathBuf),
     /// Other commands cannot find the session.
     NotReloadable(io::Error),
     /// Settings of git are looked at only when the session ends.

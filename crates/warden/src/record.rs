@@ -98,13 +98,17 @@ impl Recorder {
             search: self.search,
             in_force: Arc::clone(in_force),
         };
-        let journal = self
+        let directory = || LogDirectory::of(&loader.places.home).path().to_owned();
+        let begun = self
             .journal
-            .and_then(|journal| journal.begin(&start, source))
-            .map_err(|error| {
-                let directory = LogDirectory::of(&loader.places.home).path().to_owned();
-                notify(Notice::NotLogged { directory, error });
-            });
+            .and_then(|journal| journal.begin(&start, source));
+        if let Ok((_, false)) = begun {
+            notify(Notice::NoRoom(directory()));
+        }
+        let journal = begun.map(|(journal, _)| journal).map_err(|error| {
+            let directory = directory();
+            notify(Notice::NotLogged { directory, error });
+        });
         let watch = Arc::new(watch);
         let found = journal.as_ref().ok().map(Journal::findings);
         let tell = move |finding| {

@@ -19,7 +19,6 @@ const SHORTEST_FIRST: usize = 1200;
 const LONGEST_ID: u8 = 20;
 
 /// Whether some server could take a client's datagram for the start of a QUIC connection.
-#[must_use]
 pub fn has_long_header(datagram: &[u8]) -> bool {
     let mut cursor = Cursor::new(datagram);
     let (Ok(first), Ok(version)) = (cursor.u8(), cursor.u32()) else {

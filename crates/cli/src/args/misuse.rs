@@ -14,14 +14,11 @@ use crate::settings::Settings;
 
 /// Parses the command line. Refuses `--internet false`, too: such an option takes its value after
 /// an equals sign only, and the word would be taken for the command.
-///
-/// # Errors
-/// If the line is invalid.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let detached = detached_value(&words);
     let typed = words.len();
     let parsed = Arguments::try_parse_from(words).map_err(suggest_our_name);
-    let Some(DetachedValue { at, flag, value }) = detached else {
+    let Some((at, flag, value)) = detached else {
         return parsed;
     };
     // After the command's name, it belongs to the command.
@@ -40,24 +37,14 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     Err(Arguments::command().error(ErrorKind::NoEquals, message))
 }
 
-struct DetachedValue {
-    at: usize,
-    flag: String,
-    value: String,
-}
-
-/// A boolean option and the word after it, which looks like its value.
-fn detached_value(words: &[OsString]) -> Option<DetachedValue> {
+/// A boolean option and the word after it, which looks like its value, and where the option stands.
+fn detached_value(words: &[OsString]) -> Option<(usize, String, String)> {
     let options = words.iter().take_while(|word| *word != "--");
     let options: Vec<_> = options.filter_map(|word| word.to_str()).collect();
     options.windows(2).enumerate().find_map(|(at, pair)| {
         let [flag, value] = pair else { return None };
         let is_detached = is_boolean(flag) && ["true", "false"].contains(value);
-        is_detached.then(|| DetachedValue {
-            at,
-            flag: (*flag).to_owned(),
-            value: (*value).to_owned(),
-        })
+        is_detached.then(|| (at, (*flag).to_owned(), (*value).to_owned()))
     })
 }
 

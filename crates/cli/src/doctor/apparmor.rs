@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{exit::Refused, terminal};
+use crate::{
+    exit::{Refused, refused},
+    terminal,
+};
 
 const FILE: &str = "/etc/apparmor.d/stockade";
 
@@ -45,13 +48,10 @@ pub(super) fn write() -> Result<ExitCode> {
     let path = executable()?;
     let text = profile(&path)?;
     let Some(parser) = PARSERS.iter().find(|path| Path::new(path).exists()) else {
-        return Err(Refused {
-            what: "there is no apparmor_parser on this machine".to_owned(),
-            fix:
-                "nothing has to be done if it has no AppArmor; else install the package `apparmor`"
-                    .to_owned(),
-        }
-        .into());
+        return Err(refused(
+            "there is no apparmor_parser on this machine",
+            "nothing has to be done if it has no AppArmor; else install the package `apparmor`",
+        ));
     };
     install(Path::new(FILE), &text, Path::new(parser), &path)?;
     terminal::print(format_args!("wrote and loaded {FILE}\n"))?;
@@ -69,7 +69,7 @@ fn install(file: &Path, text: &str, parser: &Path, program: &Path) -> Result<()>
             "`stockade doctor` shows it, to be written by hand".to_owned()
         };
         let what = format!("cannot write {}: {error}", file.display());
-        return Err(Refused { what, fix }.into());
+        return Err(refused(what, fix));
     }
     fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
     let status = Command::new(parser)

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use stockade_wall::{Bubblewrap, Version};
 
-use super::{Check, CheckState};
+use super::Check;
 
 const NAME: &str = "bubblewrap";
 
@@ -61,53 +61,40 @@ fn is_setuid(path: &Path) -> bool {
 }
 
 fn judge(path: &Path, version: Version, setuid: bool) -> Check {
-    let shown = format!("{} is version {version}", path.display());
     let faults: Vec<&Fault> = FAULTS
         .iter()
         .filter(|fault| version >= fault.from && version < fault.fixed)
         .filter(|fault| setuid || !fault.setuid)
         .collect();
-    let newest = faults.iter().map(|fault| fault.fixed).max();
-    let lines = |line: &dyn Fn(&Fault) -> String| -> String {
-        let lines: Vec<String> = faults.iter().map(|fault| line(fault)).collect();
-        lines.join("\n")
-    };
-    let mut check = match newest {
-        None => Check::ok(NAME, shown),
-        Some(newest) => Check {
-            state: CheckState::Warning,
-            ..Check::ok(
-                NAME,
-                format!(
-                    "{shown}\n{}",
-                    lines(&|it| format!("{}: {}", it.cve, it.what))
-                ),
-            )
-        }
-        .cost(lines(&|fault| fault.cost.to_owned()))
-        .fix(format!(
+    let mut found = vec![format!("{} is version {version}", path.display())];
+    found.extend(faults.iter().map(|it| format!("{}: {}", it.cve, it.what)));
+    let mut costs: Vec<&str> = faults.iter().map(|fault| fault.cost).collect();
+    let mut fixes = Vec::new();
+    if let Some(newest) = faults.iter().map(|fault| fault.fixed).max() {
+        fixes.push(format!(
             "update it to {newest}, unless your distribution mended its {version}"
-        )),
-    };
-    if setuid {
-        let found = format!("{}\nit runs with root's rights (setuid)", check.found);
-        let drop = format!("sudo chmod u-s {}", path.display());
-        let fix = match check.fix.take() {
-            Some(fix) => format!("{fix}\n{drop}"),
-            None => drop,
-        };
-        let cost = check.cost.take().unwrap_or_else(|| {
-            "its faults are root's; Stockade does not need that, and newer versions refuse it"
-                .to_owned()
-        });
-        check = Check::warning(NAME, found).cost(cost).fix(fix);
+        ));
     }
-    check
+    if setuid {
+        found.push("it runs with root's rights (setuid)".to_owned());
+        fixes.push(format!("sudo chmod u-s {}", path.display()));
+        if costs.is_empty() {
+            costs.push(
+                "its faults are root's; Stockade does not need that, and newer versions refuse it",
+            );
+        }
+    }
+    if fixes.is_empty() {
+        return Check::ok(NAME, found.join("\n"));
+    }
+    Check::warning(NAME, found.join("\n"))
+        .cost(costs.join("\n"))
+        .fix(fixes.join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::CheckState, *};
 
     fn of(version: Version, setuid: bool) -> Check {
         judge(Path::new("/usr/bin/bwrap"), version, setuid)

@@ -75,11 +75,7 @@ pub(super) fn engine(machine: &Machine, trial: Trial) -> Option<Check> {
         let found = format!("{found}, whose system call filter forbids namespaces");
         return Some(Check::failure(NAME, found).fix(engine.unfilter()));
     }
-    let label = machine
-        .read("/proc/self/attr/apparmor/current")
-        .or_else(|| machine.read("/proc/self/attr/current"))
-        .unwrap_or_default();
-    if label.starts_with("docker-default") {
+    if machine.apparmor_label().starts_with("docker-default") {
         let found =
             format!("{found}, with AppArmor's profile docker-default, which forbids mounts");
         let fix = "start the container with --security-opt apparmor=unconfined";

@@ -7,7 +7,6 @@ use std::{
 
 use rustix::thread::CapabilitySet;
 
-/// A machine and the user on it.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     /// Where its files are: `/`, but for tests.
@@ -43,12 +42,18 @@ impl Machine {
         self.read(&format!("/proc/sys/{name}"))
     }
 
-    /// A field of this process's status.
     pub(super) fn status(&self, field: &str) -> Option<String> {
         let status = self.read("/proc/self/status")?;
         let mut lines = status.lines().filter_map(|line| line.split_once(':'));
         let (_, value) = lines.find(|(name, _)| *name == field)?;
         Some(value.trim().to_owned())
+    }
+
+    /// What AppArmor calls this process's profile; nothing without it.
+    pub(super) fn apparmor_label(&self) -> String {
+        let own = self.read("/proc/self/attr/apparmor/current");
+        own.or_else(|| self.read("/proc/self/attr/current"))
+            .unwrap_or_default()
     }
 
     fn path(&self, path: &str) -> PathBuf {

@@ -17,7 +17,7 @@ mod nft;
 mod session;
 mod workspace;
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -66,29 +66,19 @@ enum CheckState {
     Ok,
     /// Sessions start, but something is weaker or does not work in them.
     Warning,
-    /// Sessions do not start.
     Failure,
 }
 
 impl CheckState {
-    fn word(self) -> &'static str {
+    fn word_and_colour(self) -> (&'static str, &'static str) {
         match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failure => "failure",
-        }
-    }
-
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Ok => "\x1b[32m",
-            Self::Warning => "\x1b[33m",
-            Self::Failure => "\x1b[31m",
+            Self::Ok => ("ok", "\x1b[32m"),
+            Self::Warning => ("warning", "\x1b[33m"),
+            Self::Failure => ("failure", "\x1b[31m"),
         }
     }
 }
 
-/// What came of starting a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trial {
     Started,
@@ -97,7 +87,6 @@ enum Trial {
     Failed,
 }
 
-/// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
     name: &'static str,
@@ -166,25 +155,14 @@ fn as_json(checks: &[Check]) -> serde_json::Value {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let colours = terminal::colours();
     let mut text = String::new();
     for check in checks {
-        let word = check.state.word();
-        let (start, end) = if colours {
-            (check.state.colour(), "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{start}{word:7}{end}  {:18}  {}",
-            check.name,
-            below(&check.found)
-        );
+        let (word, colour) = check.state.word_and_colour();
+        let word = terminal::coloured(colour, word, 7);
+        text += &format!("{word}  {:18}  {}\n", check.name, below(&check.found));
         for (word, what) in [("costs", &check.cost), ("fix", &check.fix)] {
             if let Some(what) = what {
-                let _ = writeln!(text, "{:29}{word}: {}", "", below(what));
+                text += &format!("{:29}{word}: {}\n", "", below(what));
             }
         }
     }

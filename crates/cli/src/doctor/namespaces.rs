@@ -58,10 +58,7 @@ pub(super) fn apparmor(machine: &Machine) -> Option<Check> {
     if !restricts {
         return None;
     }
-    let label = machine
-        .read("/proc/self/attr/apparmor/current")
-        .or_else(|| machine.read("/proc/self/attr/current"))
-        .unwrap_or_default();
+    let label = machine.apparmor_label();
     // Who has authority over the whole machine is not restricted.
     if machine.capabilities.contains(CapabilitySet::SYS_ADMIN) {
         let found = "user namespaces are restricted, but not for this user";

@@ -12,13 +12,13 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
     if started {
         return Check::ok(NAME, "the kernel has what the jail's packet filter needs");
     }
-    let of = |wanted: CheckState| -> Vec<&str> {
+    let of = |wanted: ModuleState| -> Vec<&str> {
         let modules = MODULES.iter().copied();
         modules
             .filter(|module| state(machine, module) == wanted)
             .collect()
     };
-    let absent = of(CheckState::Absent).join(", ");
+    let absent = of(ModuleState::Absent).join(", ");
     if !absent.is_empty() {
         return Check::failure(NAME, format!("the kernel has no modules {absent}")).fix(
             "install all modules of this kernel (Ubuntu: linux-modules-extra-$(uname -r)), or use \
@@ -26,14 +26,14 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
              CONFIG_NFT_REJECT_INET",
         );
     }
-    let asleep = of(CheckState::Loadable).join(" ");
+    let asleep = of(ModuleState::Loadable).join(" ");
     if !asleep.is_empty() && machine.setting("kernel/modules_disabled").as_deref() == Some("1") {
         let found = format!("{asleep}: not loaded, and no module can be loaded until a restart");
         return Check::failure(NAME, found).fix(format!(
             "echo {asleep} | tr ' ' '\\n' | sudo tee /etc/modules-load.d/stockade.conf, and restart"
         ));
     }
-    let unknown = of(CheckState::Unknown).join(" ");
+    let unknown = of(ModuleState::Unknown).join(" ");
     if unknown.is_empty() {
         return Check::ok(
             NAME,
@@ -49,7 +49,7 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CheckState {
+enum ModuleState {
     /// Loaded, or a part of the kernel.
     Present,
     Loadable,
@@ -57,11 +57,11 @@ enum CheckState {
     Unknown,
 }
 
-fn state(machine: &Machine, module: &str) -> CheckState {
+fn state(machine: &Machine, module: &str) -> ModuleState {
     let loaded = machine.read("/proc/modules").unwrap_or_default();
     let mut loaded = loaded.lines().filter_map(|line| line.split(' ').next());
     if loaded.any(|name| name == module) {
-        return CheckState::Present;
+        return ModuleState::Present;
     }
     let release = machine.setting("kernel/osrelease").unwrap_or_default();
     let list = |name: &str| {
@@ -78,10 +78,10 @@ fn state(machine: &Machine, module: &str) -> CheckState {
         })
     };
     match (list("modules.builtin"), list("modules.dep")) {
-        (Some(builtin), _) if names(&builtin) => CheckState::Present,
-        (_, Some(dep)) if names(&dep) => CheckState::Loadable,
-        (Some(_), Some(_)) => CheckState::Absent,
-        _ => CheckState::Unknown,
+        (Some(builtin), _) if names(&builtin) => ModuleState::Present,
+        (_, Some(dep)) if names(&dep) => ModuleState::Loadable,
+        (Some(_), Some(_)) => ModuleState::Absent,
+        _ => ModuleState::Unknown,
     }
 }
 

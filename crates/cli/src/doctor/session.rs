@@ -43,7 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Attempt {
     Started {
-        layers: Vec<Achieved>,
+        /// Protections that are not there, by the wall's names for them, and why.
+        lacking: Vec<(String, String)>,
     },
     Failed {
         what: String,
@@ -53,23 +54,15 @@ enum Attempt {
     },
 }
 
-/// A protection that not every machine has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Achieved {
-    /// As the wall calls it.
-    name: String,
-    /// Why it is not there, if it is not.
-    absent: Option<String>,
-}
-
 pub(super) fn checks(machine: &Machine) -> (Trial, Vec<Check>) {
     match attempt() {
-        Ok(Attempt::Started { layers }) => {
-            let started = Check::ok(NAME, "a session with a jail was started, and ended");
-            let lacking = layers
-                .into_iter()
-                .filter_map(|layer| lacking(layer, machine));
-            let checks = std::iter::once(started).chain(lacking).collect();
+        Ok(Attempt::Started { lacking: layers }) => {
+            let mut checks = vec![Check::ok(
+                NAME,
+                "a session with a jail was started, and ended",
+            )];
+            let lacking = |(name, why): &(String, String)| lacking(name, why, machine);
+            checks.extend(layers.iter().filter_map(lacking));
             (Trial::Started, checks)
         }
         Ok(Attempt::Failed {
@@ -77,10 +70,9 @@ pub(super) fn checks(machine: &Machine) -> (Trial, Vec<Check>) {
             fix,
             forbidden,
         }) => {
-            let check = Check::failure(NAME, what);
-            let check = match fix {
-                Some(fix) => check.fix(fix),
-                None => check,
+            let check = Check {
+                fix,
+                ..Check::failure(NAME, what)
             };
             let trial = if forbidden {
                 Trial::Forbidden
@@ -104,10 +96,9 @@ pub(super) fn not_tried(without: &str) -> Check {
 }
 
 /// What a protection that is not there costs, and what would bring it.
-fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
-    let reason = layer.absent?;
+fn lacking(layer: &str, why: &str, machine: &Machine) -> Option<Check> {
     let mut all = Protection::ALL.into_iter();
-    let (name, cost, fix) = match all.find(|it| it.name() == layer.name)? {
+    let (name, cost, fix) = match all.find(|it| it.name() == layer)? {
         // They are there, or the launch is refused.
         Protection::SystemCalls | Protection::NoUserNamespaces | Protection::NoMountNamespaces => {
             return None;
@@ -151,7 +142,7 @@ fn lacking(layer: Achieved, machine: &Machine) -> Option<Check> {
             OWN_GROUP,
         ),
     };
-    let found = format!("not there: {}: {reason}", layer.name);
+    let found = format!("not there: {layer}: {why}");
     Some(Check::warning(name, found).cost(cost).fix(fix))
 }
 
@@ -256,10 +247,10 @@ fn start(workspace: &Path) -> Result<Attempt, SessionError> {
         listing: None,
     };
     let ready = Planned::new(&config, Some(workspace))?.launch(request, convert::identity)?;
-    let layers = ready.layers().iter().filter_map(achieved).collect();
+    let lacking = ready.layers().iter().filter_map(absent).collect();
     let outcome = ready.run().outcome?;
     if outcome.exit_code() == 0 {
-        return Ok(Attempt::Started { layers });
+        return Ok(Attempt::Started { lacking });
     }
     let complaint = outcome.complaint().unwrap_or_default();
     let code = outcome.exit_code();
@@ -270,15 +261,12 @@ fn start(workspace: &Path) -> Result<Attempt, SessionError> {
     })
 }
 
-fn achieved(layer: &Layer) -> Option<Achieved> {
-    let absent = match layer.state {
-        LayerState::Active => None,
-        // What was not asked for is nobody's fault.
-        LayerState::Off(_) => return None,
-        LayerState::Absent(reason) => Some(reason.to_owned()),
-    };
-    let name = layer.protection.name().to_owned();
-    Some(Achieved { name, absent })
+/// What was not asked for is nobody's fault.
+fn absent(layer: &Layer) -> Option<(String, String)> {
+    match layer.state {
+        LayerState::Active | LayerState::Off(_) => None,
+        LayerState::Absent(why) => Some((layer.protection.name().to_owned(), why.to_owned())),
+    }
 }
 
 /// An empty directory that is removed at the end.
@@ -315,7 +303,8 @@ mod tests {
                 protection,
                 state: LayerState::Absent("a test"),
             };
-            lacking(achieved(&layer).expect("a layer"), &machine)
+            let (name, why) = absent(&layer).expect("a layer");
+            lacking(&name, &why, &machine)
         });
         let names: BTreeSet<_> = lacking.map(|check| check.name).collect();
         assert_eq!(names.len(), Protection::ALL.len() - 3, "{names:?}");
@@ -324,11 +313,8 @@ mod tests {
     #[test]
     fn a_masked_proc_names_the_engines_own_argument() {
         let (_root, machine) = machine(&[("/.dockerenv", "")]);
-        let layer = Achieved {
-            name: Protection::OwnProcesses.name().to_owned(),
-            absent: Some("masked".to_owned()),
-        };
-        let fix = lacking(layer, &machine).and_then(|check| check.fix);
+        let layer = Protection::OwnProcesses.name();
+        let fix = lacking(layer, "masked", &machine).and_then(|check| check.fix);
         assert!(fix.expect("a fix").contains("systempaths=unconfined"));
     }
 }

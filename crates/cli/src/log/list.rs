@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stockade_warden::{self as warden, LogDirectory};
 
 use super::reader::{Item, Reader};
@@ -14,56 +13,15 @@ use crate::{
     verify,
 };
 
-/// How a session stands, as its log tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum SessionState {
-    Running,
-    Ended,
-    /// The log has no last line.
-    Lost,
-}
-
-/// What there is to say about a session in one line. What is not known is left out.
-#[derive(Debug, Serialize)]
-struct Summary {
-    session: String,
-    state: SessionState,
-    /// When it began, and when it ended.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    time: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    ended: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    code: Value,
-    /// How many denials are known.
-    denied: u64,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pid: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    workspace: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    command: Value,
-}
+/// What there is to say about a session in one line, as fields of JSON. What is not known is left
+/// out. `state` is `running`, `ended`, or `lost` if the log has no last line.
+struct Summary(Value);
 
 impl Summary {
     fn of(directory: &LogDirectory, id: &str) -> Self {
         let running = directory.is_running(id);
-        let mut summary = Self {
-            session: id.to_owned(),
-            state: if running {
-                SessionState::Running
-            } else {
-                SessionState::Lost
-            },
-            time: Value::Null,
-            ended: Value::Null,
-            code: Value::Null,
-            denied: 0,
-            pid: Value::Null,
-            workspace: Value::Null,
-            command: Value::Null,
-        };
+        let state = if running { "running" } else { "lost" };
+        let mut summary = Self(json!({ "session": id, "state": state, "denied": 0 }));
         // One that cannot be read is listed all the same.
         let Ok(mut reader) = Reader::open(directory.clone(), id) else {
             return summary;
@@ -77,48 +35,77 @@ impl Summary {
     }
 
     fn take(&mut self, mut line: Value) {
+        let denied = self.0["denied"].as_u64().unwrap_or(0);
         match line["event"].as_str() {
             Some("start") => {
-                self.time = line["time"].take();
-                self.pid = line["pid"].take();
-                self.workspace = line["workspace"].take();
-                self.command = line["command"].take();
+                for field in ["time", "pid", "workspace", "command"] {
+                    self.set(field, line[field].take());
+                }
             }
-            Some("deny") => self.denied += line["count"].as_u64().unwrap_or(0),
+            Some("deny") => {
+                let more = line["count"].as_u64().unwrap_or(0);
+                self.set("denied", (denied + more).into());
+            }
             Some("end") => {
-                self.state = SessionState::Ended;
-                self.ended = line["time"].take();
-                self.code = line["code"].take();
-                self.denied = line["denied"].as_u64().unwrap_or(self.denied);
+                self.set("state", "ended".into());
+                self.set("ended", line["time"].take());
+                self.set("code", line["code"].take());
+                let denied = line["denied"].as_u64().unwrap_or(denied);
+                self.set("denied", denied.into());
             }
             _ => {}
         }
     }
 
+    fn set(&mut self, field: &str, value: Value) {
+        if !value.is_null() {
+            self.0[field] = value;
+        }
+    }
+
     fn since(&self) -> String {
-        let time = said(&self.time);
+        let time = said(&self.0["time"]);
         let time = time.get(..19).unwrap_or(&time);
         time.replace('T', " ")
     }
 
-    fn workspace(&self) -> String {
-        cut(&said(&self.workspace), 40)
-    }
-
     fn command(&self) -> String {
-        if verify::is_session(&self.command) {
+        if verify::is_session(&self.0["command"]) {
             return "(stockade verify)".to_owned();
         }
-        cut(&said(&self.command), 80)
+        cut(&said(&self.0["command"]), 80)
     }
 
     fn end(&self) -> String {
-        match self.state {
-            SessionState::Running => "running".to_owned(),
-            SessionState::Ended => format!("exit code {}", said(&self.code)),
-            SessionState::Lost => "no last line".to_owned(),
+        match self.0["state"].as_str() {
+            Some("running") => "running".to_owned(),
+            Some("ended") => format!("exit code {}", said(&self.0["code"])),
+            _ => "ended abnormally".to_owned(),
         }
     }
+
+    /// A line of the table, with a column that says what `third` does.
+    fn row(&self, third: String) -> [String; 6] {
+        [
+            said(&self.0["session"]),
+            self.since(),
+            third,
+            said(&self.0["denied"]),
+            cut(&said(&self.0["workspace"]), 40),
+            self.command(),
+        ]
+    }
+}
+
+fn heading(third: &str) -> [&str; 6] {
+    [
+        "SESSION",
+        "SINCE (UTC)",
+        third,
+        "DENIED",
+        "WORKSPACE",
+        "COMMAND",
+    ]
 }
 
 /// All sessions that have a log, the latest last.
@@ -136,26 +123,8 @@ pub(super) fn list(directory: &LogDirectory, json: bool) -> Result<ExitCode> {
         terminal::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |one: &Summary| {
-        [
-            one.session.clone(),
-            one.since(),
-            one.end(),
-            one.denied.to_string(),
-            one.workspace(),
-            one.command(),
-        ]
-    };
-    let rows: Vec<_> = all.iter().map(row).collect();
-    let heading = [
-        "SESSION",
-        "SINCE (UTC)",
-        "END",
-        "DENIED",
-        "WORKSPACE",
-        "COMMAND",
-    ];
-    terminal::write(table(heading, &rows).as_bytes())?;
+    let rows: Vec<_> = all.iter().map(|one| one.row(one.end())).collect();
+    terminal::write(table(heading("END"), &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -170,9 +139,10 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         }
     }
     warden::sort(&mut ids);
-    let summary = |id: &String| Summary {
-        state: SessionState::Running,
-        ..Summary::of(&directory, id)
+    let summary = |id: &String| {
+        let mut summary = Summary::of(&directory, id);
+        summary.set("state", "running".into());
+        summary
     };
     let running: Vec<_> = ids.iter().map(summary).collect();
     if arguments.json {
@@ -182,30 +152,16 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         terminal::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |one: &Summary| {
-        [
-            said(&one.session.as_str().into()),
-            one.since(),
-            said(&one.pid),
-            one.denied.to_string(),
-            one.workspace(),
-            one.command(),
-        ]
-    };
-    let rows: Vec<_> = running.iter().map(row).collect();
-    let heading = [
-        "SESSION",
-        "SINCE (UTC)",
-        "PID",
-        "DENIED",
-        "WORKSPACE",
-        "COMMAND",
-    ];
-    terminal::write(table(heading, &rows).as_bytes())?;
+    let rows: Vec<_> = running
+        .iter()
+        .map(|one| one.row(said(&one.0["pid"])))
+        .collect();
+    terminal::write(table(heading("PID"), &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn as_json(all: &[Summary]) -> Result<ExitCode> {
-    terminal::print(format_args!("{}\n", serde_json::to_string_pretty(all)?))?;
+    let all: Value = all.iter().map(|one| one.0.clone()).collect();
+    terminal::print(format_args!("{all:#}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use stockade_config::shown;
 use stockade_warden::{LOG_VERSION, LogDirectory};
 
-use crate::{args, context, exit::Refused, session_id, terminal, verify};
+use crate::{args, context, exit::refused, session_id, terminal, verify};
 pub(crate) use list::ps;
 use reader::{Item, Reader};
 
@@ -55,7 +55,7 @@ fn choose(
     directory: &LogDirectory,
     wanted: Option<&str>,
     workspace: Option<&Path>,
-) -> Result<String, Refused> {
+) -> Result<String> {
     let sessions = directory.sessions();
     let Some(wanted) = wanted else {
         // The sessions of `stockade verify` are not what anybody asks about, unless there
@@ -74,15 +74,17 @@ fn choose(
         };
         let here = sessions.iter().rev().find(is_here).cloned();
         let meant = here.or(latest).or_else(|| sessions.last().cloned());
-        return meant.ok_or_else(|| Refused {
-            what: format!("there are no logs in {}", directory.path().display()),
-            fix: "run something: stockade run -- COMMAND".to_owned(),
+        return meant.ok_or_else(|| {
+            let what = format!("there are no logs in {}", directory.path().display());
+            refused(what, "run something: stockade run -- COMMAND")
         });
     };
     let fix = "`stockade log --list` shows all; without a session, the latest is shown";
-    session_id::meant(&sessions, wanted, fix)?.ok_or_else(|| Refused {
-        what: format!("there is no log of a session {}", shown(wanted)),
-        fix: fix.to_owned(),
+    session_id::meant(&sessions, wanted, fix)?.ok_or_else(|| {
+        refused(
+            format!("there is no log of a session {}", shown(wanted)),
+            fix,
+        )
     })
 }
 
@@ -116,9 +118,8 @@ impl Shower {
                 if let Some(item) = reader.rest() {
                     self.item(&item)?;
                 }
-                return self.remark(
-                    "the session ended without a last line: it was killed, or its disk was full",
-                );
+                return self
+                    .remark("the session ended abnormally: it was killed, or its disk was full");
             }
             if !follow {
                 return self.remark("the session is running; --follow shows what comes");
@@ -172,17 +173,19 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::exit::Refused;
 
     #[test]
     fn a_session_is_known_by_the_beginning_of_its_name_if_no_other_has_it() {
         let path = tempfile::tempdir().expect("a directory");
         let directory = LogDirectory::at(path.path());
         let none = choose(&directory, None, None).expect_err("nothing");
-        assert!(none.fix.contains("stockade run"));
+        let fix = &none.downcast_ref::<Refused>().expect("a fix").fix;
+        assert!(fix.contains("stockade run"));
         for id in ["100-7", "100-77", "200-1"] {
             fs::write(directory.file(id, 1), "").expect("a log");
         }
-        let chosen = |wanted| choose(&directory, wanted, None).map_err(|error| error.what);
+        let chosen = |wanted| choose(&directory, wanted, None).map_err(|error| error.to_string());
         assert_eq!(chosen(None), Ok("200-1".to_owned()));
         assert_eq!(chosen(Some("2")), Ok("200-1".to_owned()));
         assert_eq!(chosen(Some("100-7")), Ok("100-7".to_owned()));

@@ -11,7 +11,6 @@ use stockade_warden::LogDirectory;
 /// The longest line that is taken for one. What the writer makes is far shorter.
 const LONGEST: usize = 1 << 20;
 
-/// What stands in a log.
 #[derive(Debug, PartialEq)]
 pub(super) enum Item {
     /// A line, and its bytes with the end.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::Effective;
-use stockade_wall::{Facts, Plan};
+use stockade_wall::{Facts, Plan, Step, Variable};
 
 use crate::{args, context, terminal, wall_config};
 
@@ -30,62 +30,41 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
 }
 
 fn as_json(plan: &Plan, effective: &Effective) -> Value {
-    let files: Vec<_> = plan
-        .files
-        .iter()
-        .map(|step| {
-            json!({
-                "operation": step.operation.to_string(),
-                "at": step.operation.at().to_string_lossy(),
-                "source": step.operation.source().map(|path| path.to_string_lossy()),
-                "reason": step.reason,
-            })
+    let file = |step: &Step| {
+        json!({
+            "operation": step.to_string(),
+            "at": step.at.to_string_lossy(),
+            "source": step.operation.source().map(|path| path.to_string_lossy()),
+            "reason": step.reason,
         })
-        .collect();
-    let environment: Vec<_> = plan
-        .environment
-        .iter()
-        .map(|variable| {
-            json!({
-                "name": variable.name.to_string_lossy(),
-                "value": (!variable.is_private).then(|| variable.value.to_string_lossy()),
-                "reason": variable.reason,
-            })
+    };
+    let variable = |variable: &Variable| {
+        json!({
+            "name": variable.name.to_string_lossy(),
+            "value": (!variable.is_private).then(|| variable.value.to_string_lossy()),
+            "reason": variable.reason,
         })
-        .collect();
-    let limits: Vec<_> = plan
-        .limits
-        .iter()
-        .map(|(limit, reason)| {
-            json!({
-                "resource": format!("{:?}", limit.resource),
-                "soft": limit.soft,
-                "hard": limit.hard,
-                "reason": reason,
-            })
-        })
-        .collect();
-    let isolation: Vec<_> = plan
+    };
+    let isolation = plan
         .isolation
         .iter()
-        .map(|(isolation, reason)| json!({ "apart": format!("{isolation:?}"), "reason": reason }))
-        .collect();
-    let layers: Vec<_> = plan
-        .layers
-        .iter()
-        .map(|layer| {
-            let name = layer.protection.name();
-            json!({ "layer": name, "state": layer.state.to_string() })
-        })
-        .collect();
+        .map(|(isolation, reason)| json!({ "apart": format!("{isolation:?}"), "reason": reason }));
+    let limits = plan.limits.iter().map(|(limit, reason)| {
+        let resource = format!("{:?}", limit.resource);
+        json!({ "resource": resource, "soft": limit.soft, "hard": limit.hard, "reason": reason })
+    });
+    let layers = plan.layers.iter().map(|layer| {
+        let name = layer.protection.name();
+        json!({ "layer": name, "state": layer.state.to_string() })
+    });
     json!({
         "profile": effective.profile,
         "network": network::as_json(effective),
-        "files": files,
-        "environment": environment,
-        "isolation": isolation,
-        "limits": limits,
-        "layers": layers,
+        "files": plan.files.iter().map(file).collect::<Value>(),
+        "environment": plan.environment.iter().map(variable).collect::<Value>(),
+        "isolation": isolation.collect::<Value>(),
+        "limits": limits.collect::<Value>(),
+        "layers": layers.collect::<Value>(),
         "working_directory": plan.working_directory.to_string_lossy(),
         "program": plan.program.as_ref().map(|path| path.to_string_lossy()),
         "given": plan.given,

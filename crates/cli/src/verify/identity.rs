@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::PathBuf};
 
-/// The identities of those that exist.
 pub(super) fn all(paths: &[PathBuf]) -> BTreeMap<PathBuf, String> {
     let of = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;

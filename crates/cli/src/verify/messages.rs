@@ -15,9 +15,7 @@ pub(super) struct Assignment {
     pub(super) token: String,
     /// Files and directories to read from.
     pub(super) reads: Vec<PathBuf>,
-    /// Files whose text is wanted.
     pub(super) texts: Vec<PathBuf>,
-    /// Directories whose entries are wanted.
     pub(super) lists: Vec<PathBuf>,
     /// Places to be told from those outside.
     pub(super) identities: Vec<PathBuf>,
@@ -38,7 +36,6 @@ pub(super) struct Assignment {
 pub(super) struct SecondAssignment {
     /// Whether there is a network of the session's own that could be changed.
     pub(super) change: bool,
-    /// Destinations that the policy denies.
     pub(super) denied: Vec<Target>,
     /// A file that is hidden, in a directory that can be written.
     pub(super) covered: Option<PathBuf>,
@@ -60,22 +57,27 @@ pub(super) struct Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = match self.transport {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
-        };
+        let transport = self.transport.name().to_lowercase();
         write!(f, "{transport}://{}", self.address)
     }
 }
 
-/// What came of trying something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+impl Transport {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tried {
     /// It worked; what was got by it.
     Worked(String),
-    /// An error number.
     Refused(i32),
     /// Neither, for as long as was waited.
+    #[default]
     Silence,
 }
 
@@ -129,12 +131,10 @@ impl fmt::Display for Tried {
 pub(super) struct Observations {
     /// By kind: what the kernel calls each.
     pub(super) namespaces: BTreeMap<String, String>,
-    /// Fields of the own status.
     pub(super) status: BTreeMap<String, String>,
     pub(super) environment: BTreeMap<String, String>,
     /// What descriptors beyond the standard three lead to.
     pub(super) descriptors: Vec<String>,
-    /// The most bytes of a core dump.
     pub(super) core_limit: Option<u64>,
     /// `/proc` has this process under the number that it has for itself.
     pub(super) own_proc: bool,
@@ -147,7 +147,6 @@ pub(super) struct Observations {
     pub(super) left: Option<Tried>,
     pub(super) sockets: BTreeMap<PathBuf, Tried>,
     pub(super) abstract_socket: Option<Tried>,
-    /// Error numbers, by the name of the call.
     pub(super) calls: BTreeMap<String, i32>,
     /// A signal without effect, to process 1, which is outside of the own Landlock domain.
     pub(super) signal: Option<Tried>,
@@ -201,7 +200,7 @@ impl Changes {
 }
 
 /// The same with all capabilities of a user namespace of one's own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Nested {
     /// Whether such a namespace can be had.
     pub(super) user: Tried,
@@ -211,8 +210,6 @@ pub(super) struct Nested {
     pub(super) remount: Option<Tried>,
     /// The control: the same link and filter in a network of one's own.
     pub(super) own_network: Option<Tried>,
-    /// The control: a mount over a directory of one's own.
-    pub(super) own_mount: Option<Tried>,
     pub(super) lift: Option<Lift>,
 }
 

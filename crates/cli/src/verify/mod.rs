@@ -9,11 +9,8 @@
 //! report     PASS, FAIL or INCONCLUSIVE, each with its reason
 //! ```
 //!
-//! Nothing is concluded from the absence of something that would not have shown: each probe
-//! is made outside, too, where it has to succeed, and the session is given one listener
-//! that it can reach. What is tried stays on this machine. Listeners are on its own addresses;
-//! destinations beyond are tried only where the policy denies them and the session is known
-//! to have a network of its own.
+//! Nothing is concluded from the absence of something that would not have shown, and what is tried
+//! stays on this machine: see docs/verify.md.
 
 mod destinations;
 mod identity;
@@ -38,7 +35,7 @@ use anyhow::Result;
 use serde_json::Value;
 use stockade_config::{Effective, Key, Loader, Mode};
 use stockade_jail::NAME_SERVER;
-use stockade_sys::signals::{self, Signal, SignalSet};
+use stockade_sys::signals::{self, Signal};
 use stockade_wall::{Facts, INNER_STAGE, Plan};
 use stockade_warden::LogDirectory;
 
@@ -60,21 +57,25 @@ pub(crate) fn is_session(command: &Value) -> bool {
 }
 
 pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
-    let profile = arguments.profile.as_deref();
-    let loader = context::loader_for(&arguments.settings, profile, Some(INNER_STAGE.as_ref()))?;
+    let args::About {
+        json,
+        profile,
+        settings,
+    } = &arguments.about;
+    let program = Some(INNER_STAGE.as_ref());
+    let loader = context::loader_for(settings, profile.as_deref(), program)?;
     // Files are put up that have to be removed again.
     let held = [Signal::INT, Signal::TERM, Signal::HUP]
         .into_iter()
         .collect();
     let before = signals::block(held)?;
     let findings = findings(loader);
-    restore(before);
+    // A signal that came in the meantime takes its effect now.
+    let _ = signals::set_mask(before);
     let (findings, effective) = findings?;
-    if arguments.json {
-        terminal::print(format_args!(
-            "{:#}\n",
-            report::as_json(&findings, &effective)
-        ))?;
+    if *json {
+        let report = report::as_json(&findings, &effective);
+        terminal::print(format_args!("{report:#}\n"))?;
     } else {
         terminal::write(report::as_text(&findings).as_bytes())?;
     }
@@ -82,11 +83,6 @@ pub(crate) fn verify(arguments: &args::Verify) -> Result<ExitCode> {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
-}
-
-/// A signal that came in the meantime takes its effect now.
-fn restore(before: SignalSet) {
-    let _ = signals::set_mask(before);
 }
 
 fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
@@ -188,14 +184,7 @@ fn credentials() -> impl Iterator<Item = &'static str> {
 }
 
 fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Assignment {
-    let canaries = outside.canaries.files.iter().map(|(_, path)| path.clone());
-    let credentials = credentials()
-        .map(|name| home.join(name))
-        .filter(|path| probe::read(path).worked());
-    let guarded = judge::guarded(plan, outside);
-    let private = outside::PRIVATE.map(PathBuf::from);
-    let places: Vec<PathBuf> = private.into_iter().chain([home.to_owned()]).collect();
-    let system = [
+    const SYSTEM: [&str; 7] = [
         "/",
         "/usr",
         "/usr/bin",
@@ -204,39 +193,30 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
         INNER_STAGE,
         GIT_CONFIG,
     ];
-    let utf8 = |paths: Vec<PathBuf>| {
-        let plain = paths.into_iter().filter(|path| path.to_str().is_some());
-        plain.collect::<Vec<_>>()
-    };
+    let guarded = judge::guarded(plan, outside);
+    let mut reads: Vec<PathBuf> = credentials().map(|name| home.join(name)).collect();
+    reads.retain(|path| probe::read(path).worked());
+    reads.extend(outside.canaries.files.iter().map(|(_, path)| path.clone()));
+    reads.extend(guarded.iter().chain(&outside.own_secrets).cloned());
+    let mut writes: Vec<PathBuf> = SYSTEM.map(PathBuf::from).to_vec();
+    writes.extend(guarded);
+    let sockets = outside.canaries.sockets.iter();
+    let mut sockets: Vec<PathBuf> = sockets.chain(&outside.canaries.socket).cloned().collect();
+    // Other paths cannot be told to the prober.
+    for paths in [&mut reads, &mut writes, &mut sockets] {
+        paths.retain(|path| path.to_str().is_some());
+    }
+    let mut places: Vec<PathBuf> = outside::PRIVATE.map(PathBuf::from).to_vec();
+    places.push(home.to_owned());
     Assignment {
         token: outside.token.clone(),
-        reads: utf8(
-            canaries
-                .chain(credentials)
-                .chain(guarded.clone())
-                .chain(outside.own_secrets.clone())
-                .collect(),
-        ),
+        reads,
         texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
         lists: places.clone(),
         identities: places,
-        writes: utf8(
-            system
-                .map(PathBuf::from)
-                .into_iter()
-                .chain(guarded)
-                .collect(),
-        ),
+        writes,
         leaves: leaves.to_owned(),
-        sockets: utf8(
-            outside
-                .canaries
-                .sockets
-                .iter()
-                .chain(&outside.canaries.socket)
-                .cloned()
-                .collect(),
-        ),
+        sockets,
         abstract_socket: outside.canaries.abstract_name.clone(),
         targets: outside.listeners.targets(),
     }

@@ -1,14 +1,10 @@
 //! What was found, for people and for programs.
 
-use std::{
-    env,
-    fmt::Write as _,
-    io::{self, IsTerminal as _},
-};
-
 use serde::Serialize;
 use serde_json::{Value, json};
-use stockade_config::{Effective, Mode, shown};
+use stockade_config::{Effective, shown};
+
+use crate::terminal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,19 +16,11 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    fn word(self) -> &'static str {
+    fn word_and_colour(self) -> (&'static str, &'static str) {
         match self {
-            Self::Pass => "PASS",
-            Self::Fail => "FAIL",
-            Self::Inconclusive => "INCONCLUSIVE",
-        }
-    }
-
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Pass => "\x1b[32m",
-            Self::Fail => "\x1b[31m",
-            Self::Inconclusive => "\x1b[33m",
+            Self::Pass => ("PASS", "\x1b[32m"),
+            Self::Fail => ("FAIL", "\x1b[31m"),
+            Self::Inconclusive => ("INCONCLUSIVE", "\x1b[33m"),
         }
     }
 }
@@ -42,7 +30,6 @@ impl Outcome {
 pub(super) struct Finding {
     /// For programs; it stays the same.
     pub(super) check: String,
-    /// What is promised.
     pub(super) promise: &'static str,
     pub(super) outcome: Outcome,
     pub(super) reason: String,
@@ -110,21 +97,16 @@ pub(super) fn count(findings: &[Finding], outcome: Outcome) -> usize {
 }
 
 pub(super) fn as_json(findings: &[Finding], effective: &Effective) -> Value {
-    let outcome = if count(findings, Outcome::Fail) > 0 {
-        Outcome::Fail
-    } else {
-        Outcome::Pass
+    let outcome = match count(findings, Outcome::Fail) {
+        0 => Outcome::Pass,
+        _ => Outcome::Fail,
     };
     json!({
         "version": 1,
         "stockade": env!("CARGO_PKG_VERSION"),
         "policy": effective.hash(),
         "profile": effective.profile,
-        "mode": match effective.network.mode.value {
-            Mode::Jail => "jail",
-            Mode::None => "none",
-            Mode::Host => "host",
-        },
+        "mode": effective.network.mode.value.to_string(),
         "outcome": outcome,
         "passed": count(findings, Outcome::Pass),
         "failed": count(findings, Outcome::Fail),
@@ -134,32 +116,16 @@ pub(super) fn as_json(findings: &[Finding], effective: &Effective) -> Value {
 }
 
 pub(super) fn as_text(findings: &[Finding]) -> String {
-    let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = !unwanted && io::stdout().is_terminal();
     let mut text = String::new();
     for finding in findings {
-        let word = finding.outcome.word();
-        let (start, end) = if colours {
-            (finding.outcome.colour(), "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{start}{word:12}{end}  {:27}  {}",
-            finding.check, finding.promise
-        );
+        let (word, colour) = finding.outcome.word_and_colour();
+        let word = terminal::coloured(colour, word, 12);
+        text += &format!("{word}  {:27}  {}\n", finding.check, finding.promise);
         if finding.outcome != Outcome::Pass || finding.has_exceptions {
-            let _ = writeln!(text, "{:43}{}", "", finding.reason);
+            text += &format!("{:43}{}\n", "", finding.reason);
         }
     }
-    let _ = writeln!(
-        text,
-        "{} passed, {} failed, {} inconclusive",
-        count(findings, Outcome::Pass),
-        count(findings, Outcome::Fail),
-        count(findings, Outcome::Inconclusive)
-    );
-    text
+    let [passed, failed, inconclusive] = [Outcome::Pass, Outcome::Fail, Outcome::Inconclusive]
+        .map(|outcome| count(findings, outcome));
+    text + &format!("{passed} passed, {failed} failed, {inconclusive} inconclusive\n")
 }

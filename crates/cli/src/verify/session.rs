@@ -22,7 +22,7 @@ use stockade_sys::deadline::wait_readable;
 use stockade_wall::INNER_STAGE;
 
 use super::outside::{Outside, SECRET_VARIABLE};
-use crate::{exit::Refused, hooks};
+use crate::{exit::refused, hooks};
 
 /// The hidden command that makes this program the prober.
 pub(super) const PROBE: &str = "verify-probe";
@@ -125,17 +125,11 @@ impl ProbedSession {
         let _ = self.messages.read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
         let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-        Refused {
-            what: format!(
-                "no session could be verified ({ended}); it said:\n{}",
-                said.trim()
-            ),
-            fix: "`stockade doctor` says what this machine lacks".to_owned(),
-        }
-        .into()
+        let said = said.trim();
+        let what = format!("no session could be verified ({ended}); it said:\n{said}");
+        refused(what, "`stockade doctor` says what this machine lacks")
     }
 
-    /// Waits for its end.
     pub(super) fn end(mut self) -> Result<()> {
         self.to = None;
         self.child.wait()?;

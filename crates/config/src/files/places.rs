@@ -11,7 +11,6 @@ use crate::{layer::LayerKind, value::Roots};
 /// The paths that a configuration depends on.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The administrator's file.
     pub system: PathBuf,
     /// The user's directory: `config.toml` and `projects/`.
     pub user: PathBuf,
@@ -43,28 +42,22 @@ impl Places {
         }
     }
 
-    /// Where Stockade keeps its own files.
     pub fn state_of(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
         own(variable("XDG_STATE_HOME"), home, ".local/state")
     }
 
-    #[must_use]
     pub fn user_file(&self) -> PathBuf {
         self.user.join("config.toml")
     }
 
-    #[must_use]
     pub fn workspace_file(&self) -> PathBuf {
         self.workspace.join(".stockade.toml")
     }
 
-    /// Where trust is recorded.
-    #[must_use]
     pub fn trust(&self) -> PathBuf {
         self.state.join("trust")
     }
 
-    #[must_use]
     pub fn projects(&self) -> PathBuf {
         self.user.join("projects")
     }
@@ -90,7 +83,6 @@ impl Places {
         Ok(files)
     }
 
-    #[must_use]
     pub fn roots(&self) -> Roots {
         Roots {
             home: self.home.clone(),
@@ -100,7 +92,6 @@ impl Places {
 
     /// Whose file this is, by its place; `None` if Stockade reads no file there. A
     /// `.stockade.toml` is a workspace's in any directory.
-    #[must_use]
     pub fn kind_of(&self, path: &Path) -> Option<LayerKind> {
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_own = path

@@ -46,7 +46,6 @@ pub(crate) struct Guard<'a> {
     sound: RefCell<BTreeSet<PathBuf>>,
 }
 
-/// Who may own a file.
 #[derive(Debug)]
 struct Owners {
     user: u32,
@@ -58,7 +57,11 @@ struct Owners {
 impl<'a> Guard<'a> {
     pub(crate) fn new(places: &'a Places) -> Self {
         let user = rustix::process::geteuid().as_raw();
-        let root = if root_is_mapped() { 0 } else { overflow_user() };
+        let map = uid_map();
+        let root = match map.is_none_or(|map| is_mapped(0, &map)) {
+            true => 0,
+            false => overflow_user(),
+        };
         Self {
             places,
             owners: Owners { user, root },
@@ -92,7 +95,8 @@ impl<'a> Guard<'a> {
                 metadata.uid()
             );
             let user = self.owners.user;
-            if is_nobody_here(metadata.uid()) {
+            let shown_for_all = overflow_user() == metadata.uid();
+            if shown_for_all && uid_map().is_some_and(|map| !is_mapped(metadata.uid(), &map)) {
                 let title = format!(
                     "the {word} {name} belongs to an unknown user, who has no uid in this user \
                      namespace (it appears as {})",
@@ -148,10 +152,7 @@ pub(crate) fn own_file(path: &Path, guard: &Guard<'_>) -> Result<Option<Arc<Sour
     let real = fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
     guard.check_outside(&real)?;
     let file = open(&real).map_err(|error| unreadable(path, &error))?;
-    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
-    if !metadata.is_file() {
-        return Err(not_a_file(path));
-    }
+    let metadata = regular(path, &file)?;
     guard.check(&real, &metadata)?;
     guard.check_directories(path)?;
     guard.check_directories(&real)?;
@@ -168,9 +169,7 @@ pub(crate) fn any_file(path: &Path) -> Result<Arc<Source>, Diagnostic> {
     };
     let file = fs::canonicalize(path).and_then(|real| open(&real));
     let file = file.map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(not_a_file(path));
-    }
+    regular(path, &file)?;
     text(path, read(path, file, MOST_BYTES)?).map(|text| Source::file(path, text))
 }
 
@@ -198,10 +197,7 @@ pub(crate) fn workspace_file(path: &Path) -> Result<Option<WorkspaceText>, Diagn
         }
         Err(error) => return Err(unreadable(path, &error)),
     };
-    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
-    if !metadata.is_file() {
-        return Err(not_a_file(path));
-    }
+    regular(path, &file)?;
     let bytes = read(path, file, MOST_BYTES_IN_WORKSPACE)?;
     Ok(Some(WorkspaceText { bytes }))
 }
@@ -229,10 +225,7 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..good).unwrap_or_default();
-        let line = 1 + before
-            .split(|byte| *byte == b'\n')
-            .count()
-            .saturating_sub(1);
+        let line = before.split(|byte| *byte == b'\n').count();
         let byte = error.as_bytes().get(good).copied().unwrap_or_default();
         let name = shown_path(path);
         Diagnostic::new(format!(
@@ -247,8 +240,13 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::new(format!("cannot read {name}: {error}")).help("make it readable, or remove it")
 }
 
-fn not_a_file(path: &Path) -> Diagnostic {
-    Diagnostic::new(format!("{} is not a regular file", shown_path(path)))
+fn regular(path: &Path, file: &File) -> Result<Metadata, Diagnostic> {
+    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+    if metadata.is_file() {
+        return Ok(metadata);
+    }
+    let title = format!("{} is not a regular file", shown_path(path));
+    Err(Diagnostic::new(title))
 }
 
 /// A path for the command line that a message proposes.
@@ -262,22 +260,10 @@ fn word_of_shell(path: &Path) -> String {
     }
 }
 
-fn root_is_mapped() -> bool {
-    // `inside outside count`; without the file, this is the kernel's first namespace.
-    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else {
-        return true;
-    };
-    map.lines()
-        .any(|line| line.split_whitespace().next() == Some("0"))
-}
-
-/// Whether this is no number of a user, but what the kernel shows for all that have none in
-/// this user namespace.
-fn is_nobody_here(number: u32) -> bool {
-    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else {
-        return false;
-    };
-    number == overflow_user() && !is_mapped(number, &map)
+/// Which numbers of users this user namespace has; without the file, it is the kernel's first one,
+/// which has all.
+fn uid_map() -> Option<String> {
+    fs::read_to_string("/proc/self/uid_map").ok()
 }
 
 /// Whether a map of numbers (each line: the first inside, the first outside, how many) has one.

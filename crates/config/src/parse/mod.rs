@@ -42,10 +42,8 @@ pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Lay
     };
     let mut layer = reader.document(table.get_ref());
     // The tree is in the order of the alphabet; people read files from the top.
-    let of_profiles = layer
-        .profiles
-        .iter_mut()
-        .map(|profile| &mut profile.changes);
+    let profiles = layer.profiles.iter_mut();
+    let of_profiles = profiles.map(|profile| &mut profile.changes);
     for changes in of_profiles.chain([&mut layer.changes]) {
         changes.sort_by_key(|written| written.place.span().start);
     }
@@ -87,7 +85,6 @@ fn at_top<'t, 'i>(table: &'t Spanned<DeTable<'i>>, key: &str) -> Option<&'t Node
 
 /// The keys that a section of a file has, with their lines, whatever else is in it; `None` if
 /// the file has no such section.
-#[must_use]
 pub fn keys_in(section: &str, text: &str) -> Option<Vec<(Key, usize)>> {
     let source = Source::new(SourceKind::BuiltIn(""), text);
     let (table, _) = DeTable::parse_recoverable(text);
@@ -161,8 +158,8 @@ impl Reader<'_> {
             self.report(problem.help("write [profiles.NAME.network], for example"));
             return Vec::new();
         };
-        table
-            .iter()
+        let profiles = table.iter();
+        profiles
             .map(|(name, node)| self.profile(name, node))
             .collect()
     }
@@ -207,11 +204,8 @@ impl Reader<'_> {
                 Some(key) => self.value(key, node, changes),
                 None => {
                     let title = format!("unknown key `{}` in [{section}]", shown(name.get_ref()));
-                    self.unknown(
-                        name,
-                        title,
-                        &Key::in_section(section).map(Key::name).collect::<Vec<_>>(),
-                    );
+                    let names: Vec<_> = Key::in_section(section).map(Key::name).collect();
+                    self.unknown(name, title, &names);
                 }
             }
         }
@@ -277,10 +271,8 @@ impl Reader<'_> {
             self.report(problem.help("write lock = [\"network.mode\"], for example"));
             return Vec::new();
         };
-        entries
-            .iter()
-            .filter_map(|entry| self.lock(entry))
-            .collect()
+        let entries = entries.iter();
+        entries.filter_map(|entry| self.lock(entry)).collect()
     }
 
     fn lock(&mut self, entry: &Node<'_>) -> Option<Lock> {
@@ -390,7 +382,6 @@ impl Reader<'_> {
         Place::new(self.source, span)
     }
 
-    /// A value of the wrong type.
     fn mismatch(&self, node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
         let found = given(node);
         self.problem(

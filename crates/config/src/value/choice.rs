@@ -54,7 +54,6 @@ fn unknown(text: &str, kind: Kind, words: &[&'static str]) -> Fault {
 choice! {
     /// Which network the command has.
     Mode {
-        /// None.
         None as "none",
         /// One of its own, whose every flow the policy judges.
         Jail as "jail",

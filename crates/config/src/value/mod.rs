@@ -70,7 +70,6 @@ impl fmt::Display for Given<'_> {
     }
 }
 
-/// What is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) message: String,
@@ -86,7 +85,6 @@ pub(crate) struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Instead {
     Text(String),
-    /// Without quotes.
     Bare(String),
 }
 
@@ -141,7 +139,6 @@ pub(crate) fn wrong_type(key: Key, given: Given<'_>) -> Fault {
     })
 }
 
-/// What a key takes, in words.
 pub(crate) fn expected(kind: Kind) -> String {
     match kind {
         Kind::Choice(words) => {

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{ConfigValue, Fault, Given, Roots};
 use crate::{keys::Kind, text::shown};
 
-/// A TCP port.
 pub type Port = NonZeroU16;
 
 /// A port inside, and where it is seen outside.

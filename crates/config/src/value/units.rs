@@ -7,11 +7,9 @@ use serde_json::Value;
 use super::{ConfigValue, Fault, Given, Roots, expected};
 use crate::{keys::Kind, text::shown};
 
-/// A number of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count<const LEAST: u64>(u64);
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size<const LEAST: u64 = 1>(NonZeroU64);
 
@@ -42,7 +40,6 @@ impl<const LEAST: u64> Count<LEAST> {
         Self(number)
     }
 
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0
     }
@@ -79,13 +76,11 @@ impl<const LEAST: u64> ConfigValue for Count<LEAST> {
 }
 
 impl<const LEAST: u64> Size<LEAST> {
-    #[must_use]
     pub fn bytes(self) -> u64 {
         self.0.get()
     }
 
     /// Twice as much, for a session that needs more.
-    #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }
@@ -117,13 +112,11 @@ impl<const LEAST: u64> ConfigValue for Size<LEAST> {
 }
 
 impl Seconds {
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0.get()
     }
 
     /// Twice as long, for a session that needs more.
-    #[must_use]
     pub fn doubled(self) -> Self {
         Self(self.0.saturating_mul(TWO))
     }

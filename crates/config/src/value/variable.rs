@@ -40,7 +40,6 @@ impl VariableName {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -89,7 +89,7 @@ impl fmt::Display for Fix {
 impl fmt::Display for Ruling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flow(verdict) => write!(f, "{}", verdict.reason()),
+            Self::Flow(verdict) => verdict.fmt(f),
             Self::Name(verdict) => write!(f, "{verdict}"),
             Self::HostPort(_) => f.write_str(
                 "nobody listens there inside; this machine does, but the loopback inside is the \

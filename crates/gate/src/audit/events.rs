@@ -1,7 +1,8 @@
 //! What happens at the gate, as it happens, for whoever writes it down.
 //!
 //! The gate never waits for the writer. Of denials that find its queue full only the number is
-//! kept. What passes is never left out: if the writer is too far behind, nothing new passes.
+//! kept. What passes is never left out: if the writer is too far behind, or has no room left,
+//! nothing new passes.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -92,13 +93,16 @@ pub struct EventSender {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     flows: AtomicU64,
     /// Told and not fetched.
     waiting: AtomicUsize,
+    /// So many more can be written for certain.
+    room: AtomicUsize,
     lost: AtomicU64,
     overlooked: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// Where they come out.
@@ -129,6 +133,16 @@ impl EventReceiver {
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Says for how many more events there is room.
+    pub fn set_room(&self, events: usize) {
+        self.shared.room.store(events, Ordering::Relaxed);
+    }
+
+    /// How much was refused for want of room, since the last time that this was asked.
+    pub fn take_refused(&self) -> u64 {
+        self.shared.refused.swap(0, Ordering::Relaxed)
+    }
+
     /// How many events were lost since the last time that this was asked.
     pub fn take_lost(&self) -> u64 {
         self.shared.lost.swap(0, Ordering::Relaxed)
@@ -139,7 +153,14 @@ impl EventSender {
     #[must_use]
     pub fn new() -> (Self, EventReceiver) {
         let (sender, queue) = channel();
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::new(Shared {
+            flows: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            room: AtomicUsize::new(MOST),
+            lost: AtomicU64::new(0),
+            overlooked: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        });
         let events = Self {
             queue: sender,
             shared: Arc::clone(&shared),
@@ -161,9 +182,15 @@ impl EventSender {
         }
     }
 
-    /// Whether something new may pass: the log has room to say so.
+    /// Whether something new may pass: the log has room to say so. Counts what may not.
     pub(crate) fn have_room(&self) -> bool {
-        self.shared.waiting.load(Ordering::Relaxed) < MOST
+        let Shared { waiting, room, .. } = &*self.shared;
+        let room = room.load(Ordering::Relaxed).min(MOST);
+        let may = waiting.load(Ordering::Relaxed) < room;
+        if !may {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        may
     }
 
     /// A packet came for which the gate has no room. It went nowhere.
@@ -213,6 +240,12 @@ mod tests {
         let all = std::iter::from_fn(|| received.take().ok());
         let passed = all.filter(|(_, event)| matches!(event, Event::Asked { .. }));
         assert_eq!(passed.count(), MOST - QUEUE + 1);
+        assert_eq!(received.take_refused(), 1);
+        received.set_room(2);
         assert!(events.have_room());
+        events.send(asked());
+        assert!(events.have_room());
+        events.send(asked());
+        assert!(!events.have_room());
     }
 }

@@ -4,10 +4,7 @@
 pub(crate) mod attribution;
 pub(crate) mod denials;
 pub(crate) mod events;
-pub(crate) mod foreign;
-pub(crate) mod groups;
 pub(crate) mod hints;
-pub(crate) mod refusals;
 pub(crate) mod unseen;
 
 use std::{rc::Rc, time::Duration};

@@ -56,6 +56,15 @@ impl Resolution {
             streams: Semaphore::new(STREAMS),
         }
     }
+
+    /// The next message may be near: of somebody who asks one question after the other. Where
+    /// several are under way, there is one at hand most of the time, and who asks and who answers
+    /// need the processor more.
+    fn await_next(&self) {
+        if self.permits.available_permits() + 1 == IN_FLIGHT {
+            busy_poll::extend();
+        }
+    }
 }
 
 /// Answers all UDP queries of the jail.
@@ -63,7 +72,6 @@ pub(crate) async fn serve(socket: Rc<AsyncFd<AnyAddressUdp>>, resolution: Rc<Res
     let mut buffer = vec![0; LARGEST];
     for_each_packet(&socket, |receiving| {
         if let Some(arrival) = receiving.receive(&mut buffer)? {
-            busy_poll::extend();
             let bytes = buffer.get(..arrival.length).unwrap_or_default();
             answer(&socket, &resolution, bytes, arrival);
         }
@@ -87,9 +95,11 @@ fn answer(
     let (socket, resolution) = (Rc::clone(socket), Rc::clone(resolution));
     spawn_local(async move {
         let Ok(_permit) = resolution.permits.try_acquire() else {
-            return resolution.names.overlooked();
+            return resolution.names.judge.events.overlook();
         };
+        resolution.await_next();
         let response = resolution.names.resolve(&query, arrival.destination).await;
+        resolution.await_next();
         reply(&socket, &query.fit(response, query.udp_limit()), arrival);
     });
 }

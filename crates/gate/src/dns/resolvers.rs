@@ -1,72 +1,25 @@
 //! The host's own name servers, and the `resolv.conf` that the agent sees.
 
 use std::{
-    cell::RefCell,
     fs, io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
-    os::unix::fs::MetadataExt as _,
-    rc::Rc,
 };
 
 use resolv_conf::{Config, ScopedIp};
 
+use crate::names::host_file::HostFileContent;
+
 pub(crate) const PATH: &str = "/etc/resolv.conf";
 const PORT: u16 = 53;
 
-/// The name servers of the host's `resolv.conf`, read again when the file changes.
-#[derive(Debug, Default)]
-pub(crate) struct Resolvers {
-    cached: RefCell<Option<Cached>>,
-}
+/// The name servers of the host's `resolv.conf`, in its order.
+pub(crate) type Resolvers = Vec<SocketAddr>;
 
-/// What tells one state of a file from another. The time alone would not: its clock ticks
-/// slowly.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Version {
-    changed: (i64, i64),
-    length: u64,
-    inode: u64,
-}
+impl HostFileContent for Resolvers {
+    const PATH: &str = PATH;
 
-impl Version {
-    pub(crate) fn of(path: &str) -> io::Result<Self> {
-        let file = fs::metadata(path)?;
-        Ok(Self {
-            changed: (file.ctime(), file.ctime_nsec()),
-            length: file.len(),
-            inode: file.ino(),
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Cached {
-    version: Version,
-    servers: Rc<[SocketAddr]>,
-}
-
-impl Resolvers {
-    /// In the order of the file. Empty if the host has none.
-    pub(crate) fn current(&self) -> Rc<[SocketAddr]> {
-        let Ok(version) = Version::of(PATH) else {
-            return Rc::default();
-        };
-        let mut cached = self.cached.borrow_mut();
-        if let Some(cached) = &*cached
-            && cached.version == version
-        {
-            return Rc::clone(&cached.servers);
-        }
-        // A file that cannot be read just now is tried again at the next question.
-        let Ok(config) = read() else {
-            return Rc::default();
-        };
-        let servers: Rc<[SocketAddr]> = servers(&config).into();
-        *cached = Some(Cached {
-            version,
-            servers: Rc::clone(&servers),
-        });
-        servers
+    fn read() -> io::Result<Self> {
+        read().map(|config| servers(&config))
     }
 }
 

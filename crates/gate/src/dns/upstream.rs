@@ -12,6 +12,7 @@ use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
 use tokio::time::timeout;
 
 use super::{ask::SocketPool, cache::Cache, resolvers::Resolvers};
+use crate::names::host_file::HostFile;
 
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
 /// two servers fit into that.
@@ -20,9 +21,9 @@ const ROUNDS: usize = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
-    resolvers: Resolvers,
+    resolvers: HostFile<Resolvers>,
     sockets: SocketPool,
-    asked: RefCell<Rc<[SocketAddr]>>,
+    asked: RefCell<Rc<Resolvers>>,
     cache: RefCell<Cache>,
 }
 
@@ -46,7 +47,7 @@ impl Upstream {
     }
 
     /// The host's resolvers. Others may give other answers, so a change empties the cache.
-    fn servers(&self) -> Rc<[SocketAddr]> {
+    fn servers(&self) -> Rc<Resolvers> {
         let servers = self.resolvers.current();
         if *self.asked.borrow() != servers {
             self.cache.borrow_mut().clear();
@@ -60,7 +61,8 @@ impl Upstream {
     pub(crate) async fn ask(&self, query: &Query) -> Vec<u8> {
         let now = Instant::now();
         let servers = self.servers();
-        if let Some(answer) = self.cache.borrow().get(query, now) {
+        let key = query.key();
+        if let Some(answer) = self.cache.borrow().get(&key, query, now) {
             return answer;
         }
         let mut failure = None;
@@ -70,7 +72,7 @@ impl Upstream {
                     failure = Some(answer);
                     continue;
                 }
-                self.cache.borrow_mut().put(query, &answer, now);
+                self.cache.borrow_mut().put(key, query, &answer, now);
                 return answer;
             }
         }

@@ -26,9 +26,10 @@ use stockade_wire::packet::{Echo, Unreachable};
 use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
 
 use crate::{
+    descriptors::spare,
     event_loop::for_each_packet,
-    flows::{ActiveFlow, FlowKey},
-    icmp::icmp_error::{unreachable, unreachable_code},
+    flows::{ActiveFlow, FlowKey, forget},
+    icmp::icmp_error::{queued_error, unreachable},
     judge::Judge,
     udp::{INPUT, receive_now, send_now},
 };
@@ -41,27 +42,19 @@ const SEQUENCE: std::ops::Range<usize> = 6..8;
 
 #[derive(Debug)]
 pub(crate) struct Echoes {
-    judge: Rc<Judge>,
-    injector: Rc<Injector>,
-    pings: RefCell<HashMap<FlowKey, Rc<Ping>>>,
+    pub(crate) judge: Rc<Judge>,
+    pub(crate) injector: Rc<Injector>,
+    pub(crate) pings: RefCell<HashMap<FlowKey, Rc<Ping>>>,
 }
 
 /// The host's socket of one flow.
 #[derive(Debug)]
-struct Ping {
+pub(crate) struct Ping {
     socket: UdpSocket,
     flow: Arc<ActiveFlow>,
 }
 
 impl Echoes {
-    pub(crate) fn new(judge: Rc<Judge>, injector: Rc<Injector>) -> Self {
-        Self {
-            judge,
-            injector,
-            pings: RefCell::default(),
-        }
-    }
-
     fn arrived(self: &Rc<Self>, packet: &[u8]) {
         let Ok(echo) = Echo::parse(packet) else {
             return;
@@ -83,7 +76,7 @@ impl Echoes {
             Ok(())
         });
         if let Err(why) = sent {
-            self.inject(&echo.unreachable(why), key);
+            self.injector.send(&echo.unreachable(why), key.client.ip());
         }
     }
 
@@ -112,11 +105,6 @@ impl Echoes {
             packet.to_vec(),
         ));
         Ok(ping)
-    }
-
-    /// Lost if the jail's kernel does not take it now, as on any network.
-    fn inject(&self, packet: &[u8], key: FlowKey) {
-        let _ = self.injector.send(packet, key.client.ip());
     }
 }
 
@@ -159,17 +147,10 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
             },
         };
         if let Some(answer) = answer {
-            echoes.inject(&answer, key);
+            echoes.injector.send(&answer, key.client.ip());
         }
     }
-    let mut pings = echoes.pings.borrow_mut();
-    // Another flow with the same key may have taken its place.
-    if pings
-        .get(&key)
-        .is_some_and(|known| Rc::ptr_eq(known, &ping))
-    {
-        pings.remove(&key);
-    }
+    forget(&echoes.pings, key, &ping);
 }
 
 /// What the agent is told about an error, for the request that met it.
@@ -179,10 +160,7 @@ fn refusal(
     request: &[u8],
     error: &io::Error,
 ) -> Option<Vec<u8>> {
-    let why = match queued.and_then(|queued| queued.unreachable_code) {
-        Some(code) => unreachable_code(key.destination.ip(), code),
-        None => unreachable(error),
-    };
+    let why = queued_error(queued, key.destination.ip(), error);
     let mut request = request.to_vec();
     if let Some(sequence) = queued.and_then(|queued| queued.quoted.get(SEQUENCE)) {
         let message = Echo::parse(&request).ok()?.message().len();
@@ -202,7 +180,11 @@ fn ping_socket(destination: IpAddr) -> io::Result<StdUdpSocket> {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
-    let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(protocol))?;
+    let socket = spare(Socket::new(
+        domain,
+        Type::DGRAM.nonblocking(),
+        Some(protocol),
+    )?)?;
     report_errors(&socket, Family::of(destination))?;
     socket.connect(&SocketAddr::new(destination, 0).into())?;
     Ok(socket.into())

@@ -4,27 +4,19 @@
 //! and pinned like all others.
 
 use std::{
-    cell::RefCell,
     collections::HashMap,
     fs::File,
     io::{self, Read},
     net::IpAddr,
-    rc::Rc,
 };
 
 use stockade_policy::Hostname;
 
-use crate::dns::resolvers::Version;
+use super::host_file::HostFileContent;
 
 const PATH: &str = "/etc/hosts";
 /// Lists of blocked hosts have some megabytes.
 const LARGEST: u64 = 32 << 20;
-
-/// The file, read again when it changes.
-#[derive(Debug, Default)]
-pub(crate) struct Hosts {
-    cached: RefCell<Option<(Version, Rc<Table>)>>,
-}
 
 /// What the file says.
 #[derive(Debug, Default)]
@@ -33,24 +25,11 @@ pub(crate) struct Table {
     names: HashMap<IpAddr, Hostname>,
 }
 
-impl Hosts {
-    /// A file that is missing or cannot be read says nothing.
-    pub(crate) fn current(&self) -> Rc<Table> {
-        let Ok(version) = Version::of(PATH) else {
-            return Rc::default();
-        };
-        let mut cached = self.cached.borrow_mut();
-        if let Some((known, table)) = &*cached
-            && *known == version
-        {
-            return Rc::clone(table);
-        }
-        let Ok(text) = read() else {
-            return Rc::default();
-        };
-        let table = Rc::new(Table::parse(&text));
-        *cached = Some((version, Rc::clone(&table)));
-        table
+impl HostFileContent for Table {
+    const PATH: &str = PATH;
+
+    fn read() -> io::Result<Self> {
+        read().map(|text| Self::parse(&text))
     }
 }
 

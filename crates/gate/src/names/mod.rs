@@ -9,12 +9,12 @@
 //! With the internet open, answers pass as they come. Their addresses are pinned all the same:
 //! a denial is easier to understand with a name in it.
 
+pub(crate) mod host_file;
 pub(crate) mod hosts;
 pub(crate) mod pins;
 mod tunnel;
 
 use std::{
-    mem,
     net::{IpAddr, SocketAddr},
     rc::Rc,
     time::Instant,
@@ -24,11 +24,14 @@ use stockade_policy::{Hostname, NameReason, NameVerdict};
 use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
 
 use crate::{
-    audit::denials::{Ruling, Subject, shown},
+    audit::{
+        denials::{Ruling, Subject, shown},
+        events::Event,
+    },
     dns::Upstream,
     judge::Judge,
 };
-use hosts::Hosts;
+use host_file::HostFile;
 use tunnel::Budget;
 
 /// How long an answer from the host's own file holds: the file may change.
@@ -36,8 +39,8 @@ const HOSTS_TTL: u32 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Names {
-    judge: Rc<Judge>,
-    hosts: Hosts,
+    pub(crate) judge: Rc<Judge>,
+    hosts: HostFile<hosts::Table>,
     upstream: Upstream,
     budget: Budget,
     /// Whether the jail has IPv6. If not, no name has an IPv6 address there.
@@ -45,15 +48,10 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// A question came for which there was no room.
-    pub(crate) fn overlooked(&self) {
-        self.judge.overlooked();
-    }
-
     pub(crate) fn new(judge: Rc<Judge>, ipv6: bool) -> Self {
         Self {
             judge,
-            hosts: Hosts::default(),
+            hosts: HostFile::default(),
             upstream: Upstream::default(),
             budget: Budget::default(),
             ipv6,
@@ -90,7 +88,11 @@ impl Names {
         if !self.judge.may_be_logged() {
             return query.error(Rcode::ServFail, None);
         }
-        let asked = Asked::new(&self.judge, query);
+        let asked = Asked {
+            judge: &self.judge,
+            query,
+            addresses: None,
+        };
         let answer = match by.is_named() {
             true => self.upstream.ask_named(server, by, query).await,
             false => self.upstream.ask(query).await,
@@ -227,26 +229,17 @@ impl Names {
 /// for that any more: the session has ended.
 struct Asked<'a> {
     judge: &'a Judge,
-    name: String,
-    kind: String,
+    query: &'a Query,
     addresses: Option<Vec<IpAddr>>,
-}
-
-impl<'a> Asked<'a> {
-    fn new(judge: &'a Judge, query: &Query) -> Self {
-        Self {
-            judge,
-            name: query.name().to_string(),
-            kind: query.qtype().to_string(),
-            addresses: None,
-        }
-    }
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        let (name, kind) = (mem::take(&mut self.name), mem::take(&mut self.kind));
-        self.judge.asked(name, kind, self.addresses.take());
+        self.judge.events.send(Event::Asked {
+            name: self.query.name().to_string(),
+            kind: self.query.qtype().to_string(),
+            addresses: self.addresses.take(),
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{Tcp, relay::reset};
-use crate::{flows::FlowKey, hold::HeldSyn};
+use crate::{descriptors::spare, flows::FlowKey, hold::HeldSyn};
 
 /// Between the marked SYN and the accepted connection lies only the agent's kernel.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
@@ -61,8 +61,9 @@ impl Acceptor {
         });
         match key.and_then(|key| self.expected.borrow_mut().remove(&key)) {
             Some(waiting) => {
-                // The flow may have stopped waiting in this very moment.
-                let _ = waiting.send(near);
+                // The flow may have stopped waiting in this very moment. Without a connection it
+                // ends.
+                let _ = spare(near).map(|near| waiting.send(near));
             }
             // Never held, so never judged: the filter should not have let it come.
             None => reset(near),

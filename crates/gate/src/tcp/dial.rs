@@ -4,14 +4,20 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use crate::{hold::Failure, icmp::icmp_error::unreachable};
+use crate::{descriptors::spare, hold::Failure, icmp::icmp_error::unreachable};
 
 pub(crate) async fn dial(destination: SocketAddr) -> Result<TcpStream, Failure> {
-    TcpStream::connect(destination)
-        .await
-        .map_err(|error| failure(&error))
+    connect(destination).await.map_err(|error| failure(&error))
+}
+
+pub(crate) async fn connect(destination: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match destination {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    spare(socket?)?.connect(destination).await
 }
 
 /// The agent's own probes end at the gate. So the gate sends some, as often as the routers on

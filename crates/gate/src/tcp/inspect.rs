@@ -28,14 +28,19 @@ use std::{
     time::Duration,
 };
 
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::net::{RecvFlags, recv};
 use stockade_policy::Hostname;
 use stockade_wire::{
     http::{self, Authority, FirstLine, Head, Kind, Requests, Step},
     tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
 };
-use tokio::{io::Interest, net::TcpStream, time::timeout};
+use tokio::{
+    io::{AsyncWriteExt as _, Interest, copy, sink},
+    net::TcpStream,
+    time::timeout,
+};
 
+use super::relay::Stop;
 use crate::{
     audit::denials::{Ruling, Subject, shown},
     event_loop::busy_poll,
@@ -103,19 +108,6 @@ pub(crate) enum Vetted {
     Ended,
 }
 
-/// Why a connection does not.
-pub(crate) enum VetFailure {
-    Failed,
-    /// The client is told so.
-    Denied(Vec<u8>),
-}
-
-impl From<io::Error> for VetFailure {
-    fn from(_: io::Error) -> Self {
-        Self::Failed
-    }
-}
-
 /// What is known of the client's protocol.
 enum Protocol {
     Unknown,
@@ -158,7 +150,7 @@ impl Inspector {
         near: &TcpStream,
         far: &TcpStream,
         passed: impl Fn(usize),
-    ) -> Result<Vetted, VetFailure> {
+    ) -> Result<Vetted, Stop> {
         let mut held = Held::default();
         let mut protocol = Protocol::Unknown;
         let mut sent = Sent::default();
@@ -203,7 +195,7 @@ impl Inspector {
         }
     }
 
-    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, VetFailure> {
+    fn next(&self, protocol: &mut Protocol, held: &[u8]) -> Result<Todo, Stop> {
         match protocol {
             Protocol::Unknown => match tls::inspect(held) {
                 Inspection::NeedMore => Ok(Todo::Read),
@@ -247,12 +239,7 @@ impl Inspector {
     }
 
     /// Looks for names in what is about to leave, wherever they stand.
-    fn search(
-        &self,
-        protocol: &Protocol,
-        sent: &mut Sent,
-        leaving: &[u8],
-    ) -> Result<(), VetFailure> {
+    fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Stop> {
         let server = self.server.get();
         // Who speaks before a request has come serves none.
         if server.is_none() {
@@ -272,17 +259,17 @@ impl Inspector {
 
     /// Whether what is left at the end may go: not a part of a hello or of a request, on which
     /// some server might act.
-    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), VetFailure> {
+    fn may_end(&self, protocol: &Protocol, held: &[u8]) -> Result<(), Stop> {
         let may = match protocol {
             Protocol::Unknown | Protocol::Tls(_) => held.is_empty(),
             Protocol::Http => self.requests.borrow().may_end(held),
             Protocol::Other(_) => true,
         };
-        if may { Ok(()) } else { Err(VetFailure::Failed) }
+        if may { Ok(()) } else { Err(Stop::Failed) }
     }
 
     /// Nothing if the connection is not HTTP.
-    fn http(&self, held: &[u8]) -> Result<Option<Todo>, VetFailure> {
+    fn http(&self, held: &[u8]) -> Result<Option<Todo>, Stop> {
         let mut requests = self.requests.borrow_mut();
         // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
         let is_other = self
@@ -306,24 +293,24 @@ impl Inspector {
         }
     }
 
-    fn deny_http(&self, why: http::Broken) -> VetFailure {
+    fn deny_http(&self, why: http::Broken) -> Stop {
         self.record("a request", &why.to_string());
-        VetFailure::Denied(forbidden(400, &why.to_string()))
+        Stop::Denied(forbidden(400, &why.to_string()))
     }
 
     /// A hello without a name shows none.
-    fn judge_hello(&self, hello: &Hello) -> Result<(), VetFailure> {
+    fn judge_hello(&self, hello: &Hello) -> Result<(), Stop> {
         let Some(text) = &hello.server_name else {
             return Ok(());
         };
         match self.judge_name(text) {
             Ok(()) => Ok(()),
-            Err(_) => Err(VetFailure::Denied(ACCESS_DENIED.to_vec())),
+            Err(_) => Err(Stop::Denied(ACCESS_DENIED.to_vec())),
         }
     }
 
-    fn judge_head(&self, head: &Head) -> Result<(), VetFailure> {
-        let refused = |why: String| VetFailure::Denied(forbidden(403, &why));
+    fn judge_head(&self, head: &Head) -> Result<(), Stop> {
+        let refused = |why: String| Stop::Denied(forbidden(403, &why));
         if head.kind == Kind::Connect {
             let why = "a tunnel through a server that is allowed by name could lead anywhere; \
                        allow the proxy by its address";
@@ -356,9 +343,9 @@ impl Inspector {
         Ok(())
     }
 
-    fn deny_tls(&self, why: &str) -> VetFailure {
+    fn deny_tls(&self, why: &str) -> Stop {
         self.record("a TLS hello", why);
-        VetFailure::Denied(DECODE_ERROR.to_vec())
+        Stop::Denied(DECODE_ERROR.to_vec())
     }
 
     fn record(&self, what: &str, why: &str) {
@@ -504,19 +491,11 @@ pub(crate) async fn send(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Tells a client why its connection ends. To close at once would take the message back, if
 /// something of the client's is still unread.
-pub(crate) async fn farewell(near: TcpStream, message: &[u8]) {
+pub(crate) async fn farewell(mut near: TcpStream, message: &[u8]) {
     let told = async {
-        send(&near, message).await?;
-        shutdown(&near, Shutdown::Write)?;
-        let mut rest = [0; 4096];
-        loop {
-            near.readable().await?;
-            match near.try_read(&mut rest) {
-                Ok(0) => return Ok::<_, io::Error>(()),
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                _ => {}
-            }
-        }
+        near.write_all(message).await?;
+        near.shutdown().await?;
+        copy(&mut near, &mut sink()).await
     };
     // A client that does not listen is not told.
     let _ = timeout(FAREWELL_LIMIT, told).await;

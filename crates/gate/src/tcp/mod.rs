@@ -3,7 +3,7 @@
 pub(crate) mod accept;
 pub(crate) mod carriers;
 pub(crate) mod connection;
-mod dial;
+pub(crate) mod dial;
 mod inspect;
 mod pipes;
 pub(crate) mod published;

@@ -8,6 +8,8 @@ use std::{
 
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 
+use crate::descriptors::spare;
+
 /// Pipes at a time, of each thread. The kernel gives a user 64 MiB of pipe buffers before it
 /// shrinks them.
 const LIMIT: usize = 24;
@@ -42,6 +44,7 @@ pub(crate) fn give_back(pipe: Pipe) {
 impl Pipe {
     fn new() -> io::Result<Self> {
         let (reader, writer) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (reader, writer) = (spare(reader)?, spare(writer)?);
         // A smaller pipe only takes more turns.
         let _ = pipe::fcntl_setpipe_size(&writer, SIZE);
         Ok(Self { reader, writer })

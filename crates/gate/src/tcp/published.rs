@@ -29,7 +29,10 @@ use super::{
     rebinding::{self, First, is_own},
     relay::{relay, reset},
 };
-use crate::audit::denials::{Ruling, Subject, shown};
+use crate::{
+    audit::denials::{Ruling, Subject, shown},
+    descriptors::spare,
+};
 
 /// What crosses between the loopbacks.
 #[derive(Debug, Default)]
@@ -44,7 +47,8 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Publish {
     pub(crate) listeners: Vec<StdTcpListener>,
-    outside: u16,
+    /// On the host's loopback.
+    pub(crate) outside: u16,
     pub(crate) inside: u16,
 }
 
@@ -72,11 +76,6 @@ impl Publish {
             inside,
         })
     }
-
-    /// The port on the host's loopback.
-    pub(crate) fn outside(&self) -> u16 {
-        self.outside
-    }
 }
 
 /// A listener on the host's loopback, and all that its connections need.
@@ -95,7 +94,9 @@ pub(crate) async fn serve(published: Published) {
     let published = Rc::new(published);
     loop {
         // Out of descriptors, or the client is gone already: the next may fare better.
-        let Ok((outer, client)) = published.listener.accept().await else {
+        let accepted = published.listener.accept().await;
+        let Ok((outer, client)) = accepted.and_then(|(outer, client)| Ok((spare(outer)?, client)))
+        else {
             sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -111,12 +112,12 @@ pub(crate) async fn serve(published: Published) {
 }
 
 impl Published {
-    async fn join(&self, inner: TcpStream, outer: TcpStream, client: SocketAddr) {
+    async fn join(&self, inner: TcpStream, mut outer: TcpStream, client: SocketAddr) {
         let Some(flow) = inner.peer_addr().ok().and_then(Flow::tcp) else {
             return reset(outer);
         };
         let mut read = Vec::new();
-        let stranger = match rebinding::first(&inner, &outer, &mut read).await {
+        let stranger = match rebinding::first(&inner, &mut outer, &mut read).await {
             First::Request(host) if !is_own(&host, &self.machine) => Some(host),
             First::Endless => Some("an endless request".to_owned()),
             First::Request(_) | First::Other => None,
@@ -133,6 +134,9 @@ impl Published {
             let subject = Subject::Claim(flow, host);
             self.tcp.judge.denied(subject, Ruling::Malformed(why), None);
             return farewell(outer, &message).await;
+        }
+        if !self.tcp.judge.may_be_logged() {
+            return reset(outer);
         }
         let flow = self.tcp.judge.published(flow, client, self.outside);
         if send(&inner, &read).await.is_err() {

@@ -7,11 +7,12 @@
 //! use a connection for one name only. What is not HTTP passes, and so does a request without a
 //! Host: no browser sends one.
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use stockade_policy::Hostname;
 use stockade_wire::http::{Opened, open};
 use tokio::{
+    io::AsyncReadExt as _,
     net::TcpStream,
     time::{Instant, timeout_at},
 };
@@ -38,7 +39,7 @@ pub(crate) enum First {
 
 /// Reads what a program of the host says first, as far as it takes to know what it is. A server
 /// inside that speaks first speaks no HTTP.
-pub(crate) async fn first(inner: &TcpStream, outer: &TcpStream, read: &mut Vec<u8>) -> First {
+pub(crate) async fn first(inner: &TcpStream, outer: &mut TcpStream, read: &mut Vec<u8>) -> First {
     let mut began = None;
     loop {
         let is_request = match open(read) {
@@ -53,10 +54,11 @@ pub(crate) async fn first(inner: &TcpStream, outer: &TcpStream, read: &mut Vec<u
                 First::Other
             };
         }
+        read.reserve(MOST - read.len());
         let more = async {
             tokio::select! {
                 biased;
-                more = read_more(outer, read) => more,
+                more = outer.read_buf(read) => more,
                 _ = inner.readable(), if !is_request => Ok(0),
             }
         };
@@ -75,20 +77,6 @@ pub(crate) async fn first(inner: &TcpStream, outer: &TcpStream, read: &mut Vec<u
         // It has ended, or there is nothing to wait for.
         if !matches!(more, Ok(1..)) {
             return First::Other;
-        }
-    }
-}
-
-async fn read_more(from: &TcpStream, into: &mut Vec<u8>) -> io::Result<usize> {
-    loop {
-        from.readable().await?;
-        let end = into.len();
-        into.resize(MOST, 0);
-        let read = from.try_read(into.get_mut(end..).unwrap_or_default());
-        into.truncate(end + read.as_ref().unwrap_or(&0));
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            read => return read,
         }
     }
 }

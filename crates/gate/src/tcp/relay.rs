@@ -22,7 +22,7 @@ use super::{
     carriers::Carriers,
     connection::{Connection, Established},
     dial::keep_alive,
-    inspect::{Inspector, VetFailure, Vetted, farewell, send},
+    inspect::{Inspector, Vetted, farewell, send},
     pipes::{self, Pipe},
 };
 use crate::event_loop::busy_poll;
@@ -145,6 +145,8 @@ pub(crate) struct Direction {
     /// Waits for something to move, and has nothing in hand.
     resting: Cell<bool>,
     ended: Cell<bool>,
+    /// Something was written.
+    begun: Cell<bool>,
     /// The kernel does not gather what is written: the sender's kernel has done so already.
     /// What is written first leaves at once in any case.
     at_once: Cell<bool>,
@@ -186,21 +188,12 @@ impl Direction {
 }
 
 /// Why a flow does not go on here.
-enum Stop {
+pub(crate) enum Stop {
     Failed,
     /// One direction moves bulk; nothing is in hand, so it can go on elsewhere.
     Heavy,
     /// It showed a name that it may not. The client is told.
     Denied(Vec<u8>),
-}
-
-impl From<VetFailure> for Stop {
-    fn from(failure: VetFailure) -> Self {
-        match failure {
-            VetFailure::Failed => Self::Failed,
-            VetFailure::Denied(message) => Self::Denied(message),
-        }
-    }
 }
 
 impl From<io::Error> for Stop {
@@ -230,7 +223,7 @@ async fn pump(
         let pipe = if bulk { pipes::borrow() } else { None };
         let turn = match pipe {
             Some(pipe) => splice(from, to, pipe).await?,
-            None => copy(from, to).await?,
+            None => copy(from, to, this).await?,
         };
         if turn.ended {
             finish(to, this, other);
@@ -239,7 +232,6 @@ async fn pump(
         moved(turn.moved);
         bulk = turn.moved >= BUFFER;
         if !bulk {
-            this.send_at_once(to);
             busy_poll::extend();
             weight = 0;
             continue;
@@ -264,8 +256,8 @@ fn finish(to: &TcpStream, this: &Direction, other: &Direction) {
     this.end();
 }
 
-async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
-    let (turn, rest) = match copy_now(from, to) {
+async fn copy(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<Turn> {
+    let (turn, rest) = match copy_now(from, to, this) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             return Ok(Turn {
                 moved: 0,
@@ -279,13 +271,16 @@ async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<Turn> {
 }
 
 /// Reads once, writes once, and gives back what was not taken.
-fn copy_now(from: &TcpStream, to: &TcpStream) -> io::Result<(Turn, Vec<u8>)> {
+fn copy_now(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<(Turn, Vec<u8>)> {
     SHARED.with_borrow_mut(|buffer| {
         let moved = read_now(from, buffer)?;
         let ended = moved == 0;
         let bytes = &buffer[..moved];
         if ended {
             return Ok((Turn { moved, ended }, Vec::new()));
+        }
+        if this.begun.replace(true) {
+            this.send_at_once(to);
         }
         let written = match to.try_write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,

@@ -104,7 +104,7 @@ impl Datagrams {
         }
         pair.flow.sent(datagram.len());
         // A full buffer loses datagrams, as on any network.
-        let _ = self.send_outward(key, pair.far(), datagram);
+        let _ = self.send_outward(key, &pair.far, datagram);
     }
 
     /// Whether a datagram may not leave in a flow that stands: what was admitted by name alone is
@@ -160,7 +160,7 @@ impl Datagrams {
         let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.pairs.borrow_mut().insert(key, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair), since));
-        for (client, datagram) in strangers(pair.near(), key.client) {
+        for (client, datagram) in strangers(&pair.near, key.client) {
             self.arrived(FlowKey { client, ..key }, &datagram);
         }
         Ok(pair)
@@ -193,19 +193,9 @@ impl Datagrams {
         }
     }
 
-    /// A flow is over, unless it made way for another with the same key already.
-    fn forget(&self, key: FlowKey, pair: &Rc<Pair>) {
-        let mut pairs = self.pairs.borrow_mut();
-        let known = pairs.get(&key);
-        if known.is_some_and(|known| Rc::ptr_eq(known, pair)) {
-            pairs.remove(&key);
-        }
-    }
-
     fn refuse(&self, key: FlowKey, length: usize, why: Unreachable) {
         if let Some(packet) = udp_unreachable(key.client, key.destination, length, why) {
-            // Lost if the jail's kernel does not take it now.
-            let _ = self.injector.send(&packet, key.client.ip());
+            self.injector.send(&packet, key.client.ip());
         }
     }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     event_loop::busy_poll,
-    flows::{ActiveFlow, FlowKey},
+    flows::{ActiveFlow, FlowKey, forget},
 };
 
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
@@ -38,8 +38,8 @@ thread_local! {
 /// The two sockets of a flow.
 #[derive(Debug)]
 pub(super) struct Pair {
-    near: UdpSocket,
-    far: UdpSocket,
+    pub(super) near: UdpSocket,
+    pub(super) far: UdpSocket,
     /// Keeps the port for the client, if the outer socket has the client's.
     _port: Option<Rc<Claim>>,
     pub(super) flow: Arc<ActiveFlow>,
@@ -77,7 +77,7 @@ pub(super) async fn carry(datagrams: Rc<Datagrams>, key: FlowKey, pair: Rc<Pair>
             Err(_) => break,
         }
     }
-    datagrams.forget(key, &pair);
+    forget(&datagrams.pairs, key, &pair);
 }
 
 impl Pair {
@@ -94,14 +94,6 @@ impl Pair {
             used: Cell::new(Instant::now()),
             answered: Cell::new(false),
         }
-    }
-
-    pub(super) fn near(&self) -> &UdpSocket {
-        &self.near
-    }
-
-    pub(super) fn far(&self) -> &UdpSocket {
-        &self.far
     }
 
     /// Of several flows, the least goes first when there is no room.

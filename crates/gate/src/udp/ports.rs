@@ -23,7 +23,7 @@ use std::{
 use socket2::{Domain, Protocol, Socket, Type};
 use stockade_sys::{socket::report_errors, transparent::Family};
 
-use crate::flows::FlowKey;
+use crate::{descriptors::spare, flows::FlowKey};
 
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
@@ -117,6 +117,7 @@ fn open(family: Family) -> io::Result<Socket> {
         Family::V6 => Domain::IPV6,
     };
     let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    let socket = spare(socket)?;
     if family == Family::V6 {
         socket.set_only_v6(true)?;
     }

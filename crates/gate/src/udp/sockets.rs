@@ -14,10 +14,7 @@ use stockade_wire::packet::Unreachable;
 use tokio::{io::Interest, net::UdpSocket};
 
 use super::LARGEST;
-use crate::{
-    flows::FlowKey,
-    icmp::icmp_error::{unreachable, unreachable_code},
-};
+use crate::{flows::FlowKey, icmp::icmp_error::queued_error};
 
 /// An ICMP error shows as an error only, without anything to read.
 pub(crate) const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);
@@ -95,8 +92,5 @@ pub(crate) fn receive_now(
 /// beside it the kernel keeps the ICMP message that caused it.
 pub(super) fn icmp_error(far: &UdpSocket, key: FlowKey, error: &io::Error) -> Unreachable {
     let queued = iter::from_fn(|| take_error(far).ok()).take(BATCH).last();
-    match queued.and_then(|queued| queued.unreachable_code) {
-        Some(code) => unreachable_code(key.destination.ip(), code),
-        None => unreachable(error),
-    }
+    queued_error(queued.as_ref(), key.destination.ip(), error)
 }

@@ -11,7 +11,6 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An IPv4 address found inside an IPv6 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Embedding {
     pub address: Ipv4Addr,

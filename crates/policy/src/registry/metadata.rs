@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metadata {
     pub address: IpAddr,
-    /// Whose service it is.
     pub name: &'static str,
 }
 

@@ -18,7 +18,6 @@ use ipnet::IpNet;
 pub use embedded::{Embedding, Format, embedded};
 pub use metadata::{Metadata, metadata};
 
-/// One line of a registry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     pub block: IpNet,
@@ -31,7 +30,6 @@ pub struct Entry {
 /// How far packets to a block go, from harmless to hopeless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Across the internet.
     Global,
     /// Somewhere near, or nowhere by agreement.
     Special,
@@ -65,17 +63,12 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Global,
     Special(Special),
 }
 
-/// What to do instead of speaking to all at once.
-pub(crate) const INSTEAD_OF_ALL: &str = ": name the device's own address";
-
-/// Why an address is special.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
     pub entry: &'static Entry,
@@ -89,7 +82,7 @@ impl Special {
     pub(crate) fn instead(self) -> &'static str {
         match self.entry.name {
             "loopback" => "; `host_ports` opens single ports of the host's loopback",
-            "multicast" | "limited broadcast" => INSTEAD_OF_ALL,
+            "multicast" | "limited broadcast" => ": name the device's own address",
             _ => "",
         }
     }

@@ -20,7 +20,6 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::Entry;
 use super::Reach::{self, Global, Never, Special};
 
-/// The table of the address's family.
 pub(super) fn entries(address: IpAddr) -> &'static [Entry] {
     match address {
         IpAddr::V4(_) => V4,

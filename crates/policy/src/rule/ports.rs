@@ -24,7 +24,6 @@ impl Ports {
         self.ranges.iter().cloned()
     }
 
-    /// The lowest and the highest port.
     pub(crate) fn bounds(&self) -> (u16, u16) {
         match &*self.ranges {
             [first, .., last] => (*first.start(), *last.end()),
@@ -33,7 +32,6 @@ impl Ports {
         }
     }
 
-    /// The port, if it is only one.
     pub(crate) fn single(&self) -> Option<NonZeroU16> {
         match *self.ranges {
             [ref range] if range.start() == range.end() => NonZeroU16::new(*range.start()),

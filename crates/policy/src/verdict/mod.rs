@@ -7,32 +7,37 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-pub use reason::{Near, Reason};
+pub use reason::{BROADCAST, Near, Reason};
 
+use crate::flow::Flow;
 use crate::registry::{Embedding, Metadata, Special};
 use crate::rule::Rule;
 
 /// A decision that explains itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
+    flow: Flow,
     reason: Reason,
     fix: Option<Rule>,
 }
 
 impl Verdict {
-    pub(crate) fn new(reason: Reason) -> Self {
-        Self { reason, fix: None }
+    pub(crate) fn new(flow: &Flow, reason: Reason) -> Self {
+        Self::with_fix(flow, reason, None)
     }
 
-    pub(crate) fn with_fix(reason: Reason, fix: impl Into<Option<Rule>>) -> Self {
-        let fix = fix.into();
-        Self { reason, fix }
+    pub(crate) fn with_fix(flow: &Flow, reason: Reason, fix: impl Into<Option<Rule>>) -> Self {
+        Self {
+            flow: *flow,
+            reason,
+            fix: fix.into(),
+        }
     }
 
     pub fn is_allowed(&self) -> bool {
         matches!(
             self.reason,
-            Reason::Rule { .. } | Reason::Internet { .. } | Reason::Name { .. }
+            Reason::Rule { .. } | Reason::Internet | Reason::Name { .. }
         )
     }
 
@@ -68,7 +73,13 @@ impl Verdict {
     }
 }
 
-/// Who decided.
+/// The reason, as a sentence for people.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.say(&self.flow, f)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decider<'a> {
     /// The user's rule, counted from zero in the order of the policy.
@@ -96,7 +107,6 @@ pub enum Restriction {
         service: &'static Metadata,
         via: Option<Embedding>,
     },
-    /// An address of the host itself.
     Own,
     /// An IPv6 address that carries a special IPv4 address inside.
     Disguised(Special),

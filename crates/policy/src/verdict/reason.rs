@@ -1,77 +1,55 @@
 //! Why a flow is allowed or denied.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use super::Restriction;
 use crate::flow::Flow;
 use crate::name::Hostname;
-use crate::registry::{INSTEAD_OF_ALL, Special};
+use crate::registry::Special;
 use crate::rule::Rule;
 
-/// Why a flow is allowed or denied. `Display` is a sentence for people.
+/// Why a flow is allowed or denied. `Display` of the [`Verdict`](super::Verdict) is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// Allowed: a user's rule for addresses covers it.
-    Rule {
-        destination: IpAddr,
-        index: usize,
-        rule: Rule,
-    },
+    Rule { index: usize, rule: Rule },
     /// Allowed: it is on the internet, which is open.
-    Internet { destination: IpAddr },
+    Internet,
     /// Allowed: it is on the internet, and a user's rule covers a name of it.
     Name {
-        destination: IpAddr,
         name: Hostname,
         index: usize,
         rule: Rule,
     },
     /// Denied: out of reach from any jail.
-    NeverReachable {
-        destination: IpAddr,
-        special: Special,
-    },
-    /// Denied: the broadcast address of a subnet of the host's.
-    Broadcast {
-        destination: IpAddr,
-        /// A rule that holds the address, in vain.
-        idle: Option<Rule>,
-    },
+    NeverReachable(Special),
+    /// Denied: the broadcast address of a subnet of the host's. A rule may hold it, in vain.
+    Broadcast { idle: Option<Rule> },
     /// Denied: only a rule that means this destination would allow it.
     Restricted {
-        destination: IpAddr,
         restriction: Restriction,
         /// A rule that holds the address, but does not mean it.
         too_wide: Option<Rule>,
     },
-    /// Denied: the internet is closed and no rule covers the flow.
-    NotListed {
-        flow: Flow,
-        /// One that the destination has.
-        name: Option<Hostname>,
-    },
+    /// Denied: the internet is closed and no rule covers the flow, nor a name of its destination.
+    NotListed { name: Option<Hostname> },
     /// Denied: not on the internet.
-    Near { destination: IpAddr, near: Near },
+    Near(Near),
     /// Denied: not on the internet, to which a rule that covers its name is limited.
     Inward {
-        destination: IpAddr,
         near: Near,
         name: Hostname,
         index: usize,
         rule: Rule,
     },
     /// Denied: of rules for names, none can admit what does not show its name.
-    Quic { destination: IpAddr, name: Hostname },
+    Quic { name: Hostname },
     /// Denied: the program says a name under which it was not given the destination.
-    OtherName {
-        destination: IpAddr,
-        claimed: Hostname,
-    },
+    OtherName { claimed: Hostname },
     /// Denied: a global address that the host cannot reach either.
-    NoRoute { destination: IpAddr },
+    NoRoute,
 }
 
 impl Reason {
@@ -79,56 +57,44 @@ impl Reason {
     pub fn name(&self) -> &'static str {
         match self {
             Reason::Rule { .. } => "rule",
-            Reason::Internet { .. } => "internet",
+            Reason::Internet => "internet",
             Reason::Name { .. } => "name",
-            Reason::NeverReachable { .. } => "never-reachable",
+            Reason::NeverReachable(_) => "never-reachable",
             Reason::Broadcast { .. } => "broadcast-address",
             Reason::Restricted { restriction, .. } => restriction.name(),
             Reason::NotListed { .. } => "internet-off",
-            Reason::Near { near, .. } => near.name(),
+            Reason::Near(near) => near.name(),
             Reason::Inward { .. } => "name-points-inward",
             Reason::Quic { .. } => "quic",
             Reason::OtherName { .. } => "other-name",
-            Reason::NoRoute { .. } => "no-route",
+            Reason::NoRoute => "no-route",
         }
     }
-}
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The reason why this flow is allowed or denied, as a sentence.
+    pub(super) fn say(&self, flow: &Flow, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let destination = flow.destination();
         match self {
-            Reason::Rule {
-                destination, rule, ..
-            } => write!(f, "rule `{rule}` covers {destination}"),
-            Reason::Internet { destination } => write!(
+            Reason::Rule { rule, .. } => write!(f, "rule `{rule}` covers {destination}"),
+            Reason::Internet => write!(
                 f,
                 "{destination} is a global address, which the host reaches through its default route"
             ),
-            Reason::Name {
-                destination,
-                name,
-                rule,
-                ..
-            } => write!(f, "rule `{rule}` covers {name}, which is at {destination}"),
-            Reason::NeverReachable {
-                destination,
-                special,
-            } => {
+            Reason::Name { name, rule, .. } => {
+                write!(f, "rule `{rule}` covers {name}, which is at {destination}")
+            }
+            Reason::NeverReachable(special) => {
                 write!(f, "{destination} {special}, which nothing inside can reach")?;
                 f.write_str(special.instead())
             }
-            Reason::Broadcast { destination, idle } => {
-                write!(
-                    f,
-                    "{destination} is a broadcast address; broadcasts do not leave the jail{INSTEAD_OF_ALL}"
-                )?;
+            Reason::Broadcast { idle } => {
+                write!(f, "{destination} {BROADCAST}")?;
                 match idle {
                     Some(rule) => write!(f, "; rule `{rule}` does not change that"),
                     None => Ok(()),
                 }
             }
             Reason::Restricted {
-                destination,
                 restriction,
                 too_wide,
             } => {
@@ -138,44 +104,39 @@ impl fmt::Display for Reason {
                     None => Ok(()),
                 }
             }
-            Reason::NotListed { flow, name } => {
+            Reason::NotListed { name } => {
                 write!(f, "the internet is closed, and no rule covers {flow}")?;
                 match name {
                     Some(name) => write!(f, " ({name})"),
                     None => Ok(()),
                 }
             }
-            Reason::Near { destination, near } => write!(f, "{destination} {near}"),
+            Reason::Near(near) => write!(f, "{destination} {near}"),
             Reason::Inward {
-                destination,
-                near,
-                name,
-                rule,
-                ..
+                near, name, rule, ..
             } => write!(
                 f,
                 "{name} points inward: {destination} {near}; \
                  rule `{rule}` covers the name, but rules for names open the internet only: it takes \
                  one for the address in addition"
             ),
-            Reason::Quic { destination, name } => write!(
+            Reason::Quic { name } => write!(
                 f,
                 "QUIC to {destination} hides whether it is for {name}, so no rule for a name admits \
                  it; programs fall back to TCP"
             ),
-            Reason::OtherName {
-                destination,
-                claimed,
-            } => write!(
+            Reason::OtherName { claimed } => write!(
                 f,
                 "the program asks for {claimed} at {destination}, which it was given under other names"
             ),
-            Reason::NoRoute { destination } => {
-                write!(f, "the host has no route to {destination}")
-            }
+            Reason::NoRoute => write!(f, "the host has no route to {destination}"),
         }
     }
 }
+
+/// What an address is that stands for a whole subnet. To be read after it.
+pub const BROADCAST: &str =
+    "is a broadcast address; broadcasts do not leave the jail: name the device's own address";
 
 /// What keeps a destination from being on the internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

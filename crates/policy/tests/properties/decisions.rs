@@ -93,7 +93,7 @@ proptest! {
         let before = decide(&policy, &flow, &evidence.evidence());
         if decide(&narrowed, &flow, &evidence.evidence()).is_allowed() && !before.is_allowed() {
             let too_wide = matches!(before.reason(), Reason::Restricted { too_wide: Some(_), .. });
-            prop_assert!(too_wide, "{} before", before.reason());
+            prop_assert!(too_wide, "{before} before");
         }
     }
 

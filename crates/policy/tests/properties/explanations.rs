@@ -23,10 +23,7 @@ fn target(protocol: Option<Protocol>, host: &str, port: Option<u16>) -> Target {
 }
 
 fn is_dispensable(verdict: &Verdict) -> bool {
-    matches!(
-        verdict.reason(),
-        Reason::Quic { .. } | Reason::NoRoute { .. }
-    )
+    matches!(verdict.reason(), Reason::Quic { .. } | Reason::NoRoute)
 }
 
 fn any_protocol_and_port() -> impl Strategy<Value = (Option<Protocol>, Option<u16>)> {

@@ -3,7 +3,7 @@
 //! They only spare the gate the packets that do not concern it; what passes is parsed
 //! with care. Not passing a packet that matters would only leave it unanswered.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use socket2::SockFilter;
 
@@ -26,6 +26,8 @@ const TAKE: u32 = 0xffff;
 pub(super) const MOST_PORTS: usize = 64;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
+const ICMP: u32 = 1;
+const ICMPV6: u32 = 58;
 /// FIN, SYN, RST and ACK, of which a SYN has only its own.
 const FLAGS: u32 = 0b1_0111;
 const SYN: u32 = 0b0_0010;
@@ -46,89 +48,72 @@ use Next::{Go, IgnoreIf, IgnoreUnless, SkipIf, SkipUnless, TakeIf};
 
 type Steps = Vec<(u16, u32, Next)>;
 
-/// An unmarked first fragment of a TCP SYN to neither 127.0.0.0/8 nor `own`; or to one of
-/// `ports` of 127.0.0.0/8.
-pub(super) fn foreign_syn_v4(own: Ipv4Addr, ports: &[u16], mark: u32) -> Vec<SockFilter> {
-    let mut steps = unmarked(mark);
-    steps.extend(first_of_protocol_v4(TCP));
-    steps.extend([
-        (LOAD_BYTE_INDEXED, 13, Go),
-        (AND, FLAGS, Go),
-        (JUMP_EQUAL, SYN, IgnoreUnless),
-    ]);
-    steps.extend(foreign_v4(own, one_of((LOAD_HALF_INDEXED, 2, Go), ports)));
-    assemble(steps)
-}
-
-/// A first fragment of an echo request to neither 127.0.0.0/8 nor `own`.
-pub(super) fn foreign_echo_v4(own: Ipv4Addr) -> Vec<SockFilter> {
-    const ICMP: u32 = 1;
-    const ECHO_REQUEST: u32 = 8;
-    let mut steps = first_of_protocol_v4(ICMP);
-    steps.push((LOAD_BYTE_INDEXED, 0, Go));
-    steps.push((JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless));
-    steps.extend(foreign_v4(own, ignore()));
-    assemble(steps)
-}
-
-/// An unmarked TCP SYN, or a packet with an extension header that could hold one, to
-/// neither ::1 nor `own`; or to one of `ports` of ::1.
-pub(super) fn foreign_syn_v6(own: Ipv6Addr, ports: &[u16], mark: u32) -> Vec<SockFilter> {
+/// An unmarked TCP SYN to neither loopback nor `own`, or to one of `ports` of loopback. Of IPv4, a
+/// first fragment; of IPv6, also a packet with an extension header that could hold one.
+pub(super) fn foreign_syn(own: IpAddr, ports: &[u16], mark: u32) -> Vec<SockFilter> {
     const HOP_BY_HOP: u32 = 0;
     const ROUTING: u32 = 43;
     const DESTINATION: u32 = 60;
-    let mut steps = unmarked(mark);
-    steps.extend([
-        (LOAD_BYTE, 6, Go),
-        (JUMP_EQUAL, HOP_BY_HOP, SkipIf(6)),
-        (JUMP_EQUAL, ROUTING, SkipIf(5)),
-        (JUMP_EQUAL, DESTINATION, SkipIf(4)),
-        (JUMP_EQUAL, TCP, IgnoreUnless),
-        (LOAD_BYTE, 40 + 13, Go),
-        (AND, FLAGS, Go),
-        (JUMP_EQUAL, SYN, IgnoreUnless),
-    ]);
-    steps.extend(foreign_v6(own, one_of((LOAD_HALF, 40 + 2, Go), ports)));
+    let mut steps = vec![(LOAD_WORD, MARK, Go), (JUMP_EQUAL, mark, IgnoreIf)];
+    let (load_flags, load_port) = match own {
+        IpAddr::V4(_) => {
+            steps.extend(first_of_protocol_v4(TCP));
+            ((LOAD_BYTE_INDEXED, 13, Go), (LOAD_HALF_INDEXED, 2, Go))
+        }
+        IpAddr::V6(_) => {
+            steps.extend([
+                (LOAD_BYTE, 6, Go),
+                (JUMP_EQUAL, HOP_BY_HOP, SkipIf(6)),
+                (JUMP_EQUAL, ROUTING, SkipIf(5)),
+                (JUMP_EQUAL, DESTINATION, SkipIf(4)),
+                (JUMP_EQUAL, TCP, IgnoreUnless),
+            ]);
+            ((LOAD_BYTE, 40 + 13, Go), (LOAD_HALF, 40 + 2, Go))
+        }
+    };
+    steps.push(load_flags);
+    steps.push((AND, FLAGS, Go));
+    steps.push((JUMP_EQUAL, SYN, IgnoreUnless));
+    steps.extend(foreign(own, one_of(load_port, ports)));
     assemble(steps)
 }
 
-/// An echo request without extension headers to neither ::1 nor `own`.
-pub(super) fn foreign_echo_v6(own: Ipv6Addr) -> Vec<SockFilter> {
-    const ICMPV6: u32 = 58;
-    const ECHO_REQUEST: u32 = 128;
-    let mut steps = vec![
-        (LOAD_BYTE, 6, Go),
-        (JUMP_EQUAL, ICMPV6, IgnoreUnless),
-        (LOAD_BYTE, 40, Go),
-        (JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless),
-    ];
-    steps.extend(foreign_v6(own, ignore()));
+/// An echo request to neither loopback nor `own`: a first fragment, without extension headers.
+pub(super) fn foreign_echo(own: IpAddr) -> Vec<SockFilter> {
+    const ECHO_REQUEST: u32 = 8;
+    const ECHO_REQUEST_V6: u32 = 128;
+    let mut steps = match own {
+        IpAddr::V4(_) => {
+            let mut steps = first_of_protocol_v4(ICMP);
+            steps.push((LOAD_BYTE_INDEXED, 0, Go));
+            steps.push((JUMP_EQUAL, ECHO_REQUEST, IgnoreUnless));
+            steps
+        }
+        IpAddr::V6(_) => vec![
+            (LOAD_BYTE, 6, Go),
+            (JUMP_EQUAL, ICMPV6, IgnoreUnless),
+            (LOAD_BYTE, 40, Go),
+            (JUMP_EQUAL, ECHO_REQUEST_V6, IgnoreUnless),
+        ],
+    };
+    steps.extend(foreign(own, ignore()));
     assemble(steps)
 }
 
-/// A packet of another protocol than TCP, UDP and ICMP to neither 127.0.0.0/8 nor `own`.
-pub(super) fn foreign_protocol_v4(own: Ipv4Addr) -> Vec<SockFilter> {
-    const ICMP: u32 = 1;
+/// A packet whose fixed header is followed by none of TCP, UDP and ICMP, to neither loopback nor
+/// `own`.
+pub(super) fn foreign_protocol(own: IpAddr) -> Vec<SockFilter> {
+    let (field, icmp) = match own {
+        IpAddr::V4(_) => (9, ICMP),
+        IpAddr::V6(_) => (6, ICMPV6),
+    };
     let mut steps = vec![
-        (LOAD_BYTE, 9, Go),
+        (LOAD_BYTE, field, Go),
         (JUMP_EQUAL, TCP, IgnoreIf),
         (JUMP_EQUAL, UDP, IgnoreIf),
-        (JUMP_EQUAL, ICMP, IgnoreIf),
+        (JUMP_EQUAL, icmp, IgnoreIf),
     ];
-    steps.extend(foreign_v4(own, ignore()));
-    assemble(steps)
-}
-
-/// A packet whose fixed header is followed by none of TCP, UDP and ICMP, to neither ::1 nor `own`.
-pub(super) fn foreign_protocol_v6(own: Ipv6Addr) -> Vec<SockFilter> {
-    const ICMPV6: u32 = 58;
-    let mut steps = vec![
-        (LOAD_BYTE, 6, Go),
-        (JUMP_EQUAL, TCP, IgnoreIf),
-        (JUMP_EQUAL, UDP, IgnoreIf),
-        (JUMP_EQUAL, ICMPV6, IgnoreIf),
-    ];
-    steps.extend(foreign_v6(own, ignore()));
+    steps.extend(foreign(own, ignore()));
     assemble(steps)
 }
 
@@ -208,10 +193,6 @@ pub(super) fn refusal_v6() -> Vec<SockFilter> {
     assemble(steps)
 }
 
-fn unmarked(mark: u32) -> Steps {
-    vec![(LOAD_WORD, MARK, Go), (JUMP_EQUAL, mark, IgnoreIf)]
-}
-
 /// Leaves the length of the IP header in the index register.
 fn first_of_protocol_v4(protocol: u32) -> Steps {
     vec![
@@ -225,21 +206,21 @@ fn first_of_protocol_v4(protocol: u32) -> Steps {
 }
 
 /// Takes what is neither to `own` nor to loopback; `loopback` decides about the latter.
-fn foreign_v4(own: Ipv4Addr, loopback: Steps) -> Steps {
-    let mut steps = vec![
-        (LOAD_WORD, 16, Go),
-        (JUMP_EQUAL, u32::from(own), IgnoreIf),
-        (AND, 0xff00_0000, Go),
-        (JUMP_EQUAL, 0x7f00_0000, SkipUnless(length(&loopback))),
-    ];
+fn foreign(own: IpAddr, loopback: Steps) -> Steps {
+    let mut steps = match own {
+        IpAddr::V4(own) => vec![
+            (LOAD_WORD, 16, Go),
+            (JUMP_EQUAL, u32::from(own), IgnoreIf),
+            (AND, 0xff00_0000, Go),
+            (JUMP_EQUAL, 0x7f00_0000, SkipUnless(length(&loopback))),
+        ],
+        IpAddr::V6(own) => {
+            let mut steps = equal_v6(own, ignore());
+            steps.extend(equal_v6(Ipv6Addr::LOCALHOST, loopback));
+            return steps;
+        }
+    };
     steps.extend(loopback);
-    steps
-}
-
-/// As [`foreign_v4`].
-fn foreign_v6(own: Ipv6Addr, loopback: Steps) -> Steps {
-    let mut steps = equal_v6(own, ignore());
-    steps.extend(equal_v6(Ipv6Addr::LOCALHOST, loopback));
     steps
 }
 

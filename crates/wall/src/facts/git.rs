@@ -13,14 +13,14 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    fmt, fs,
+    fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use super::{
     Place,
-    place::{absolute, is_led_from_inside},
+    place::{absolute, is_in, is_led_from_inside},
 };
 use crate::{
     git::settings::{self, Setting},
@@ -59,14 +59,8 @@ impl Given {
         if directories.is_empty() {
             return Vec::new();
         }
-        let is_writable = |path: &Path| writable.iter().any(|place| path.starts_with(place));
         let above = |path: &Path| {
-            let above = path.ancestors().skip(1);
-            let mut above = above.take_while(|path| !home.real.starts_with(path));
-            let above = above.find(|path| path.join(".git").exists());
-            above
-                .filter(|path| is_writable(&path.join(".git")))
-                .map(Path::to_owned)
+            repository_above(path, home).filter(|path| is_in(&path.join(".git"), writable))
         };
         let all = directories.iter().map(PathBuf::as_path);
         let above = all.chain([workspace]).filter_map(above);
@@ -82,27 +76,18 @@ impl Given {
 }
 
 /// Why a directory that `.git` names is not taken for the workspace's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GitRefusal {
+    #[error("it is a link")]
     IsLink,
+    #[error("it cannot be read as git would read it")]
     Unreadable,
+    #[error("the directory that it names does not say that it belongs to it")]
     DoesNotPointBack,
+    #[error("the directory that it names is no repository")]
     NoRepository,
+    #[error("the directory that it names holds more than a repository")]
     HoldsWorkspace,
-}
-
-impl fmt::Display for GitRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::IsLink => "it is a link",
-            Self::Unreadable => "it cannot be read as git would read it",
-            Self::DoesNotPointBack => {
-                "the directory that it names does not say that it belongs to it"
-            }
-            Self::NoRepository => "the directory that it names is no repository",
-            Self::HoldsWorkspace => "the directory that it names holds more than a repository",
-        })
-    }
 }
 
 /// How many directories below `modules` are looked at, and how deep. Hooks of those beyond are not
@@ -125,21 +110,15 @@ impl Git {
     pub(crate) fn find_given(top: &Path, home: &Place, writable: &[PathBuf]) -> Self {
         let mut git = Self::find(top, home);
         git.outside = None;
-        let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
-        git.directories.retain(is_writable);
+        git.directories.retain(|path| is_in(path, writable));
         git
     }
 
     fn by_dot_git(workspace: &Path, home: &Place) -> Self {
         let dot_git = workspace.join(".git");
         let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
-            // One of the whole home has people's settings in it, and is no project's.
-            let above = workspace.ancestors().skip(1);
-            let mut above = above.take_while(|path| !home.real.starts_with(path));
             return Self {
-                above: above
-                    .find(|path| path.join(".git").exists())
-                    .map(Path::to_owned),
+                above: repository_above(workspace, home),
                 ..Self::default()
             };
         };
@@ -171,18 +150,12 @@ impl Git {
     }
 
     fn of(repository: PathBuf, outside: Option<PathBuf>) -> Self {
-        let mut modules = Modules {
-            found: Vec::new(),
-            looked_at: 0,
-        };
+        let mut modules = Modules::default();
         modules.look_in(&repository.join("modules"), 0);
-        let mut directories = vec![repository];
-        directories.append(&mut modules.found);
         Self {
             outside,
-            directories,
-            refused: None,
-            above: None,
+            directories: [vec![repository], modules.found].concat(),
+            ..Self::default()
         }
     }
 
@@ -201,6 +174,16 @@ impl Git {
         }
         hooks
     }
+}
+
+/// The repository that a directory is a part of. One of the whole home has people's settings in it,
+/// and is no project's.
+fn repository_above(path: &Path, home: &Place) -> Option<PathBuf> {
+    let above = path.ancestors().skip(1);
+    let mut above = above.take_while(|path| !home.real.starts_with(path));
+    above
+        .find(|path| path.join(".git").exists())
+        .map(Path::to_owned)
 }
 
 /// The directory that a `.git` file names.
@@ -323,6 +306,7 @@ fn in_file(path: &Path) -> Vec<Setting> {
 }
 
 /// A search for the git directories of submodules. Their names may have slashes in them.
+#[derive(Default)]
 struct Modules {
     found: Vec<PathBuf>,
     looked_at: usize,

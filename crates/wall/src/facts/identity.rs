@@ -3,10 +3,7 @@
 //! git itself is not asked: it would run in the workspace, whose settings may be hostile, and a
 //! process takes time.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     git::settings::{self, Setting},
@@ -28,37 +25,33 @@ const TAKEN: &[(&str, &str)] = &[
     ("color", "ui"),
 ];
 
-/// How deep files may include one another.
-const DEEPEST: usize = 5;
-
 /// Name and value of each setting that is taken over, such as `user.name`.
 pub(super) fn settings(home: &Path, workspace: &Path) -> Vec<(String, String)> {
-    let mut reader = Reader {
-        home,
-        repository: workspace.join(".git"),
-        all: Vec::new(),
+    let repository = workspace.join(".git");
+    // The files are the user's own, so links are followed; but they may name one that the
+    // command can write.
+    let read = |file: &Path| {
+        let contents = nofollow::read_through_links(file).unwrap_or_default();
+        let mut all = settings::parse(&contents).unwrap_or_default();
+        all.retain(|it| it.section() != b"includeif" || holds(it, home, &repository));
+        all
     };
     // The latter wins.
-    for file in [".config/git/config", ".gitconfig"] {
-        reader.read(&home.join(file), 0);
-    }
+    let files = [".config/git/config", ".gitconfig"].map(|file| home.join(file));
+    let all = files.map(|file| settings::with_included(&file, home, &read));
     let taken = TAKEN.iter().filter_map(|(section, name)| {
-        let setting = reader
-            .all
-            .iter()
-            .rfind(|setting| setting.is(section, name))?;
+        let mut all = all.iter().flatten();
+        let setting = all.rfind(|setting| setting.is(section, name))?;
         Some((setting.key().into_owned(), setting.value().into_owned()))
     });
-    taken.chain(aliases(&reader.all)).collect()
+    taken.chain(aliases(all.iter().flatten())).collect()
 }
 
 /// The aliases that are commands of git's. Those that start a program would find another one, or
 /// none, inside; and an address may have a password in it.
-fn aliases(all: &[Setting]) -> BTreeMap<String, String> {
+fn aliases<'a>(all: impl Iterator<Item = &'a Setting>) -> BTreeMap<String, String> {
     const MOST: usize = 500;
-    let own = all
-        .iter()
-        .filter(|it| it.section() == b"alias" && it.subsection().is_none());
+    let own = all.filter(|it| it.section() == b"alias" && it.subsection().is_none());
     let own = own.map(|it| (it.key().into_owned(), it.value().into_owned()));
     // The last of a name counts.
     let mut own: BTreeMap<String, String> = own.collect();
@@ -66,54 +59,19 @@ fn aliases(all: &[Setting]) -> BTreeMap<String, String> {
     own.into_iter().take(MOST).collect()
 }
 
-struct Reader<'a> {
-    home: &'a Path,
-    repository: PathBuf,
-    all: Vec<Setting>,
-}
-
-impl Reader<'_> {
-    /// The files are the user's own, so links are followed; but they may name one that the
-    /// command can write.
-    fn read(&mut self, file: &Path, depth: usize) {
-        let Ok(contents) = nofollow::read_through_links(file) else {
-            return;
-        };
-        for setting in settings::parse(&contents).unwrap_or_default() {
-            let is_include = match setting.subsection() {
-                None => setting.section() == b"include",
-                Some(condition) => {
-                    setting.section() == b"includeif"
-                        && str::from_utf8(condition).is_ok_and(|condition| self.holds(condition))
-                }
-            };
-            if is_include && setting.name() == b"path" && depth < DEEPEST {
-                let path = self.expand(&setting.value());
-                let directory = file.parent().unwrap_or(self.home);
-                self.read(&directory.join(path), depth + 1);
-            } else {
-                self.all.push(setting);
-            }
-        }
-    }
-
-    fn expand(&self, path: &str) -> PathBuf {
-        match path.strip_prefix("~/") {
-            Some(rest) => self.home.join(rest),
-            None => path.into(),
-        }
-    }
-
-    /// Whether the condition of an `includeIf` holds. Of its kinds only `gitdir:` is known,
-    /// and of that only directories, without wildcards: that is what people use to have
-    /// another address at work.
-    fn holds(&self, condition: &str) -> bool {
-        let Some(pattern) = condition.strip_prefix("gitdir:") else {
-            return false;
-        };
-        let directory = self.expand(pattern);
-        pattern.ends_with('/') && self.repository.starts_with(directory)
-    }
+/// Whether the condition of an `includeIf` holds. Of its kinds only `gitdir:` is known, and of that
+/// only directories, without wildcards: that is what people use to have another address at work.
+fn holds(include: &Setting, home: &Path, repository: &Path) -> bool {
+    let condition = include.subsection().map(str::from_utf8);
+    let condition = condition.and_then(Result::ok);
+    let Some(pattern) = condition.and_then(|it| it.strip_prefix("gitdir:")) else {
+        return false;
+    };
+    let directory = match pattern.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => pattern.into(),
+    };
+    pattern.ends_with('/') && repository.starts_with(directory)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use rustix::fs::Access;
 
 use super::{
     Found, Kind, may,
-    place::{is_led_from_inside, links, look},
+    place::{is_in, is_led_from_inside, links, look},
 };
 
 /// How the program that a command names is installed.
@@ -91,7 +91,7 @@ impl Installation {
         let state = search.state.iter().find(|place| file.starts_with(place));
         let part = match state {
             Some(place) => below(place, file),
-            None if search.is_writable(file) => file.to_owned(),
+            None if is_in(file, search.writable) => file.to_owned(),
             None => enclosing(file, search).unwrap_or_else(|| file.to_owned()),
         };
         if let Some(part) = look(&part)
@@ -107,7 +107,7 @@ impl Installation {
         }
         if depth < DEEPEST
             && let Some(interpreter) = interpreter(file)
-            && (!search.is_writable(file) || USUAL.iter().any(|usual| interpreter == *usual))
+            && (!is_in(file, search.writable) || USUAL.iter().any(|usual| interpreter == *usual))
             && let Some(found) = search.program(&interpreter, true)
         {
             let by_link = found.at.parent() != found.real.parent();
@@ -125,7 +125,7 @@ impl Search<'_> {
         let executable = |path: PathBuf| {
             let found = look(&path).filter(|found| found.kind == Kind::File)?;
             let leads_out =
-                !self.is_writable(&found.real) && is_led_from_inside(&path, self.writable);
+                !is_in(&found.real, self.writable) && is_led_from_inside(&path, self.writable);
             (!leads_out && may(&found.real, Access::EXEC_OK)).then_some(found)
         };
         if name.as_bytes().contains(&b'/') {
@@ -158,10 +158,6 @@ impl Search<'_> {
     fn by_alias(&self, name: &OsStr) -> Option<Found> {
         let (_, path) = BY_ALIAS.iter().find(|(alias, _)| name == *alias)?;
         self.program(self.home.join(path).as_os_str(), true)
-    }
-
-    fn is_writable(&self, path: &Path) -> bool {
-        self.writable.iter().any(|place| path.starts_with(place))
     }
 
     /// Whether a directory holds an installation and nothing else of the user's.

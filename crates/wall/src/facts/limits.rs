@@ -1,9 +1,10 @@
 //! Resource limits of the command.
 
 use rustix::process::{Rlimit, getrlimit};
+use serde::{Deserialize, Serialize};
 
 /// A resource that can be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
     /// Bytes of a core dump.
     Core,
@@ -20,28 +21,6 @@ pub enum Resource {
 }
 
 impl Resource {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Core,
-        Self::OpenFiles,
-        Self::Processes,
-        Self::Data,
-        Self::ProcessorTime,
-    ];
-
-    pub(crate) fn tag(self) -> u8 {
-        match self {
-            Self::Core => 0,
-            Self::OpenFiles => 1,
-            Self::Processes => 2,
-            Self::Data => 3,
-            Self::ProcessorTime => 4,
-        }
-    }
-
-    pub(crate) fn from_tag(tag: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|resource| resource.tag() == tag)
-    }
-
     fn kernel(self) -> rustix::process::Resource {
         match self {
             Self::Core => rustix::process::Resource::Core,
@@ -54,7 +33,7 @@ impl Resource {
 }
 
 /// A limit; `None` is unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     pub resource: Resource,
     pub soft: Option<u64>,

@@ -31,7 +31,7 @@ pub use self::{
 };
 pub(crate) use self::{
     git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
-    place::{absolute, is_led_from_inside},
+    place::{absolute, is_in, is_led_from_inside},
 };
 use self::{
     installation::Search,
@@ -162,8 +162,7 @@ impl Facts {
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
         let secrets = etc::secrets();
-        let mut no_certificates = no_certificates(&found, config, &home.real, &environment);
-        no_certificates.extend(certificates_among(&secrets, &found, &environment));
+        let no_certificates = no_certificates(&found, &secrets, config, &home.real, &environment);
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
@@ -393,124 +392,29 @@ fn take_astray(
 }
 
 /// What a variable names as certificates and is something else, unless it is asked for by its path
-/// as well. It stays among what was found, since it may have to be hidden.
+/// as well; or is hidden below `/etc`, which nobody gets back by a variable. It stays among what was
+/// found, since it may have to be hidden.
 fn no_certificates(
     found: &BTreeMap<PathBuf, Found>,
+    secrets: &[EtcSecret],
     config: &Config,
     home: &Path,
     environment: &[(OsString, OsString)],
 ) -> Vec<(&'static str, PathBuf, &'static str)> {
     let refused = |name: &&'static str| {
         let path = PathBuf::from(variable(environment, name)?);
+        let found = found.get(&path)?;
         let is_asked_for = config.requests().any(|request| request.path == path);
-        let what = credentials::no_certificates(found.get(&path)?, home)?;
-        (!is_asked_for).then_some((*name, path, what))
+        let is_hidden = secrets.iter().any(|it| found.real.starts_with(&it.path));
+        let what = match credentials::no_certificates(found, home) {
+            Some(what) if !is_asked_for => what,
+            _ if is_hidden => "hidden from everybody but root",
+            _ => return None,
+        };
+        Some((*name, path, what))
     };
     CERTIFICATES.iter().filter_map(refused).collect()
 }
 
-/// The same of what is hidden below `/etc`: nobody gets that back by a variable.
-fn certificates_among(
-    secrets: &[EtcSecret],
-    found: &BTreeMap<PathBuf, Found>,
-    environment: &[(OsString, OsString)],
-) -> Vec<(&'static str, PathBuf, &'static str)> {
-    let hidden = |name: &&'static str| {
-        let path = PathBuf::from(variable(environment, name)?);
-        let real = &found.get(&path)?.real;
-        let is_hidden = secrets.iter().any(|secret| real.starts_with(&secret.path));
-        is_hidden.then_some((*name, path, "hidden from everybody but root"))
-    };
-    CERTIFICATES.iter().filter_map(hidden).collect()
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    #[test]
-    fn a_workspace_that_does_not_exist_is_refused() {
-        let facts = Facts::gather(&Config::default(), Some(Path::new("/no/such/workspace")));
-        assert!(matches!(facts, Err(Error::WorkspaceUnusable { .. })));
-    }
-
-    fn etc_file(path: &str) -> EtcFile {
-        EtcFile {
-            real: path.into(),
-            exists: true,
-            text: String::new(),
-        }
-    }
-
-    /// Facts of an ordinary merged-/usr desktop.
-    pub(crate) fn facts() -> Facts {
-        let link = |path: &str, text: &str| SystemPlace {
-            path: path.into(),
-            form: SystemForm::Link {
-                text: text.into(),
-                real: Path::new("/").join(text),
-            },
-            reason: "programs",
-        };
-        let directory = |path: &str| SystemPlace {
-            path: path.into(),
-            form: SystemForm::Directory,
-            reason: "system",
-        };
-        Facts {
-            home: Place {
-                named: "/home/ada".into(),
-                real: "/home/ada".into(),
-            },
-            workspace: "/home/ada/project".into(),
-            current_directory: "/home/ada/project/src".into(),
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            system: vec![
-                directory("/usr"),
-                link("/bin", "usr/bin"),
-                directory("/etc"),
-                directory("/opt"),
-            ],
-            secrets: Vec::new(),
-            procfs: Procfs::Fresh,
-            owns_kernel_settings: false,
-            is_root: false,
-            resolv_conf: etc_file("/etc/resolv.conf"),
-            hosts: etc_file("/etc/hosts"),
-            nsswitch: etc_file("/etc/nsswitch.conf"),
-            found: BTreeMap::new(),
-            reserved: Vec::new(),
-            led_from_inside: BTreeSet::new(),
-            astray: Vec::new(),
-            no_certificates: Vec::new(),
-            git: Git::default(),
-            given: Vec::new(),
-            guards: Guards::default(),
-            git_settings: Vec::new(),
-            installation: None,
-            brought: None,
-            open_files: Limit {
-                resource: Resource::OpenFiles,
-                soft: Some(1024),
-                hard: Some(4096),
-            },
-            landlock: 6,
-            executable: "/usr/local/bin/stockade".into(),
-            launched_by: Vec::new(),
-        }
-    }
-
-    /// As if these paths, each without links, existed.
-    pub(crate) fn with(mut facts: Facts, paths: &[(&str, Kind)]) -> Facts {
-        for (path, kind) in paths {
-            let path = PathBuf::from(path);
-            let found = Found {
-                at: path.clone(),
-                real: path.clone(),
-                kind: *kind,
-            };
-            facts.found.insert(path, found);
-        }
-        facts
-    }
-}
+pub(crate) mod tests;

@@ -7,10 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{facts::line_of, leftovers::bounds::Bounds, nofollow};
+use serde::{Deserialize, Serialize};
+
+use crate::{encoding::list, facts::line_of, leftovers::bounds::Bounds, nofollow};
 
 /// The names of branches.
-pub(crate) type Branches = BTreeSet<Vec<u8>>;
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Branches(#[serde(with = "list")] pub(crate) BTreeSet<Vec<u8>>);
 
 const HEADS: &[u8] = b"refs/heads/";
 const LONGEST: u64 = 8 << 20;
@@ -21,7 +24,7 @@ pub(crate) fn branches(repository: &Path, bounds: &Bounds<'_>) -> Option<Branche
     if repository.join("reftable").exists() {
         return None;
     }
-    let mut branches = Branches::new();
+    let mut branches = BTreeSet::new();
     let head = nofollow::read(&repository.join("HEAD")).unwrap_or_default();
     let head = line_of(&head).strip_prefix(b"ref: ");
     branches.extend(head.and_then(name));
@@ -48,7 +51,7 @@ pub(crate) fn branches(repository: &Path, bounds: &Bounds<'_>) -> Option<Branche
             }
         }
     }
-    Some(branches)
+    Some(Branches(branches))
 }
 
 fn name(reference: &[u8]) -> Option<Vec<u8>> {
@@ -76,7 +79,7 @@ mod tests {
         let repository = fs::canonicalize(place.path()).unwrap().join(".git");
         let found = || {
             let bounds = Bounds::new(Duration::from_secs(5), 1000, &|| false);
-            let found = branches(&repository, &bounds)?.into_iter();
+            let found = branches(&repository, &bounds)?.0.into_iter();
             let found = found.map(|name| String::from_utf8(name).unwrap());
             Some(found.collect::<Vec<_>>())
         };

@@ -11,7 +11,7 @@ use super::{
     settings::{self, Own, Setting},
 };
 use crate::{
-    facts::absolute,
+    facts::{absolute, is_in},
     leftovers::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
@@ -24,6 +24,9 @@ use crate::{
         REMOTES, STRATEGY,
     },
 };
+
+const MANY_DIRECTORIES: &str = "there are too many git directories to look at all of them";
+const MANY_FILES: &str = "there are too many files to look at all of them";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -71,7 +74,7 @@ impl Named {
 pub(crate) struct Collection<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
     /// What a session can write of repositories.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     pub(crate) home: &'a Path,
     pub(crate) own: &'a Own,
     /// After a session, what there was before. What it says about further files counts, not what the
@@ -91,7 +94,7 @@ impl Collection<'_> {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         for (path, is_reached) in &repositories.astray {
-            if self.is_over(path) {
+            if self.is_over(path, MANY_DIRECTORIES) {
                 return;
             }
             // One that lies deeper may be older than the session: it stands for itself.
@@ -101,14 +104,14 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(why), of);
         }
         for (directory, repository) in &repositories.found {
-            if self.is_over(directory) {
+            if self.is_over(directory, MANY_DIRECTORIES) {
                 return;
             }
             let top = innermost(tops, directory);
             self.add_parts(directory, Some(directory), repository, top);
         }
         for directory in &repositories.worktrees {
-            if self.is_over(directory) {
+            if self.is_over(directory, MANY_DIRECTORIES) {
                 return;
             }
             let owner = directory.ancestors().nth(2);
@@ -121,10 +124,9 @@ impl Collection<'_> {
     }
 
     /// Whether there is no time for this any more, nor for what comes after it.
-    fn is_over(&mut self, directory: &Path) -> bool {
+    fn is_over(&mut self, directory: &Path, why: &'static str) -> bool {
         let is_over = self.bounds.are_reached();
         if is_over {
-            let why = "there are too many git directories to look at all of them";
             self.unseen.add(directory, why);
         }
         is_over
@@ -197,9 +199,7 @@ impl Collection<'_> {
                 continue;
             };
             for entry in entries {
-                if self.bounds.are_reached() {
-                    let why = "there are too many files to look at all of them";
-                    self.unseen.add(&directory, why);
+                if self.is_over(&directory, MANY_FILES) {
                     return;
                 }
                 let path = entry.path();
@@ -249,7 +249,7 @@ impl Collection<'_> {
     }
 
     fn is_writable(&self, path: &Path) -> bool {
-        self.writable.iter().any(|place| path.starts_with(place))
+        is_in(path, self.writable)
     }
 
     pub(crate) fn add(&mut self, path: &Path, kind: Kind, repository: Option<&Path>) {
@@ -317,9 +317,7 @@ impl Collection<'_> {
             return;
         };
         for entry in entries {
-            if self.bounds.are_reached() {
-                let why = "there are too many files to look at all of them";
-                self.unseen.add(directory, why);
+            if self.is_over(directory, MANY_FILES) {
                 return;
             }
             let path = entry.path();

@@ -17,7 +17,7 @@ use super::{
     settings::{self, Setting},
 };
 use crate::{
-    facts::{Git, beside_parts, line_of, looks_like_repository, named_directory},
+    facts::{Git, absolute, beside_parts, is_in, line_of, looks_like_repository, named_directory},
     leftovers::{
         SHALLOW,
         bounds::{Bounds, Unseen},
@@ -29,6 +29,7 @@ use crate::{
 pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
 pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
+const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
 const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
@@ -58,7 +59,7 @@ pub(crate) struct Repository {
 pub(crate) struct Search<'a> {
     pub(crate) workspace: &'a Path,
     /// All that a session can write of repositories.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     pub(crate) bounds: &'a Bounds<'a>,
     pub(crate) repositories: Repositories,
 }
@@ -161,36 +162,33 @@ impl Search<'_> {
             return;
         };
         if metadata.is_dir() {
-            self.add(&dot_git, Some(root), is_reached, depth);
-            return;
+            return self.add(&dot_git, Some(root), is_reached, depth);
         }
-        if metadata.is_symlink() {
-            self.repositories.astray.insert(dot_git.clone(), is_reached);
-            if let Ok(real) = nofollow::real(&dot_git)
-                && real.is_dir()
-                && self.is_writable(&real)
-            {
-                self.add(&real, Some(root), is_reached, depth);
-            }
-            return;
+        let is_link = metadata.is_symlink();
+        let leads_to = match is_link {
+            true => nofollow::real(&dot_git).ok().filter(|real| real.is_dir()),
+            false => named_directory(&dot_git).filter(|named| is_too_deep(named).is_none()),
+        };
+        if is_link || leads_to.is_none() {
+            self.repositories.astray.insert(dot_git, is_reached);
         }
-        match named_directory(&dot_git) {
-            Some(named) if is_too_deep(&named).is_some() => {
-                self.repositories.astray.insert(dot_git, is_reached);
-            }
-            Some(named) if self.is_writable(&named) => {
-                self.add(&named, Some(root), is_reached, depth);
-            }
-            // No session could have changed what is there.
-            Some(_) => {}
-            None => {
-                self.repositories.astray.insert(dot_git, is_reached);
-            }
+        // No session could have changed what is elsewhere.
+        if let Some(real) = leads_to.filter(|real| self.is_writable(real)) {
+            self.add(&real, Some(root), is_reached, depth);
         }
     }
 
     fn is_writable(&self, path: &Path) -> bool {
-        self.writable.iter().any(|place| path.starts_with(place))
+        is_in(path, self.writable)
+    }
+
+    /// Whether there is no time for more, which is told of this path.
+    fn is_over(&mut self, path: &Path, why: &'static str) -> bool {
+        let is_over = self.bounds.are_reached();
+        if is_over {
+            self.repositories.unseen.add(path, why);
+        }
+        is_over
     }
 
     fn add(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
@@ -208,29 +206,25 @@ impl Search<'_> {
             }
             return;
         }
-        let known = self.repositories.found.get(directory).cloned();
-        let had_root = known.as_ref().is_some_and(|known| known.root.is_some());
-        let was_reached = known.as_ref().is_some_and(|known| known.is_reached);
-        let repository = Repository {
-            root: root
-                .map(Path::to_owned)
-                .or(known.as_ref().and_then(|known| known.root.clone())),
-            is_reached: is_reached || was_reached,
-        };
-        self.repositories
-            .found
-            .insert(directory.to_owned(), repository);
+        let found = &mut self.repositories.found;
+        let is_new = !found.contains_key(directory);
+        let known = found.entry(directory.to_owned()).or_default();
+        // What git follows by itself comes first.
+        let is_nearer =
+            root.is_some() && (known.root.is_none() || (is_reached && !known.is_reached));
+        known.is_reached |= is_reached;
+        if let Some(root) = root {
+            known.root = Some(root.to_owned());
+        }
         if depth > MOST_DEEP || self.bounds.are_reached() {
             let why = "there are too many repositories in one another";
             self.repositories.unseen.add(directory, why);
             return;
         }
-        // What git follows by itself comes first.
-        let is_nearer = root.is_some() && (!had_root || (is_reached && !was_reached));
-        if known.is_none() || is_nearer {
+        if is_new || is_nearer {
             self.linked(directory, root, is_reached, depth);
         }
-        if known.is_none() {
+        if is_new {
             // Behind a link, they are looked at where they are.
             let real = |name: &str| nofollow::real(&directory.join(name)).ok();
             if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
@@ -257,16 +251,17 @@ impl Search<'_> {
     /// The repositories of submodules. Their names may have slashes in them.
     fn modules(&mut self, directory: &Path, is_reached: bool, depth: usize) {
         for entry in self.listed(directory) {
-            if depth > MOST_DEEP || self.bounds.are_reached() {
-                let why = "there are too many submodules to look at all of them";
-                self.repositories.unseen.add(directory, why);
+            if depth > MOST_DEEP {
+                self.repositories.unseen.add(directory, MANY_SUBMODULES);
+                return;
+            }
+            if self.is_over(directory, MANY_SUBMODULES) {
                 return;
             }
             // Not what a link leads to, unless it comes to be named.
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.module(&entry.path(), is_reached, depth);
             }
-            self.module(&entry.path(), is_reached, depth);
         }
     }
 
@@ -295,16 +290,17 @@ impl Search<'_> {
 
     fn worktrees(&mut self, directory: &Path, is_reached: bool, depth: usize) {
         for entry in self.listed(directory) {
-            if self.bounds.are_reached() {
-                let why = "there are too many worktrees to look at all of them";
-                self.repositories.unseen.add(directory, why);
+            if self.is_over(
+                directory,
+                "there are too many worktrees to look at all of them",
+            ) {
                 return;
             }
             let path = entry.path();
             let back = nofollow::read(&path.join("gitdir")).ok();
             let root = back.and_then(|line| {
                 let line = Path::new(OsStr::from_bytes(line_of(&line)));
-                let dot_git = crate::facts::absolute(&path.join(line));
+                let dot_git = absolute(&path.join(line));
                 dot_git.parent().map(Path::to_owned)
             });
             self.add_worktree(&path, root.as_deref(), is_reached, depth);
@@ -347,12 +343,10 @@ impl Search<'_> {
             next = links.shared.map(|name| directory.join(name));
             for link in &links.paths {
                 for root in &roots {
-                    if self.bounds.are_reached() {
-                        let why = "there are too many submodules to look at all of them";
-                        self.repositories.unseen.add(&path, why);
+                    if self.is_over(&path, MANY_SUBMODULES) {
                         return;
                     }
-                    let nested = crate::facts::absolute(&root.join(link));
+                    let nested = absolute(&root.join(link));
                     let nested = nofollow::real(&nested).unwrap_or(nested);
                     if self.is_writable(&nested) && nested != *root {
                         const MOST: usize = 4096;

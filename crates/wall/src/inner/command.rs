@@ -4,6 +4,7 @@
 //! closes on exec, so its silent end is the news of success.
 
 use std::{
+    convert::Infallible,
     ffi::CStr,
     fs::File,
     io::{self, IoSlice, IoSliceMut, Read},
@@ -26,13 +27,11 @@ use super::{Task, broker, syscalls};
 use crate::{
     config::Hardening,
     control::{Failure, Report, Start},
+    encoding::{decode, encode},
     sabotage,
     supervise::FAILED,
     terminal::Terminal,
 };
-
-/// What failed, and why.
-struct StartFailure(Failure, io::Error);
 
 /// The end of the pipe at which the news of the start arrives.
 pub(super) struct News(File);
@@ -40,14 +39,10 @@ pub(super) struct News(File);
 impl News {
     /// Hears the news. To be called when there is some.
     pub(super) fn read(mut self) -> Option<Report> {
-        let mut message = [0; 16];
+        let mut message = [0; 256];
         // A pipe that cannot be read tells nothing; then the child's end will.
         let length = self.0.read(&mut message).unwrap_or(0);
-        let (tag, errno) = message.get(..length)?.split_first()?;
-        Some(Report::Failed {
-            what: Failure::from_tag(*tag)?,
-            errno: i32::from_ne_bytes(errno.try_into().ok()?),
-        })
+        decode(message.get(..length)?)
     }
 }
 
@@ -84,39 +79,39 @@ impl AsFd for Handover {
 
 /// A command that was started.
 pub(super) struct Started {
+    /// Its process, which is also its process group.
     pub(super) pid: Pid,
-    pub(super) news: News,
-    /// If the broker is wanted.
+    /// Until it is known whether it has become the command.
+    pub(super) news: Option<News>,
+    /// If the broker is wanted, until it has what it listens at.
     pub(super) handover: Option<Handover>,
 }
 
 /// Starts the command, as the leader of a process group of its own.
 pub(super) fn start(task: &Task, start: &Start) -> Result<Started, Report> {
-    let failed = |error: io::Error| Report::Failed {
-        what: Failure::Fork,
-        errno: error.raw_os_error().unwrap_or_default(),
-    };
-    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let (news, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(failed(Failure::Fork))?;
     let (handover, giver) = match task.settings.nested {
         false => (None, None),
         true => {
             let flags = SocketFlags::CLOEXEC;
             let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-            let (handover, giver) = pair.map_err(|error| failed(error.into()))?;
+            let (handover, giver) = pair.map_err(failed(Failure::Fork))?;
             (Some(Handover(handover)), Some(giver))
         }
     };
     let pid = process::fork(|| {
-        let StartFailure(what, error) = become_command(task, start, giver.as_ref());
-        tell(&teller, what, &error);
+        let Err(failure) = become_command(task, start, giver.as_ref());
+        // It opens nothing: that the limit of open files is too low is told, too. So little is
+        // written at once, or not.
+        let _ = encode(&failure).map(|failure| rustix::io::write(&teller, &failure));
         FAILED
     })
-    .map_err(failed)?;
+    .map_err(failed(Failure::Fork))?;
     // The child does the same. Whoever comes first: an order for the group may be next.
     let _ = rustix::process::setpgid(Some(pid), Some(pid));
     Ok(Started {
         pid,
-        news: News(File::from(news)),
+        news: Some(News(File::from(news))),
         handover,
     })
 }
@@ -137,16 +132,20 @@ fn hold_names(giver: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens nothing: that the limit of open files is too low is told, too.
-fn tell(teller: &OwnedFd, what: Failure, error: &io::Error) {
-    let mut message = vec![what.tag()];
-    message.extend(error.raw_os_error().unwrap_or_default().to_ne_bytes());
-    // So little is written at once, or not.
-    let _ = rustix::io::write(teller, &message);
+/// The report that a step failed.
+fn failed<E: Into<io::Error>>(what: Failure) -> impl Fn(E) -> Report {
+    move |error| Report::Failed {
+        what,
+        errno: error.into().raw_os_error().unwrap_or_default(),
+    }
 }
 
 /// Turns this process, a child of the inner stage, into the command.
-fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartFailure {
+fn become_command(
+    task: &Task,
+    start: &Start,
+    giver: Option<&OwnedFd>,
+) -> Result<Infallible, Report> {
     let Task { command, settings } = task;
     // Its own group: `kill(0, …)` reaches the processes of the command and no others.
     let _ = rustix::process::setpgid(None, None);
@@ -158,40 +157,27 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartF
         terminal.give_to(getpid());
     }
     for limit in &start.limits {
-        if let Err(error) = limit.apply() {
-            return StartFailure(Failure::Limits, error.into());
-        }
+        limit.apply().map_err(failed(Failure::Limits))?;
     }
     // Nothing but the standard three: the pipe above goes with exec, too.
-    if let Err(error) = process::close_others_on_exec() {
-        return StartFailure(Failure::Descriptors, error);
-    }
+    process::close_others_on_exec().map_err(failed(Failure::Descriptors))?;
     sabotage::leak_descriptor(&settings.environment);
     let writable = match settings.hardening {
         Hardening::Default => None,
         Hardening::Strict => Some(settings.writable.as_slice()),
     };
-    if let Err(error) = confine::command(settings.scopes, writable) {
-        return StartFailure(Failure::Landlock, error);
-    }
+    confine::command(settings.scopes, writable).map_err(failed(Failure::Landlock))?;
     // Process 1 has one, for the broker.
-    if !sabotage::keeps_capabilities(&settings.environment)
-        && let Err(error) = confine::drop_capabilities()
-    {
-        return StartFailure(Failure::Capabilities, error);
+    if !sabotage::keeps_capabilities(&settings.environment) {
+        confine::drop_capabilities().map_err(failed(Failure::Capabilities))?;
     }
-    if let Err(error) = syscalls::install(settings) {
-        return StartFailure(Failure::Filter, error);
-    }
-    let giver = giver.filter(|_| !sabotage::removes_broker(&settings.environment));
-    if let Some(Err(error)) = giver.map(hold_names) {
-        return StartFailure(Failure::Filter, error);
+    syscalls::install(settings).map_err(failed(Failure::Filter))?;
+    if let Some(giver) = giver.filter(|_| !sabotage::removes_broker(&settings.environment)) {
+        hold_names(giver).map_err(failed(Failure::Filter))?;
     }
     signals::reset_dispositions(start.ignored);
     // Last, since a signal that waits may end us here: as it would have the command.
-    if let Err(error) = signals::set_mask(start.blocked) {
-        return StartFailure(Failure::Signals, error);
-    }
+    signals::set_mask(start.blocked).map_err(failed(Failure::Signals))?;
     let error = process::exec(command, sabotage::environment(&settings.environment));
     let what = match error.kind() {
         io::ErrorKind::NotFound if command.first().is_some_and(|path| exists(path)) => {
@@ -201,7 +187,7 @@ fn become_command(task: &Task, start: &Start, giver: Option<&OwnedFd>) -> StartF
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
         _ => Failure::NotExecutable,
     };
-    StartFailure(what, error)
+    Err(failed(what)(error))
 }
 
 /// Whether a program named by a path exists. (One named without a slash was searched for.)

@@ -1,14 +1,11 @@
 //! The main loop of the inner stage: orders, the result of the start, and ended processes.
 
-use std::{
-    io,
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::{io, os::fd::AsFd};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, WaitOptions, WaitStatus},
+    process::{WaitOptions, WaitStatus},
 };
 use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
 
@@ -35,14 +32,7 @@ pub(super) struct Stage {
 
 enum Command {
     Waiting(Task),
-    Running {
-        /// Its process, which is also its process group.
-        pid: Pid,
-        /// Until it is known whether it has become the command.
-        news: Option<News>,
-        /// Until the broker has what it listens at.
-        handover: Option<Handover>,
-    },
+    Running(Started),
 }
 
 /// What there is to see to.
@@ -87,7 +77,7 @@ impl Stage {
             return Ok(false);
         }
         if let Some(path) = self.covers.lost(mounts_changed)? {
-            self.control.report(&Report::Uncovered(path.to_owned()))?;
+            self.control.report(&Report::uncovered(path))?;
             return Ok(false);
         }
         if handed_over {
@@ -118,17 +108,11 @@ impl Stage {
     fn wait(&self) -> io::Result<Happened> {
         let (news, handover) = match &self.command {
             Command::Waiting(_) => (None, None),
-            Command::Running { news, handover, .. } => (
-                news.as_ref().map(AsFd::as_fd),
-                handover.as_ref().map(AsFd::as_fd),
+            Command::Running(started) => (
+                started.news.as_ref().map(AsFd::as_fd),
+                started.handover.as_ref().map(AsFd::as_fd),
             ),
         };
-        let own = [Some(self.control.as_fd()), Some(self.children.as_fd())];
-        let all = [own, [news, handover]].concat();
-        let polled = all.iter().flatten();
-        let mut fds: Vec<_> = polled
-            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-            .collect();
         let covers = self.covers.are_there_any();
         let intervals = [
             covers.then_some(covers::INTERVAL),
@@ -137,31 +121,30 @@ impl Stage {
         let interval = intervals.into_iter().flatten().min();
         let interval = interval.map(Timespec::try_from).transpose();
         let interval = interval.map_err(io::Error::other)?;
-        if covers {
-            fds.push(PollFd::from_borrowed_fd(
-                self.covers.as_fd(),
-                PollFlags::PRI,
-            ));
-        }
+        let control = self.control.as_fd();
+        let all = [
+            (Some(control), PollFlags::IN),
+            (Some(self.children.as_fd()), PollFlags::IN),
+            (news, PollFlags::IN),
+            (handover, PollFlags::IN),
+            (covers.then(|| self.covers.as_fd()), PollFlags::PRI),
+        ];
+        let mut fds = all.map(|(fd, what)| match fd {
+            Some(fd) => PollFd::from_borrowed_fd(fd, what),
+            // It says no more than the end of the control socket, which is looked at first.
+            None => PollFd::from_borrowed_fd(control, PollFlags::empty()),
+        });
         match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut events = fds.iter().map(PollFd::revents);
-        // In the order of `all`.
-        let mut next = |fd: Option<BorrowedFd<'_>>| {
-            let happened = fd.and_then(|_| events.next());
-            happened.unwrap_or(PollFlags::empty())
-        };
-        let control = next(Some(self.control.as_fd()));
-        let [bereaved, told, handed_over] =
-            [Some(self.children.as_fd()), news, handover].map(|fd| !next(fd).is_empty());
+        let [control, children, news, handover, mounts] = fds.map(|fd| fd.revents());
         Ok(Happened {
             control,
-            told,
-            bereaved,
-            handed_over,
-            mounts_changed: events.next().is_some_and(|events| !events.is_empty()),
+            told: !news.is_empty(),
+            bereaved: !children.is_empty(),
+            handed_over: !handover.is_empty(),
+            mounts_changed: !mounts.is_empty(),
         })
     }
 
@@ -170,24 +153,14 @@ impl Stage {
             (Command::Waiting(task), Order::Start(start)) => {
                 self.control.report(&Report::Ready)?;
                 match command::start(task, &start) {
-                    Ok(Started {
-                        pid,
-                        news,
-                        handover,
-                    }) => {
-                        self.command = Command::Running {
-                            pid,
-                            news: Some(news),
-                            handover,
-                        };
-                    }
+                    Ok(started) => self.command = Command::Running(started),
                     Err(report) => {
                         self.control.report(&report)?;
                         return Ok(false);
                     }
                 }
             }
-            (Command::Running { pid, .. }, Order::Signal { signal, target }) => {
+            (Command::Running(Started { pid, .. }), Order::Signal { signal, target }) => {
                 let recipient = match target {
                     Target::Command => Recipient::Process(*pid),
                     Target::Group => Recipient::Group(*pid),
@@ -195,11 +168,11 @@ impl Stage {
                 // Fails if the group is empty, since its members have moved to others.
                 let _ = signals::send(signal, recipient);
             }
-            (Command::Running { pid, .. }, Order::Freeze) => {
+            (Command::Running(Started { pid, .. }), Order::Freeze) => {
                 self.suspension
                     .get_or_insert_with(|| Suspension::begin(*pid));
             }
-            (Command::Running { pid, .. }, Order::Continue { foreground }) => {
+            (Command::Running(Started { pid, .. }), Order::Continue { foreground }) => {
                 if let Some(suspension) = self.suspension.take() {
                     self.suspension = suspension.end()?;
                 }
@@ -210,7 +183,7 @@ impl Stage {
                 let _ = signals::send(Signal::CONT, Recipient::Group(*pid));
             }
             // The warden is this same program and does not say that.
-            (Command::Waiting(_), _) | (Command::Running { .. }, Order::Start(_)) => {
+            (Command::Waiting(_), _) | (Command::Running(_), Order::Start(_)) => {
                 return Ok(false);
             }
         }
@@ -220,21 +193,21 @@ impl Stage {
     /// Starts the broker with what the child hands over. One that hands over nothing has failed, and
     /// says so elsewhere.
     fn take_over(&mut self) -> io::Result<()> {
-        let Command::Running { handover, .. } = &mut self.command else {
-            return Ok(());
-        };
-        match handover.take().and_then(Handover::take) {
-            Some(listener) => broker::serve(listener),
-            None => Ok(()),
+        match &mut self.command {
+            Command::Running(started) => {
+                let listener = started.handover.take().and_then(Handover::take);
+                listener.map_or(Ok(()), broker::serve)
+            }
+            Command::Waiting(_) => Ok(()),
         }
     }
 
     /// Hears from the child whether it has become the command.
     fn told(&mut self) -> io::Result<GoOn> {
-        let Command::Running { news, .. } = &mut self.command else {
+        let Command::Running(started) = &mut self.command else {
             return Ok(true);
         };
-        match news.take().and_then(News::read) {
+        match started.news.take().and_then(News::read) {
             None => Ok(true),
             Some(failure) => {
                 self.control.report(&failure)?;
@@ -255,7 +228,7 @@ impl Stage {
                 Err(error) => return Err(error.into()),
             };
             let is_command =
-                matches!(self.command, Command::Running { pid: command, .. } if command == pid);
+                matches!(&self.command, Command::Running(started) if started.pid == pid);
             let Some(report) = fate(status).filter(|_| is_command) else {
                 continue;
             };

@@ -11,7 +11,7 @@ use std::{
 
 use super::staging;
 use crate::{
-    plan::{Isolation, Operation, Plan},
+    plan::{Isolation, Operation, Plan, Step},
     sabotage,
 };
 
@@ -37,21 +37,21 @@ pub(crate) fn arguments(
     }
     for (number, step) in plan.files.iter().enumerate() {
         let staged = staging::path(number, &step.operation).unwrap_or_default();
-        writer.operation(&step.operation, &staged)?;
+        writer.step(step, &staged)?;
     }
     // The inner stage is told the environment by other means: a hook of the loader's that
     // the user passes on is for the command. This one is where programs are looked for.
-    writer.option("--clearenv");
+    writer.raw("--clearenv");
     for variable in plan.environment.iter().filter(|it| it.name == "PATH") {
-        writer.option("--setenv");
+        writer.raw("--setenv");
         writer.raw(&variable.name);
         writer.raw(&variable.value);
     }
-    writer.option("--chdir");
+    writer.raw("--chdir");
     writer.raw(&plan.working_directory);
     // The inner stage is process 1 itself: bubblewrap's own reaper would only be in the
     // way, since it hides stops from us.
-    writer.option("--as-pid-1");
+    writer.raw("--as-pid-1");
     Ok(writer.bytes)
 }
 
@@ -78,64 +78,36 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
         self.bytes.push(0);
     }
 
-    fn option(&mut self, option: &str) {
-        self.raw(option);
-    }
-
     fn options(&mut self, options: &[&str]) {
         for option in options {
-            self.option(option);
+            self.raw(option);
         }
     }
 
-    fn permissions(&mut self, mode: u32) {
-        self.options(&["--perms", &format!("{mode:04o}")]);
-    }
-
-    fn operation(&mut self, operation: &Operation, staged: &str) -> io::Result<()> {
-        match operation {
-            Operation::ReadOnly { at, .. }
-            | Operation::HiddenFile { at }
-            | Operation::HiddenDirectory { at } => {
+    fn step(&mut self, step: &Step, staged: &str) -> io::Result<()> {
+        match &step.operation {
+            Operation::ReadOnly { .. } | Operation::HiddenFile | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);
-                self.raw(at);
             }
-            Operation::Writable { at, .. }
-            | Operation::Scratch { at, .. }
-            | Operation::Empty { at, .. } => {
+            Operation::Writable { .. } | Operation::Scratch { .. } | Operation::Empty { .. } => {
                 self.options(&["--bind", staged]);
-                self.raw(at);
             }
-            Operation::Device { at, .. } => {
-                self.options(&["--dev-bind", staged]);
-                self.raw(at);
-            }
+            Operation::Device { .. } => self.options(&["--dev-bind", staged]),
             // It is on the stage already, as a part of what it protects.
-            Operation::Guard { .. } | Operation::Absent { .. } => {}
-            Operation::Link { text, at } => {
-                self.option("--symlink");
+            Operation::Guard(_) | Operation::Absent => return Ok(()),
+            Operation::Link { text } => {
+                self.raw("--symlink");
                 self.raw(text);
-                self.raw(at);
             }
-            Operation::Text { at, text } => {
-                let fd = (self.provide)(text)?;
-                self.permissions(0o444);
-                self.options(&["--ro-bind-data", &fd.to_string()]);
-                self.raw(at);
+            Operation::Text(text) => {
+                let fd = (self.provide)(text)?.to_string();
+                self.options(&["--perms", "0444", "--ro-bind-data", &fd]);
             }
-            Operation::Devices { at } => {
-                self.option("--dev");
-                self.raw(at);
-            }
-            Operation::Processes { at } => {
-                self.option("--proc");
-                self.raw(at);
-            }
-            Operation::Freeze { at } => {
-                self.option("--remount-ro");
-                self.raw(at);
-            }
+            Operation::Devices => self.raw("--dev"),
+            Operation::Processes => self.raw("--proc"),
+            Operation::Freeze => self.raw("--remount-ro"),
         }
+        self.raw(&step.at);
         Ok(())
     }
 }
@@ -168,7 +140,7 @@ mod tests {
         let number = plan
             .files
             .iter()
-            .position(|step| step.operation.at() == facts.workspace);
+            .position(|step| step.at == facts.workspace);
         let staged = format!("/tmp/{}", number.unwrap());
         assert!(has(&["--bind", &staged, workspace]), "{arguments:?}");
         assert!(has(&["--chdir", workspace]));

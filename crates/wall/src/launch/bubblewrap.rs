@@ -80,27 +80,15 @@ impl Bubblewrap {
 /// it: to look there takes 0.05 ms, to ask takes 1 ms of about 20. Nothing if the program is a
 /// wrapper.
 fn written_in(path: &Path) -> Option<Version> {
-    let mut file = File::open(path).ok()?.take(LARGEST);
-    let mut part = [0; 16 * 1024];
-    let mut kept = 0;
-    loop {
-        let read = file.read(part.get_mut(kept..)?).ok()?;
-        if read == 0 {
-            return None;
-        }
-        let end = kept + read;
-        let mut texts = part.get(..end)?.split(|byte| *byte == 0);
-        // The last one may go on.
-        let last = texts.next_back()?.len();
-        let version = texts
-            .filter(|text| text.starts_with(NAME.as_bytes()))
-            .find_map(|text| Version::parse(str::from_utf8(text).ok()?));
-        if version.is_some() {
-            return version;
-        }
-        kept = if last < LONGEST { last } else { 0 };
-        part.copy_within(end - kept..end, 0);
-    }
+    let mut program = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(LARGEST).read_to_end(&mut program).ok()?;
+    let mut texts = program.split(|byte| *byte == 0);
+    // The last one may go on.
+    texts.next_back()?;
+    texts
+        .filter(|text| text.starts_with(NAME.as_bytes()))
+        .find_map(|text| Version::parse(str::from_utf8(text).ok()?))
 }
 
 /// The version as the program tells it.

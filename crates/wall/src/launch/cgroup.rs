@@ -8,7 +8,12 @@
 //! The warden creates the group in the same way that a program inside would use. Where the warden
 //! is not allowed to, such a program is not either.
 
-use std::{io, os::fd::OwnedFd, thread, time::Duration};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    thread,
+    time::Duration,
+};
 
 use rustix::{
     fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, fstat, mkdirat, openat, unlinkat},
@@ -16,8 +21,13 @@ use rustix::{
 };
 use stockade_sys::{mount::Tree, namespace::enter_cgroup_namespace};
 
+use super::scope;
+
 /// How the group's name begins; then comes the warden's process number.
 const PREFIX: &str = "stockade-";
+
+/// The warden's group in a scope.
+const WARDEN: &str = "warden";
 
 /// By whoever it may be.
 const WRITABLE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
@@ -34,8 +44,13 @@ pub(crate) struct Cgroup {
 
 impl Cgroup {
     /// Makes the group, if this user may. The calling thread moves into a cgroup namespace.
-    pub(crate) fn make() -> io::Result<Option<Self>> {
+    pub(super) fn make() -> io::Result<Option<Self>> {
         enter_cgroup_namespace()?;
+        Self::below_root()
+    }
+
+    /// Makes the group below the root of this thread's cgroup namespace.
+    fn below_root() -> io::Result<Option<Self>> {
         // Another warden that cleans up may take ours for left over before it is locked.
         for _ in 0..8 {
             match Self::attempt() {
@@ -45,6 +60,24 @@ impl Cgroup {
             }
         }
         Self::attempt()
+    }
+
+    /// Makes a group that limits the memory of all processes together, if there can be one: below
+    /// the caller's own group, or below a scope of the caller's systemd. The group then holds the
+    /// sandbox alone, and the warden has another one beside it.
+    pub(super) fn with_memory_limit(bytes: u64) -> io::Result<Option<Self>> {
+        let limited = |group: Option<Self>| group.filter(|group| group.limit_memory(bytes));
+        if let Some(group) = limited(Self::make()?) {
+            return Ok(Some(group));
+        }
+        scope::enter()?;
+        enter_cgroup_namespace()?;
+        let groups = Tree::control_groups()?;
+        // A group that has controllers for those below holds no process itself.
+        mkdirat(&groups, WARDEN, Mode::RWXU)?;
+        write(&groups, &format!("{WARDEN}/cgroup.procs"), "0")?;
+        write(&groups, "cgroup.subtree_control", "+memory")?;
+        Ok(limited(Self::below_root()?))
     }
 
     fn attempt() -> io::Result<Option<Self>> {
@@ -75,25 +108,15 @@ impl Cgroup {
 
     /// The list of its processes, to be joined by writing to it.
     pub(crate) fn processes(&self) -> io::Result<OwnedFd> {
-        self.open("cgroup.procs")
+        open_file(&self.directory, "cgroup.procs")
     }
 
     /// Limits the memory of all processes together. Says whether the group has such a limit.
-    pub(crate) fn limit_memory(&self, bytes: u64) -> bool {
-        let limit = |file: &str, text: &str| {
-            let file = self.open(file)?;
-            rustix::io::write(file, text.as_bytes())?;
-            io::Result::Ok(())
-        };
-        let is_limited = limit("memory.max", &bytes.to_string()).is_ok();
+    fn limit_memory(&self, bytes: u64) -> bool {
+        let is_limited = write(&self.directory, "memory.max", &bytes.to_string()).is_ok();
         // Without swap accounting the file is not there, and nothing is lost.
-        let _ = limit("memory.swap.max", "0");
+        let _ = write(&self.directory, "memory.swap.max", "0");
         is_limited
-    }
-
-    fn open(&self, file: &str) -> io::Result<OwnedFd> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        Ok(openat(&self.directory, file, flags, Mode::empty())?)
     }
 }
 
@@ -131,6 +154,16 @@ fn remove_stale(groups: &Tree) {
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
+
+fn open_file(group: impl AsFd, file: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    Ok(openat(group, file, flags, Mode::empty())?)
+}
+
+fn write(group: impl AsFd, file: &str, text: &str) -> io::Result<()> {
+    rustix::io::write(open_file(group, file)?, text.as_bytes())?;
+    Ok(())
+}
 
 fn open(groups: &Tree, name: &str) -> io::Result<OwnedFd> {
     Ok(openat(groups, name, DIRECTORY, Mode::empty())?)

@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod scope;
 mod staging;
 pub(crate) mod streams;
 
@@ -35,7 +36,8 @@ use self::{
     streams::{CommandStreams, Streams, WardenStreams},
 };
 use crate::{
-    control::{Control, Start},
+    control::{Control, Order, Start},
+    encoding::encode,
     error::Error,
     facts::Resource,
     inner::InnerSettings,
@@ -81,12 +83,12 @@ impl Plan {
         let streams = Streams::look()?;
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
         let mut foreground = Foreground::new();
-        let start = Start {
+        let start = Order::Start(Start {
             foreground: foreground.lend(),
             blocked: signals.blocked,
             ignored: signals.ignored,
             limits: self.limits.iter().map(|(limit, _)| *limit).collect(),
-        };
+        });
         let path = self.environment.iter().find(|it| it.name == "PATH");
         let sought = Sought {
             program: command.program.clone(),
@@ -134,8 +136,8 @@ impl Plan {
         })
         .map_err(failed("the sandbox's own files"))?;
         let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
-        let settings = InnerSettings::of(self).encode();
-        let settings = in_memory(&settings).map_err(failed("the command's environment"))?;
+        let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
+        let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
             Some(path) => path.into(),
             None => command.program,
@@ -242,6 +244,11 @@ struct Surroundings {
     given: CommandStreams,
 }
 
+/// What is said if neither the caller's control group nor systemd counts the memory.
+const NO_MEMORY_LIMIT: &str = "no control group here counts memory, so the limit holds for each \
+    process on its own; for all together, start `systemd-run --user --scope -p MemoryMax=SIZE \
+    stockade …` in a login session of systemd";
+
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
 fn surroundings(
@@ -249,38 +256,27 @@ fn surroundings(
     streams: &Streams,
     memory: Option<u64>,
 ) -> Result<Surroundings, Error> {
-    let built = staging.build(streams)?;
-    let mut layers = vec![Layer {
-        protection: Protection::Scratch,
-        state: match built.scratch {
+    let layer = |protection, holds: bool, otherwise| Layer {
+        protection,
+        state: match holds {
             true => LayerState::Active,
-            false => LayerState::Absent("the kernel cannot overlay them, so both are empty inside"),
+            false => LayerState::Absent(otherwise),
         },
-    }];
-    let made = Cgroup::make();
-    layers.push(Layer {
-        protection: Protection::Group,
-        state: match &made {
-            Ok(_) => LayerState::Active,
-            Err(_) => LayerState::Absent("control groups cannot be mounted or made here"),
-        },
-    });
-    let group = made.unwrap_or_default();
-    if let Some(bytes) = memory {
-        let is_limited = group
-            .as_ref()
-            .is_some_and(|group| group.limit_memory(bytes));
-        layers.push(Layer {
-            protection: Protection::Memory,
-            state: match is_limited {
-                true => LayerState::Active,
-                false => LayerState::Absent(
-                    "no control group that counts memory can be had here, so each process is \
-                     limited on its own",
-                ),
-            },
-        });
+    };
+    let built = staging.build(streams)?;
+    let no_overlay = "the kernel cannot overlay them, so both are empty inside";
+    let limited = memory.and_then(|bytes| Cgroup::with_memory_limit(bytes).unwrap_or_default());
+    let is_limited = limited.is_some();
+    let made = limited.map_or_else(Cgroup::make, |group| Ok(Some(group)));
+    let no_group = "control groups cannot be mounted or made here";
+    let mut layers = vec![
+        layer(Protection::Scratch, built.scratch, no_overlay),
+        layer(Protection::Group, made.is_ok(), no_group),
+    ];
+    if memory.is_some() {
+        layers.push(layer(Protection::Memory, is_limited, NO_MEMORY_LIMIT));
     }
+    let group = made.unwrap_or_default();
     Ok(Surroundings {
         group,
         layers,

@@ -17,10 +17,8 @@
 //! ```
 //! Nobody else sees this directory. All places in memory share one limit of size.
 //!
-//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a
-//! layer in front of it, which holds nothing else. It is no mount, so nobody who has mounts of
-//! their own can lift it; it is in no layer that can be written, so what is made and removed in
-//! its place does not bring back what it hides; and it hides as well what appears there later.
+//! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
+//! of its own in front of it (docs/decisions/0020-white-outs-and-one-table-of-secrets.md).
 //!
 //! A protected file in a writable directory is a mount point, which the kernel lets nobody
 //! rename or remove. A directory above it could still be renamed, and another one put in its
@@ -40,7 +38,7 @@ use super::streams::{CommandStreams, Streams};
 use crate::{
     error::Error,
     nofollow::{pin, pin_below},
-    plan::{Fallback, Guard, Operation, Plan},
+    plan::{Fallback, Guard, Operation, Plan, Step},
 };
 
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
@@ -57,8 +55,8 @@ const WHITE_OUT: u64 = 0;
 /// Where bubblewrap finds the place of a step, if it is one that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
-        Operation::HiddenFile { .. } => Some(format!("{STAGE}/{HIDDEN_FILE}")),
-        Operation::HiddenDirectory { .. } => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
+        Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
+        Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
         Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
@@ -68,37 +66,7 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Staging {
     memory: Option<u64>,
-    items: Vec<Item>,
-}
-
-#[derive(Debug)]
-struct Item {
-    name: String,
-    /// The path outside, for messages.
-    path: PathBuf,
-    kind: ItemKind,
-}
-
-#[derive(Debug)]
-enum ItemKind {
-    Empty {
-        mode: u32,
-    },
-    View {
-        guards: Vec<Guarded>,
-    },
-    Scratch {
-        /// What does not exist in it, sorted.
-        absent: Vec<PathBuf>,
-        fallback: Fallback,
-    },
-}
-
-/// Something below a view.
-#[derive(Debug)]
-struct Guarded {
-    below: PathBuf,
-    guard: Guard,
+    files: Vec<Step>,
 }
 
 /// What could not be known before the stage was built.
@@ -112,30 +80,9 @@ pub(crate) struct Built {
 
 impl Staging {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let item = |(step, operation): (usize, &Operation)| {
-            let kind = match operation {
-                Operation::Empty { mode, .. } => ItemKind::Empty { mode: *mode },
-                Operation::Scratch { fallback, .. } => ItemKind::Scratch {
-                    absent: absent(operation, plan),
-                    fallback: *fallback,
-                },
-                Operation::ReadOnly { .. }
-                | Operation::Writable { .. }
-                | Operation::Device { .. } => ItemKind::View {
-                    guards: guards(operation, plan),
-                },
-                _ => return None,
-            };
-            Some(Item {
-                name: step.to_string(),
-                path: operation.source().unwrap_or(operation.at()).to_owned(),
-                kind,
-            })
-        };
-        let operations = plan.files.iter().map(|step| &step.operation);
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
-            items: operations.enumerate().filter_map(item).collect(),
+            files: plan.files.clone(),
         }
     }
 
@@ -158,25 +105,35 @@ impl Staging {
             scratch: true,
             given,
         };
-        for (item, pin) in self.items.iter().zip(&pins) {
+        for (number, (step, pin)) in self.files.iter().zip(&pins).enumerate() {
+            let name = number.to_string();
+            let path = step.operation.source().unwrap_or(&step.at);
             let failed = |error| Error::Stage {
                 what: "showing",
-                path: item.path.clone(),
+                path: path.to_owned(),
                 error,
             };
-            match (&item.kind, pin) {
-                (ItemKind::View { guards }, Some(pin)) => {
-                    let tree = stage.view(&item.name, pin).map_err(failed)?;
-                    stage.protect(&tree, &item.path, guards)?;
+            match (&step.operation, pin) {
+                (Operation::Empty { mode }, _) => {
+                    stage.directory(&name, *mode).map_err(failed)?;
                 }
-                (ItemKind::Scratch { absent, fallback }, Some(pin)) => {
-                    let overlaid = stage.scratch(&item.name, pin, absent, *fallback);
+                (
+                    Operation::Scratch {
+                        reserved, fallback, ..
+                    },
+                    Some(pin),
+                ) => {
+                    let absent = self.absent(&step.at, reserved);
+                    let overlaid = stage.scratch(&name, pin, &absent, *fallback);
                     built.scratch &= overlaid.map_err(failed)?;
                 }
-                (ItemKind::Empty { mode }, _) => {
-                    stage.directory(&item.name, *mode).map_err(failed)?;
+                (operation, Some(pin)) => {
+                    let tree = stage.view(&name, pin).map_err(failed)?;
+                    if matches!(operation, Operation::Writable { .. }) {
+                        stage.protect(&tree, path, self.guards(&step.at))?;
+                    }
                 }
-                (_, None) => return Err(failed(io::ErrorKind::NotFound.into())),
+                (_, None) => {}
             }
         }
         Ok(built)
@@ -184,54 +141,36 @@ impl Staging {
 
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
-        let open = |item: &Item| match item.kind {
-            ItemKind::Empty { .. } => Ok(None),
-            ItemKind::View { .. } | ItemKind::Scratch { .. } => {
-                pin(&item.path).map(Some).map_err(|error| Error::Changed {
-                    path: item.path.clone(),
-                    error,
-                })
-            }
+        let open = |path: &Path| {
+            let path = path.to_owned();
+            pin(&path).map_err(|error| Error::Changed { path, error })
         };
-        self.items.iter().map(open).collect()
+        let sources = self.files.iter().map(|step| step.operation.source());
+        sources.map(|source| source.map(open).transpose()).collect()
     }
-}
 
-/// The guards of what this operation makes writable.
-fn guards(operation: &Operation, plan: &Plan) -> Vec<Guarded> {
-    let Operation::Writable { at: tree, .. } = operation else {
-        return Vec::new();
-    };
-    let guarded = |operation: &Operation| match operation {
-        Operation::Guard { at, guard } => Some(Guarded {
-            below: at.strip_prefix(tree).ok()?.to_owned(),
-            guard: *guard,
-        }),
-        _ => None,
-    };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    operations.filter_map(guarded).collect()
-}
+    /// The guards in a place that is writable, each by its path there.
+    fn guards(&self, tree: &Path) -> impl Iterator<Item = (&Path, Guard)> {
+        self.files
+            .iter()
+            .filter_map(move |step| match step.operation {
+                Operation::Guard(guard) => Some((step.at.strip_prefix(tree).ok()?, guard)),
+                _ => None,
+            })
+    }
 
-/// The paths below a scratch directory that do not exist in it, without those in others.
-fn absent(operation: &Operation, plan: &Plan) -> Vec<PathBuf> {
-    let Operation::Scratch {
-        at: tree, reserved, ..
-    } = operation
-    else {
-        return Vec::new();
-    };
-    let is_absent = |operation: &Operation| match operation {
-        Operation::Absent { at } => at.strip_prefix(tree).ok().map(Path::to_owned),
-        _ => None,
-    };
-    let operations = plan.files.iter().map(|step| &step.operation);
-    let mut all: Vec<PathBuf> = operations.filter_map(is_absent).collect();
-    all.extend(reserved.iter().cloned());
-    // What lies in a directory comes right after it.
-    all.sort();
-    all.dedup_by(|next, kept| next.starts_with(kept));
-    all
+    /// The paths below a scratch directory that do not exist in it, without those in others.
+    fn absent(&self, tree: &Path, reserved: &[PathBuf]) -> Vec<PathBuf> {
+        let steps = self.files.iter();
+        let steps = steps.filter(|step| step.operation == Operation::Absent);
+        let below = steps.filter_map(|step| step.at.strip_prefix(tree).ok());
+        let mut all: Vec<PathBuf> = below.map(Path::to_owned).collect();
+        all.extend(reserved.iter().cloned());
+        // What lies in a directory comes right after it.
+        all.sort();
+        all.dedup_by(|next, kept| next.starts_with(kept));
+        all
+    }
 }
 
 /// The file system that everything is laid out on.
@@ -346,9 +285,14 @@ impl Stage {
         Ok(front)
     }
 
-    fn protect(&self, tree: &Tree, path: &Path, guards: &[Guarded]) -> Result<(), Error> {
+    fn protect<'a>(
+        &self,
+        tree: &Tree,
+        path: &Path,
+        guards: impl Iterator<Item = (&'a Path, Guard)>,
+    ) -> Result<(), Error> {
         let mut anchored = BTreeSet::new();
-        for Guarded { below, guard } in guards {
+        for (below, guard) in guards {
             let changed = |error| Error::Changed {
                 path: path.join(below),
                 error,
@@ -364,7 +308,7 @@ impl Stage {
                 }
             }
             let place = pin_below(tree, below).map_err(changed)?;
-            self.guard(&place, *guard).map_err(changed)?;
+            self.guard(&place, guard).map_err(changed)?;
         }
         Ok(())
     }

@@ -84,11 +84,10 @@ enum Stream {
 pub(crate) struct Streams([(Name, Stream); 3]);
 
 /// What the command is given in their place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CommandStreams {
-    input: Option<OwnedFd>,
-    output: Option<OwnedFd>,
-    errors: Option<OwnedFd>,
+    /// Input, output and errors, where they are not the caller's.
+    given: [Option<OwnedFd>; 3],
     kept: WardenStreams,
 }
 
@@ -123,39 +122,34 @@ impl Streams {
     /// Opens what the command gets. To be called in the mount namespace that the sandbox is built
     /// in, before anything is mounted there.
     pub(crate) fn open(&self) -> Result<CommandStreams, Error> {
-        let mut given = CommandStreams::default();
-        for (name, stream) in &self.0 {
-            let fd = match stream {
+        let mut kept = WardenStreams::default();
+        let mut open = |(name, stream): &(Name, Stream), output: Option<&OwnedFd>| {
+            Ok(match stream {
                 Stream::Same => None,
-                Stream::File { path, found } => Some(given.kept.file(*name, path, found)?),
-                Stream::Relayed => Some(given.kept.relayed(*name).map_err(failed)?),
+                Stream::File { path, found } => Some(kept.file(*name, path, found)?),
+                Stream::Relayed => Some(kept.relayed(*name).map_err(failed)?),
                 Stream::AsOutput => {
-                    let output = given.output.as_ref().map(OwnedFd::try_clone);
+                    let output = output.map(OwnedFd::try_clone);
                     output.transpose().map_err(failed)?
                 }
-            };
-            match name {
-                Name::Input => given.input = fd,
-                Name::Output => given.output = fd,
-                Name::Errors => given.errors = fd,
-            }
-        }
-        Ok(given)
+            })
+        };
+        let [input, output, errors] = &self.0;
+        let (input, output) = (open(input, None)?, open(output, None)?);
+        let errors = open(errors, output.as_ref())?;
+        let given = [input, output, errors];
+        Ok(CommandStreams { given, kept })
     }
 }
 
 impl CommandStreams {
     /// Has the command started with them.
     pub(crate) fn give(self, command: &mut Command) -> WardenStreams {
-        if let Some(input) = self.input {
-            command.stdin(Stdio::from(input));
-        }
-        if let Some(output) = self.output {
-            command.stdout(Stdio::from(output));
-        }
-        if let Some(errors) = self.errors {
-            command.stderr(Stdio::from(errors));
-        }
+        let [input, output, errors] = self.given;
+        let stdio = |fd: Option<OwnedFd>| fd.map_or_else(Stdio::inherit, Stdio::from);
+        command.stdin(stdio(input));
+        command.stdout(stdio(output));
+        command.stderr(stdio(errors));
         self.kept
     }
 }
@@ -169,14 +163,10 @@ impl WardenStreams {
         let position = borrowed(name).and_then(|mut it| it.stream_position());
         file.seek(SeekFrom::Start(position.map_err(failed)?))
             .map_err(failed)?;
-        let mut file_again = file.try_clone().map_err(failed)?;
-        let start = file_again.stream_position().ok();
-        self.inputs.push(Input {
-            name,
-            file: file_again,
-            start,
-        });
-        Ok(file.into())
+        let given = file.try_clone().map_err(failed)?;
+        let start = file.stream_position().ok();
+        self.inputs.push(Input { name, file, start });
+        Ok(given.into())
     }
 
     fn relayed(&mut self, name: Name) -> io::Result<OwnedFd> {

@@ -21,24 +21,32 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::content::{Content, Decoder, Encoder};
-use crate::git::branches::Branches;
+use serde::{Deserialize, Serialize};
 
-const VERSION: u64 = 2;
+use super::content::Content;
+use crate::{
+    encoding::{Text, decode, encode, list, map},
+    git::branches::Branches,
+};
+
+const VERSION: u64 = 3;
 /// How long another session's start or end is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The same at the start, which cannot do without: longer than an end takes.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Baseline {
     pub(crate) taken: SystemTime,
     /// There was no time to look at all of them.
     pub(crate) is_partial: bool,
+    #[serde(with = "map")]
     pub(crate) contents: BTreeMap<PathBuf, Content>,
     /// The directories of repositories that were looked at.
+    #[serde(with = "list")]
     pub(crate) repositories: BTreeSet<PathBuf>,
     /// The branches of those of which all are known.
+    #[serde(with = "map")]
     pub(crate) branches: BTreeMap<PathBuf, Branches>,
 }
 
@@ -152,7 +160,7 @@ impl Drop for Membership {
 
 /// Takes what a user accepted into the baseline of the sessions that run, so that their end does
 /// not put it back again.
-pub(crate) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io::Result<()> {
+pub(crate) fn accept(state: &Path, path: &Path, content: &Content) -> io::Result<()> {
     let baselines = match fs::read_dir(state.join("baselines")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         baselines => baselines?,
@@ -162,10 +170,8 @@ pub(crate) fn accept(state: &Path, path: &Path, content: Option<&Content>) -> io
         let Some((workspace, mut baseline)) = read_any(&directory) else {
             continue;
         };
-        match content {
-            Some(content) => baseline.contents.insert(path.to_owned(), content.clone()),
-            None => baseline.contents.remove(path),
-        };
+        let contents = &mut baseline.contents;
+        contents.insert(path.to_owned(), content.clone());
         write(&directory, &workspace, &baseline)?;
     }
     Ok(())
@@ -229,64 +235,12 @@ fn read(directory: &Path, workspace: &Path) -> Option<Baseline> {
 
 fn read_any(directory: &Path) -> Option<(PathBuf, Baseline)> {
     let bytes = fs::read(directory.join("baseline")).ok()?;
-    let mut decoder = Decoder(&bytes);
-    if decoder.number()? != VERSION {
-        return None;
-    }
-    let workspace = decoder.path()?;
-    let taken = UNIX_EPOCH + Duration::from_nanos(decoder.number()?);
-    let is_partial = decoder.number()? != 0;
-    let count = decoder.number()?;
-    let repositories = (0..count).map(|_| decoder.path());
-    let repositories = repositories.collect::<Option<_>>()?;
-    let count = decoder.number()?;
-    let contents = (0..count).map(|_| Some((decoder.path()?, decoder.content()??)));
-    let contents = contents.collect::<Option<_>>()?;
-    let count = decoder.number()?;
-    let branches = (0..count).map(|_| {
-        let repository = decoder.path()?;
-        let count = decoder.number()?;
-        let names = (0..count).map(|_| decoder.bytes());
-        Some((repository, names.collect::<Option<Branches>>()?))
-    });
-    let branches = branches.collect::<Option<_>>()?;
-    let baseline = Baseline {
-        taken,
-        is_partial,
-        contents,
-        repositories,
-        branches,
-    };
-    Some((workspace, baseline))
+    let (version, Text(workspace), baseline): (u64, _, _) = decode(&bytes)?;
+    (version == VERSION).then_some((workspace, baseline))
 }
 
 fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<()> {
-    let mut encoder = Encoder::default();
-    encoder.number(VERSION);
-    encoder.path(workspace);
-    let taken = baseline
-        .taken
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    encoder.number(u64::try_from(taken.as_nanos()).unwrap_or_default());
-    encoder.number(baseline.is_partial.into());
-    encoder.number(baseline.repositories.len() as u64);
-    for repository in &baseline.repositories {
-        encoder.path(repository);
-    }
-    encoder.number(baseline.contents.len() as u64);
-    for (path, content) in &baseline.contents {
-        encoder.path(path);
-        encoder.content(Some(content));
-    }
-    encoder.number(baseline.branches.len() as u64);
-    for (repository, names) in &baseline.branches {
-        encoder.path(repository);
-        encoder.number(names.len() as u64);
-        for name in names {
-            encoder.bytes(name);
-        }
-    }
+    let contents = encode(&(VERSION, Text(&workspace.to_owned()), baseline))?;
     let new = directory.join("baseline.new");
     let _ = fs::remove_file(&new);
     let mut file = OpenOptions::new()
@@ -294,6 +248,6 @@ fn write(directory: &Path, workspace: &Path, baseline: &Baseline) -> io::Result<
         .create_new(true)
         .mode(0o600)
         .open(&new)?;
-    io::Write::write_all(&mut file, &encoder.0)?;
+    io::Write::write_all(&mut file, &contents)?;
     fs::rename(new, directory.join("baseline"))
 }

@@ -15,6 +15,7 @@ use std::{
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat};
 
 use super::{Identity, identity};
+use crate::facts::is_in;
 
 #[derive(Debug, Default)]
 pub(super) struct Covers {
@@ -28,8 +29,8 @@ pub(super) struct Covers {
 impl Covers {
     pub(super) fn new<'a>(covers: impl Iterator<Item = &'a Path>, writable: &[PathBuf]) -> Self {
         // Others are around a writable place, or of no concern.
-        let is_in = |path: &&Path| writable.iter().any(|place| path.starts_with(place));
-        let paths: Vec<PathBuf> = covers.filter(is_in).map(Path::to_owned).collect();
+        let covers = covers.filter(|path| is_in(path, writable));
+        let paths: Vec<PathBuf> = covers.map(Path::to_owned).collect();
         Self {
             identities: paths.iter().filter_map(|path| identity(path)).collect(),
             writable: writable.iter().filter_map(|path| identity(path)).collect(),

@@ -114,8 +114,7 @@ impl fmt::Display for Finding {
         } = self;
         match what {
             Change::Undone(change) => {
-                let was = Self::new(path, (**change).clone(), why);
-                write!(f, "put back: {was}")
+                write!(f, "put back: {}", Self::new(path, (**change).clone(), why))
             }
             Change::Appeared => write!(f, "{path:?} is new: {why}"),
             Change::Changed => write!(f, "{path:?} has changed: {why}"),

@@ -17,7 +17,7 @@ use std::{
         unix::ffi::OsStrExt as _,
     },
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -30,7 +30,10 @@ use rustix::{
 
 use stockade_sys::closing::SlowToClose;
 
-use super::{Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen};
+use super::{
+    Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen, locked,
+};
+use crate::facts::is_in;
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
@@ -68,7 +71,7 @@ impl Alarm {
             change => change,
         };
         let path = &finding.path;
-        *self.what.lock().unwrap_or_else(PoisonError::into_inner) = match what {
+        *locked(&self.what) = match what {
             Change::Setting(setting) => {
                 let key = setting.split(" = ").next().unwrap_or_default();
                 format!("set {key:?} in {path:?}")
@@ -81,8 +84,7 @@ impl Alarm {
 
     /// What the command did, after the alarm was raised.
     pub(crate) fn what(&self) -> String {
-        let what = self.what.lock();
-        what.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.what).clone()
     }
 }
 
@@ -146,7 +148,7 @@ impl Live {
     #[must_use]
     pub fn end(mut self) -> Vec<Finding> {
         self.stop();
-        std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.findings))
     }
 
     /// Without waiting for it.
@@ -273,7 +275,7 @@ impl Looking {
         }
         // The end looks at it again, with more time.
         found.retain(|finding| !finding.is_left());
-        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut findings = locked(&self.findings);
         for finding in found {
             const MOST: usize = 10_000;
             if findings.len() < MOST && !findings.contains(&finding) {
@@ -410,8 +412,8 @@ impl Places {
         }
         let places = self.git.iter().chain(&self.hooks).chain(&self.others);
         for place in places.chain(&self.writable) {
-            let is_writable = |path: &&Path| self.writable.iter().any(|top| path.starts_with(top));
-            let around = place.ancestors().take_while(is_writable);
+            let around = place.ancestors();
+            let around = around.take_while(|path| is_in(path, &self.writable));
             all.extend(around.map(Path::to_owned));
         }
         let mut all: Vec<_> = all.into_iter().collect();

@@ -38,14 +38,13 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use self::{
     baseline::{Baseline, Membership},
     bounds::{Bounds, Unseen},
-    content::Content,
     covers::Covers,
     edits::Edits,
     live::Places,
@@ -61,7 +60,7 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     error::Error,
-    facts::{Facts, Git, Place},
+    facts::{Facts, Git, Place, is_in},
     git::{
         branches::branches,
         controls::{Collection, Controls, Kind, Named},
@@ -109,20 +108,12 @@ pub struct Watch {
     /// What went wrong at the start, to be told at the end.
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
-    kept: Mutex<Vec<AlreadyKept>>,
+    kept: Mutex<Vec<Kept>>,
     /// What settings of git's name in places that a session can write.
     named: Mutex<Named>,
     /// What was found when the session was suspended. Whoever looks while the session runs holds it,
     /// so that the warden never stops in the middle of putting a file back.
     suspended: Mutex<Vec<Finding>>,
-}
-
-/// What the session made of a file, and where that is kept.
-#[derive(Debug)]
-struct AlreadyKept {
-    path: PathBuf,
-    content: Content,
-    record: PathBuf,
 }
 
 /// Which file it is, whatever is in it: its device and number.
@@ -154,8 +145,7 @@ impl Watch {
             .chain(facts.git.outside.clone())
             .chain(given)
             .collect();
-        let places: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
-        let own = Own::read(&facts.home.real, &places);
+        let own = Own::read(&facts.home.real, &writable);
         // What is given by a link is covered under the link's name.
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let links = facts.given.iter().flat_map(|_| plan.covers()).map(real);
@@ -244,12 +234,10 @@ impl Watch {
             let mode = std::mem::replace(&mut self.mode, GitSettings::Tell);
             let found = self.settle(&|| false);
             self.mode = mode;
-            self.begun.extend(found.into_iter().map(|mut finding| {
-                finding
-                    .why
-                    .push_str("; an earlier session that was killed left it");
-                finding
-            }));
+            self.begun.extend(found);
+            for finding in &mut self.begun {
+                finding.why += "; an earlier session that was killed left it";
+            }
         }
         self.baseline = whole;
     }
@@ -284,14 +272,12 @@ impl Watch {
 
     /// The same, with what git makes of each now.
     fn gits(&self) -> Vec<(&Path, Git)> {
-        let tops = self
-            .tops()
-            .into_iter()
-            .map(|top| match top == self.workspace {
-                true => (top, Git::find(top, &self.home)),
-                false => (top, Git::find_given(top, &self.home, &self.writable)),
-            });
-        tops.collect()
+        let git = |top: &Path| match top == self.workspace {
+            true => Git::find(top, &self.home),
+            false => Git::find_given(top, &self.home, &self.writable),
+        };
+        let tops = self.tops().into_iter();
+        tops.map(|top| (top, git(top))).collect()
     }
 
     /// When the baseline that this path is a part of was taken.
@@ -308,19 +294,19 @@ impl Watch {
 
     fn take(&self, top: &Path, git: &Git, bounds: &Bounds<'_>) -> Baseline {
         let taken = a_moment_ago();
-        let (mut search, writable) = (Repositories::default(), self.writable());
+        let mut search = Repositories::default();
         let git = [(top, git.clone())];
-        self.search(&git, &writable, bounds, &mut search, None);
+        self.search(&git, bounds, &mut search, None);
         let few = Bounds::new(START / 10, FEW_FILES, &|| false);
         let unseen = search.unseen.clone();
         // Not what is too deep, or cannot be listed: the end does not look there either, and a session
         // could leave such a thing to have the next one's plants taken for older.
         let is_partial = bounds.are_reached();
-        self.search(&git, &writable, &few, &mut search, Some(SHALLOW));
+        self.search(&git, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
         let bounds = &Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, _) = self.collect(&[top], &search, &writable, bounds, None);
+        let (controls, _) = self.collect(&[top], &search, bounds, None);
         let contents = controls.into_iter();
         let contents: BTreeMap<_, _> = contents
             .map(|(path, control)| (path, control.content))
@@ -343,15 +329,10 @@ impl Watch {
         }
     }
 
-    fn writable(&self) -> Vec<&Path> {
-        self.writable.iter().map(PathBuf::as_path).collect()
-    }
-
     /// From each top, or in its tree.
     fn search(
         &self,
         gits: &[(&Path, Git)],
-        writable: &[&Path],
         bounds: &Bounds<'_>,
         repositories: &mut Repositories,
         depth: Option<usize>,
@@ -359,14 +340,14 @@ impl Watch {
         for (top, git) in gits {
             let mut search = Search {
                 workspace: top,
-                writable,
+                writable: &self.writable,
                 bounds,
                 repositories: std::mem::take(repositories),
             };
             match depth {
                 None => search.look_from_top(git),
                 // Of a repository above what is given, no more than that can be written.
-                Some(depth) if writable.iter().any(|place| top.starts_with(place)) => {
+                Some(depth) if is_in(top, &self.writable) => {
                     search.look_in_tree(depth);
                 }
                 Some(_) => {}
@@ -380,13 +361,12 @@ impl Watch {
         &self,
         tops: &[&Path],
         repositories: &Repositories,
-        writable: &[&Path],
         bounds: &Bounds<'_>,
         before: Option<&Baseline>,
     ) -> (Controls, Unseen) {
         let mut collection = Collection {
             bounds,
-            writable,
+            writable: &self.writable,
             home: &self.home.real,
             own: &self.own,
             before,
@@ -401,9 +381,7 @@ impl Watch {
             collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
         }
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        named.add(&mut collection.named);
-        drop(named);
+        locked(&self.named).add(&mut collection.named);
         if repositories.is_brief {
             return (collection.controls, collection.unseen);
         }
@@ -435,24 +413,20 @@ impl Watch {
         is_interrupted: &dyn Fn() -> bool,
     ) -> Vec<Finding> {
         let gits = self.gits();
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, false);
-        for (top, git) in &gits {
-            settlement.compare_top(top, git);
-        }
+        let settlement = Settlement::begin(self, &gits, false);
         is_interrupted();
         between();
         let locks = self.locks();
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
-        self.search(&gits, &writable, &bounds, &mut repositories, None);
+        self.search(&gits, &bounds, &mut repositories, None);
         settlement.compare(&repositories, &bounds);
         let before = repositories.found.len() + repositories.worktrees.len();
-        self.search(&gits, &writable, &bounds, &mut repositories, Some(DEEP));
+        self.search(&gits, &bounds, &mut repositories, Some(DEEP));
         if repositories.found.len() + repositories.worktrees.len() > before {
             settlement.compare(&repositories, &bounds);
         }
-        let mut findings = std::mem::take(settlement.findings.get_mut());
+        let mut findings = settlement.end();
         let unseen = repositories.unseen.0.iter();
         findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));
         findings.extend(self.replaced());
@@ -474,37 +448,26 @@ impl Watch {
     fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
         let locks = self.locks();
         let gits = self.gits();
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, true);
-        for (top, git) in &gits {
-            settlement.compare_top(top, git);
-        }
+        let settlement = Settlement::begin(self, &gits, true);
         let mut repositories = Repositories::default();
-        self.search(&gits, &writable, bounds, &mut repositories, None);
+        self.search(&gits, bounds, &mut repositories, None);
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
         settlement.compare(&repositories, bounds);
         drop(locks);
-        let findings = std::mem::take(settlement.findings.get_mut());
-        (findings, self.places(repositories))
+        (settlement.end(), self.places(repositories))
     }
 
     /// The same of the workspace's own repository alone, and of what is given like it.
     fn settle_top(&self) -> Vec<Finding> {
-        let writable = self.writable();
-        let mut settlement = Settlement::new(self, &writable, true);
-        for (top, git) in self.gits() {
-            settlement.compare_top(top, &git);
-        }
-        std::mem::take(settlement.findings.get_mut())
+        Settlement::begin(self, &self.gits(), true).end()
     }
 
     /// Settles before the session is suspended, when nothing inside runs any more: somebody has a shell
     /// then, and nobody looks. `stop` returns when the session continues.
     pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
-        let suspended = self.suspended.lock();
-        let mut suspended = suspended.unwrap_or_else(PoisonError::into_inner);
+        let mut suspended = locked(&self.suspended);
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let (mut findings, _) = self.settle_known(&bounds);
         // The end says what else there is.
@@ -517,7 +480,7 @@ impl Watch {
 
     /// Where a change may have git run something.
     fn places(&self, repositories: Repositories) -> Places {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = locked(&self.named);
         let roots = repositories.found.values();
         let roots = roots.filter_map(|repository| repository.root.clone());
         let others = named.files.iter().cloned().chain(roots);
@@ -544,8 +507,7 @@ impl Watch {
         let mut findings = Vec::new();
         let between = || findings = live.map(Live::end).unwrap_or_default();
         let found = self.settle_after(between, is_interrupted).into_iter();
-        let suspended = self.suspended.lock();
-        for finding in suspended.unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for finding in locked(&self.suspended).drain(..) {
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
@@ -574,6 +536,11 @@ pub(crate) fn innermost<'a>(tops: &[&'a Path], path: &Path) -> &'a Path {
         .or(tops.first())
         .copied()
         .unwrap_or(Path::new("/"))
+}
+
+/// What a mutex holds, also if a thread that held it has panicked.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn identity(path: &Path) -> Option<Identity> {

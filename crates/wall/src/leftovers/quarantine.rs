@@ -11,13 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    baseline,
-    bounds::Bounds,
-    content::{Content, Decoder, Encoder},
-    covers::Covers,
-    restore::put,
-};
+use serde::{Deserialize, Serialize};
+
+use super::{baseline, bounds::Bounds, content::Content, covers::Covers, restore::put};
+use crate::encoding::{bytes, decode, encode};
 
 /// Where a session's traces are kept: the directory of Stockade's own state, and the session.
 #[derive(Debug, Clone)]
@@ -27,18 +24,20 @@ pub struct Keeping {
 }
 
 /// A file that was put back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kept {
+    #[serde(with = "bytes")]
     pub path: PathBuf,
     /// What the session made of it.
-    theirs: Option<Content>,
+    pub(super) theirs: Content,
     /// What it is since.
-    ours: Option<Content>,
+    pub(super) ours: Option<Content>,
     /// What was said about it.
     pub said: Vec<String>,
     /// How much more there was to say than is kept.
-    pub unsaid: u64,
-    record: PathBuf,
+    pub unsaid: usize,
+    #[serde(skip)]
+    pub(super) record: PathBuf,
 }
 
 impl Keeping {
@@ -47,35 +46,19 @@ impl Keeping {
     }
 
     /// Writes it down before it is put back: what is not here would be lost. Says where.
-    pub(super) fn keep(
-        &self,
-        path: &Path,
-        theirs: Option<&Content>,
-        ours: Option<&Content>,
-        said: &[String],
-        unsaid: usize,
-    ) -> io::Result<PathBuf> {
+    pub(super) fn keep(&self, kept: &Kept) -> io::Result<PathBuf> {
         let directory = self.directory();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&directory)?;
-        let mut encoder = Encoder::default();
-        encoder.path(path);
-        encoder.content(theirs);
-        encoder.content(ours);
-        encoder.number(said.len() as u64);
-        for line in said {
-            encoder.bytes(line.as_bytes());
-        }
-        encoder.number(unsaid as u64);
+        let kept = encode(kept)?;
         // A session that changes files again and again fills no disk.
         const MOST: usize = 1000;
-        let number = fs::read_dir(&directory)?.count();
+        let mut number = fs::read_dir(&directory)?.count();
         if number >= MOST {
             return Err(io::Error::other("too much was put back already"));
         }
-        let mut number = number;
         let (mut file, record) = loop {
             let record = directory.join(format!("{number:04}"));
             let file = OpenOptions::new()
@@ -88,7 +71,7 @@ impl Keeping {
                 file => break (file?, record),
             }
         };
-        if let Err(error) = file.write_all(&encoder.0) {
+        if let Err(error) = file.write_all(&kept) {
             // Half of it could not be read, nor the others beside it.
             let _ = fs::remove_file(&record);
             return Err(error);
@@ -110,8 +93,9 @@ impl Keeping {
             .collect::<io::Result<_>>()?;
         records.sort();
         let read = |record: &PathBuf| {
-            let bytes = fs::read(record)?;
-            Kept::decode(&bytes, record).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+            let kept = decode(&fs::read(record)?).ok_or(io::ErrorKind::InvalidData)?;
+            let record = record.clone();
+            Ok(Kept { record, ..kept })
         };
         records.iter().map(read).collect()
     }
@@ -128,10 +112,10 @@ impl Keeping {
         if !kept.is_untouched() {
             return Err(io::Error::other("it has changed since"));
         }
-        baseline::accept(&self.state, &kept.path, kept.theirs.as_ref())?;
+        baseline::accept(&self.state, &kept.path, &kept.theirs)?;
         let patience = Cell::new(Duration::from_secs(1));
         let is_still = || kept.is_untouched();
-        let (theirs, covers) = (kept.theirs.as_ref(), Covers::default());
+        let (theirs, covers) = (Some(&kept.theirs), Covers::default());
         put(&kept.path, theirs, &patience, &covers, is_still)?;
         fs::remove_file(&kept.record)
     }
@@ -143,26 +127,6 @@ impl Keeping {
 }
 
 impl Kept {
-    fn decode(bytes: &[u8], record: &Path) -> Option<Self> {
-        let mut decoder = Decoder(bytes);
-        let path = decoder.path()?;
-        let theirs = decoder.content()?;
-        let ours = decoder.content()?;
-        let count = decoder.number()?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let said = (0..count).map(|_| decoder.bytes().map(text));
-        let said = said.collect::<Option<_>>()?;
-        let unsaid = decoder.number()?;
-        Some(Self {
-            path,
-            theirs,
-            ours,
-            said,
-            unsaid,
-            record: record.to_owned(),
-        })
-    }
-
     /// Where all of it can be read.
     #[must_use]
     pub fn record(&self) -> &Path {
@@ -178,15 +142,15 @@ impl Kept {
 
     /// Whether there is something that can be given back: very long files were not kept.
     fn can_be_given_back(&self) -> bool {
-        matches!(self.theirs, Some(Content::File { .. } | Content::Link(_)))
+        matches!(self.theirs, Content::File { .. } | Content::Link(_))
     }
 
     /// What the session made of it, as text.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match &self.theirs {
-            Some(Content::File { bytes, .. }) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            Some(Content::Link(to)) => Some(format!("a link to {}", to.display())),
+            Content::File { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Content::Link(to) => Some(format!("a link to {}", to.display())),
             _ => None,
         }
     }

@@ -62,20 +62,22 @@ pub(super) fn put_or_remove(
 
 /// Some file systems need room to remove a name, and none to take what is in a file.
 fn empty(path: &Path, covers: &Covers) -> io::Result<()> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let directory = nofollow::pin(parent)?;
-    if covers.are_over_name(&directory, name) {
-        return Err(is_covered());
-    }
+    let (directory, name) = uncovered(path, covers)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&directory, name, flags, Mode::empty())?;
     Ok(ftruncate(&file, 0)?)
 }
 
-fn is_covered() -> io::Error {
-    io::Error::other("it is hidden or read-only inside")
+/// The directory of a path and the name in it, unless it is covered inside.
+fn uncovered<'a>(path: &'a Path, covers: &Covers) -> io::Result<(OwnedFd, &'a OsStr)> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let directory = nofollow::pin(parent)?;
+    if covers.are_over_name(&directory, name) {
+        return Err(io::Error::other("it is hidden or read-only inside"));
+    }
+    Ok((directory, name))
 }
 
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
@@ -88,20 +90,13 @@ pub(super) fn put(
     covers: &Covers,
     is_still: impl Fn() -> bool,
 ) -> io::Result<()> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let directory = nofollow::pin(parent)?;
-    if covers.are_over_name(&directory, name) {
-        return Err(is_covered());
-    }
+    let (directory, name) = uncovered(path, covers)?;
     nofollow::open_up(&directory)?;
     let is_changed = || io::Error::other("it changes again and again");
+    let check = || is_still().then_some(()).ok_or_else(is_changed);
     match content {
         None => {
-            if !is_still() {
-                return Err(is_changed());
-            }
+            check()?;
             remove(&directory, name)
         }
         Some(Content::File { bytes, mode }) => {
@@ -109,16 +104,12 @@ pub(super) fn put(
             let mut file = &new.file;
             file.write_all(bytes)?;
             fchmod(file, Mode::from_raw_mode(*mode))?;
-            if !is_still() {
-                return Err(is_changed());
-            }
+            check()?;
             make_way(&directory, name)?;
             new.rename_to(name)?.then_some(()).ok_or_else(is_changed)
         }
         Some(Content::Link(to)) => {
-            if !is_still() {
-                return Err(is_changed());
-            }
+            check()?;
             remove(&directory, name)?;
             Ok(symlinkat(to, &directory, name)?)
         }

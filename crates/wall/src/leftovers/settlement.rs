@@ -6,16 +6,16 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::PoisonError,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
-    AlreadyKept, END, MOST_FILES, TOP, Watch,
+    END, MOST_FILES, TOP, Watch,
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
-    quarantine::Keeping,
+    locked,
+    quarantine::{Keeping, Kept},
     restore::{self, Put},
 };
 use crate::{
@@ -32,11 +32,10 @@ use crate::{
 /// One look after the session.
 pub(super) struct Settlement<'a> {
     watch: &'a Watch,
-    writable: &'a [&'a Path],
     git: GitProgram,
     /// How long git has taken to read files.
     asked: Cell<Duration>,
-    pub(super) findings: RefCell<Vec<Finding>>,
+    findings: RefCell<Vec<Finding>>,
     /// The same, to be looked up.
     told: RefCell<HashSet<Finding>>,
     /// The session runs: what it needs itself until its end is left alone.
@@ -46,10 +45,10 @@ pub(super) struct Settlement<'a> {
 }
 
 impl<'a> Settlement<'a> {
-    pub(super) fn new(watch: &'a Watch, writable: &'a [&'a Path], is_live: bool) -> Self {
-        Self {
+    /// With the own repositories of these compared already.
+    pub(super) fn begin(watch: &'a Watch, gits: &[(&Path, Git)], is_live: bool) -> Self {
+        let settlement = Self {
             watch,
-            writable,
             git: GitProgram::find(),
             asked: Cell::default(),
             findings: RefCell::default(),
@@ -57,11 +56,19 @@ impl<'a> Settlement<'a> {
             is_live,
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
+        };
+        for (top, git) in gits {
+            settlement.compare_top(top, git);
         }
+        settlement
+    }
+
+    pub(super) fn end(self) -> Vec<Finding> {
+        self.findings.into_inner()
     }
 
     /// The own repository of the workspace, or of what is given like it, alone.
-    pub(super) fn compare_top(&self, top: &Path, git: &Git) {
+    fn compare_top(&self, top: &Path, git: &Git) {
         let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
         let mut repositories = Repositories::default();
         let dot_git = top.join(".git");
@@ -85,14 +92,10 @@ impl<'a> Settlement<'a> {
 
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
         self.bring_back(repositories);
-        let (controls, unseen) = {
-            let before = Some(&self.watch.baseline);
-            // What was found needs time to be put back.
-            let half = bounds.half();
-            let tops = self.watch.tops();
-            self.watch
-                .collect(&tops, repositories, self.writable, &half, before)
-        };
+        let (watch, before) = (self.watch, Some(&self.watch.baseline));
+        // What was found needs time to be put back.
+        let half = bounds.half();
+        let (controls, unseen) = watch.collect(&watch.tops(), repositories, &half, before);
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
@@ -187,13 +190,12 @@ impl<'a> Settlement<'a> {
                     self.add(finding);
                 }
             }
+            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
-            Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Common => {
-                let undone = [(change, REDIRECTION)];
-                self.put_back(path, control, before, &undone, is_ours);
+                self.put_back(path, control, before, &[(change, REDIRECTION)], is_ours);
             }
             Kind::Plan => {
                 let now = control.content.bytes().unwrap_or_default();
@@ -259,12 +261,12 @@ impl<'a> Settlement<'a> {
         let context = Context {
             repository,
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
-            branches: repository.and_then(|it| baseline.branches.get(it)),
-            writable: self.writable,
+            branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
+            writable: &self.watch.writable,
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);
-        let settled = settings::settle(&git, was, now, self.own(), context);
+        let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
         self.asked.set(self.asked.get() + begin.elapsed());
         let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
         for (setting, why) in &settled.told {
@@ -288,36 +290,16 @@ impl<'a> Settlement<'a> {
         self.put_back(path, control, result.as_ref(), &undone, is_ours);
     }
 
-    /// Settings of the user's own that no session could have written.
-    fn own(&self) -> &[Setting] {
-        &self.watch.own.settings
-    }
-
-    /// Keeps what the session made of a file, unless it is kept already.
-    fn keep(
-        &self,
-        keeping: &Keeping,
-        path: &Path,
-        theirs: &Content,
-        ours: Option<&Content>,
-        said: &[String],
-        unsaid: usize,
-    ) -> io::Result<PathBuf> {
-        let mut kept = self
-            .watch
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let is_kept = |kept: &&AlreadyKept| kept.path == path && kept.content == *theirs;
-        if let Some(kept) = kept.iter().find(is_kept) {
+    /// Keeps what the session made of a file, unless it is kept already. Says where.
+    fn keep(&self, keeping: &Keeping, mut kept: Kept) -> io::Result<PathBuf> {
+        let mut all = locked(&self.watch.kept);
+        let is_kept = |it: &&Kept| it.path == kept.path && it.theirs == kept.theirs;
+        if let Some(kept) = all.iter().find(is_kept) {
             return Ok(kept.record.clone());
         }
-        let record = keeping.keep(path, Some(theirs), ours, said, unsaid)?;
-        kept.push(AlreadyKept {
-            path: path.to_owned(),
-            content: theirs.clone(),
-            record: record.clone(),
-        });
+        kept.record = keeping.keep(&kept)?;
+        let record = kept.record.clone();
+        all.push(kept);
         Ok(record)
     }
 
@@ -330,23 +312,25 @@ impl<'a> Settlement<'a> {
         undone: &[(Change, &'static str)],
         is_ours: bool,
     ) {
-        let tell = |result: &dyn Fn(Change) -> Change, also: &str| {
+        let tell = |is_undone: bool, also: &str| {
             const MOST: usize = 64;
             for (change, why) in undone.iter().take(MOST) {
-                self.find(path, result(change.clone()), &format!("{why}{also}"));
+                let change = match is_undone {
+                    true => Change::Undone(Box::new(change.clone())),
+                    false => change.clone(),
+                };
+                self.find(path, change, &format!("{why}{also}"));
             }
             if let Some(more) = undone.len().checked_sub(MOST).filter(|more| *more > 0) {
                 self.find(path, Change::More(more), "");
             }
         };
         if self.watch.mode == GitSettings::Tell {
-            return tell(&|change| change, "");
+            return tell(false, "");
         }
         if !is_ours {
-            return tell(
-                &|change| change,
-                "; it was not put back, since it may have been there before",
-            );
+            let also = "; it was not put back, since it may have been there before";
+            return tell(false, also);
         }
         if self.watch.covers.are_over(path) {
             // Without what is in it, which may be secret.
@@ -359,9 +343,8 @@ impl<'a> Settlement<'a> {
             return self.find(path, what, why);
         }
         let Some(keeping) = &self.watch.keeping else {
-            return tell(&|change| change, "");
+            return tell(false, "");
         };
-        let theirs = Some(&control.content);
         // Who accepts it has to have seen each.
         const MOST_SAID: usize = 256;
         let said: Vec<String> = undone
@@ -369,19 +352,25 @@ impl<'a> Settlement<'a> {
             .take(MOST_SAID)
             .map(|(what, why)| Finding::new(path, what.clone(), *why).to_string())
             .collect();
-        let unsaid = undone.len() - said.len();
-        let kept = self.keep(keeping, path, &control.content, to, &said, unsaid);
+        let kept = Kept {
+            path: path.to_owned(),
+            theirs: control.content.clone(),
+            ours: to.cloned(),
+            unsaid: undone.len() - said.len(),
+            said,
+            record: PathBuf::new(),
+        };
+        let kept = self.keep(keeping, kept);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
-        let is_still = || match theirs {
+        let is_still = || match &control.content {
             // It may hold more than there is time to compare.
-            Some(Content::Directory(_)) => {
+            Content::Directory(_) => {
                 fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
             }
-            _ => Content::of(path, &bounds).as_ref() == theirs,
+            theirs => Content::of(path, &bounds).as_ref() == Some(theirs),
         };
         let covers = &self.watch.covers;
         let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
-        let undone = |change| Change::Undone(Box::new(change));
         let kept = kept.map_err(|error| error.to_string());
         let done = match done {
             // Another look has removed it.
@@ -393,7 +382,7 @@ impl<'a> Settlement<'a> {
         match done {
             Ok(Put::Done) => {
                 let lost = |error| format!("; what the session made of it is lost: {error}");
-                tell(&undone, &kept.map_or_else(lost, |_| String::new()));
+                tell(true, &kept.map_or_else(lost, |_| String::new()));
             }
             Ok(Put::Removed(error)) => {
                 let was = match kept {
@@ -401,14 +390,11 @@ impl<'a> Settlement<'a> {
                     Err(_) => "what it was is lost".to_owned(),
                 };
                 let also = format!("; it could not be put back, and was REMOVED: {error}; {was}");
-                tell(&|change| change, &also);
+                tell(false, &also);
             }
             // Another look was quicker.
-            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(&undone, ""),
-            Err(error) => tell(
-                &|change| change,
-                &format!("; it could NOT be put back: {error}"),
-            ),
+            Err(_) if Content::of(path, &bounds).as_ref() == to => tell(true, ""),
+            Err(error) => tell(false, &format!("; it could NOT be put back: {error}")),
         }
     }
 }

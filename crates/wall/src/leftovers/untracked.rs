@@ -13,17 +13,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    baseline,
-    content::{Decoder, Encoder},
-};
+use super::baseline;
+use crate::encoding::{Text, decode, encode};
 
 const VERSION: u64 = 1;
 
 /// The untracked files of a top. If nobody can tell, all are.
 pub(crate) fn read(state: &Path, top: &Path) -> Vec<PathBuf> {
     match fs::read(record(state, top)) {
-        Ok(bytes) => decode(&bytes, top).unwrap_or_else(|| vec![top.to_owned()]),
+        Ok(bytes) => parse(&bytes, top).unwrap_or_else(|| vec![top.to_owned()]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(_) => vec![top.to_owned()],
     }
@@ -59,13 +57,11 @@ fn record(state: &Path, top: &Path) -> PathBuf {
     state.join("untracked").join(baseline::name_of(top))
 }
 
-fn decode(bytes: &[u8], top: &Path) -> Option<Vec<PathBuf>> {
-    let mut decoder = Decoder(bytes);
-    if decoder.number()? != VERSION || decoder.path()? != top {
-        return None;
-    }
-    let count = decoder.number()?;
-    (0..count).map(|_| decoder.path()).collect()
+fn parse(bytes: &[u8], top: &Path) -> Option<Vec<PathBuf>> {
+    type Record = (u64, Text<PathBuf>, Vec<Text<PathBuf>>);
+    let (version, Text(whose), paths): Record = decode(bytes)?;
+    let paths = paths.into_iter().map(|Text(path)| path);
+    (version == VERSION && whose == top).then(|| paths.collect())
 }
 
 fn write(state: &Path, top: &Path, paths: BTreeSet<&PathBuf>) -> io::Result<()> {
@@ -75,15 +71,10 @@ fn write(state: &Path, top: &Path, paths: BTreeSet<&PathBuf>) -> io::Result<()> 
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    let mut encoder = Encoder::default();
-    encoder.number(VERSION);
-    encoder.path(top);
-    encoder.number(paths.len() as u64);
-    for path in paths {
-        encoder.path(path);
-    }
+    let paths: Vec<_> = paths.into_iter().map(Text).collect();
+    let contents = encode(&(VERSION, Text(&top.to_owned()), paths))?;
     let new = record.with_extension(std::process::id().to_string());
-    let written = fs::write(&new, &encoder.0).and_then(|()| fs::rename(&new, &record));
+    let written = fs::write(&new, contents).and_then(|()| fs::rename(&new, &record));
     if written.is_err() {
         let _ = fs::remove_file(new);
     }

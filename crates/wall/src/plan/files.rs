@@ -14,11 +14,7 @@ use crate::{
 pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> {
     let mut layout = Layout::default();
     if config.root == Root::All {
-        let root = Operation::ReadOnly {
-            source: "/".into(),
-            at: "/".into(),
-        };
-        layout.add(root, "the whole disk");
+        layout.add("/", read_only("/"), "the whole disk");
     }
     private_places(config, &mut layout);
     system(config, facts, &mut layout);
@@ -27,45 +23,40 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     home::empty(config, facts, &mut layout)?;
     names::files(config, facts, &mut layout)?;
     layout.add(
-        Operation::ReadOnly {
-            source: facts.executable.clone(),
-            at: INNER_STAGE.into(),
-        },
+        INNER_STAGE,
+        read_only(&facts.executable),
         "starts the command and reports what becomes of it",
     );
     git::file(config, facts, &mut layout)?;
     requests::place(config, facts, &mut layout)?;
-    layout.add(
-        Operation::Freeze { at: "/dev".into() },
-        "devices only, no files",
-    );
-    layout.add(
-        Operation::Freeze { at: "/".into() },
-        "only the places above can be written to",
-    );
+    layout.add("/dev", Operation::Freeze, "devices only, no files");
+    let reason = "only the places above can be written to";
+    layout.add("/", Operation::Freeze, reason);
     Ok(layout.finish())
 }
 
+fn read_only(source: impl Into<PathBuf>) -> Operation {
+    let source = source.into();
+    Operation::ReadOnly { source }
+}
+
 fn private_places(config: &Config, layout: &mut Layout) {
-    for private in PRIVATE {
-        let operation = Operation::Empty {
-            at: private.path.into(),
-            mode: private.mode,
-        };
-        layout.add(operation, private.reason);
+    for (path, mode, reason) in PRIVATE {
+        layout.add(path, Operation::Empty { mode: *mode }, *reason);
     }
     // With the whole disk, the host's own link is in view.
     if config.root == Root::System {
-        let operation = Operation::Link {
-            text: "/run".into(),
-            at: "/var/run".into(),
-        };
-        layout.add(operation, "the other name of /run");
+        let text = "/run".into();
+        layout.add(
+            "/var/run",
+            Operation::Link { text },
+            "the other name of /run",
+        );
     }
 }
 
 fn is_private(path: &Path) -> bool {
-    PRIVATE.iter().any(|place| path.starts_with(place.path))
+    PRIVATE.iter().any(|(place, ..)| path.starts_with(place))
 }
 
 fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
@@ -81,33 +72,21 @@ fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
             continue;
         }
         let operation = match form {
-            SystemForm::Directory => Operation::ReadOnly {
-                source: path.clone(),
-                at: path.clone(),
-            },
-            SystemForm::Link { text, real } if visible(real) => Operation::Link {
-                text: text.clone(),
-                at: path.clone(),
-            },
+            SystemForm::Directory => read_only(path),
+            SystemForm::Link { text, real } if visible(real) => {
+                Operation::Link { text: text.clone() }
+            }
             // The link leads to where nothing is shown: show its target in its place.
-            SystemForm::Link { real, .. } => Operation::ReadOnly {
-                source: real.clone(),
-                at: path.clone(),
-            },
+            SystemForm::Link { real, .. } => read_only(real),
         };
-        layout.add(operation, *reason);
+        layout.add(path, operation, *reason);
     }
-    for secret in &facts.secrets {
-        if !visible(&secret.path) {
-            continue;
-        }
-        let at = secret.path.clone();
-        let operation = if secret.is_directory {
-            Operation::HiddenDirectory { at }
-        } else {
-            Operation::HiddenFile { at }
+    for secret in facts.secrets.iter().filter(|secret| visible(&secret.path)) {
+        let operation = match secret.is_directory {
+            true => Operation::HiddenDirectory,
+            false => Operation::HiddenFile,
         };
-        layout.add(operation, SECRET_REASON);
+        layout.add(&secret.path, operation, SECRET_REASON);
     }
 }
 
@@ -122,46 +101,35 @@ const DEVICES: &[&str] = &[
 ];
 
 fn devices(facts: &Facts, layout: &mut Layout) {
-    let operation = Operation::Devices { at: "/dev".into() };
-    layout.add(operation, "no disks, no input devices, no other terminals");
+    let reason = "no disks, no input devices, no other terminals";
+    layout.add("/dev", Operation::Devices, reason);
     if facts.is_root {
         for device in DEVICES {
             // Once more, since what is staged is protected itself, and works as a device.
-            let operation = Operation::Device {
-                source: device.into(),
-                at: device.into(),
-            };
+            let source = device.into();
             let reason = "it belongs to this user, who could close it to all others";
-            layout.add(operation, reason);
+            layout.add(device, Operation::Device { source }, reason);
         }
     }
-    let operation = Operation::Empty {
-        at: "/dev/shm".into(),
-        mode: 0o1777,
-    };
-    layout.add(operation, "shared memory of the sandbox's own");
+    let reason = "shared memory of the sandbox's own";
+    layout.add("/dev/shm", Operation::Empty { mode: 0o1777 }, reason);
 }
 
 fn processes(facts: &Facts, layout: &mut Layout) {
-    let at = PathBuf::from("/proc");
     match facts.procfs {
         Procfs::Fresh => {
-            let operation = Operation::Processes { at: at.clone() };
-            layout.add(operation, "the sandbox's own processes only");
+            let reason = "the sandbox's own processes only";
+            layout.add("/proc", Operation::Processes, reason);
             // Root owns the kernel's settings, also without any capability; bubblewrap
             // covers some of /proc for that reason, but not /proc/sys.
             if facts.owns_kernel_settings {
-                let operation = Operation::Freeze { at };
-                layout.add(operation, "the kernel's settings belong to this user");
+                let reason = "the kernel's settings belong to this user";
+                layout.add("/proc", Operation::Freeze, reason);
             }
         }
         Procfs::Outer => {
-            let operation = Operation::ReadOnly {
-                source: at.clone(),
-                at,
-            };
             let reason = "a part of it is masked here, so the kernel refuses a fresh one";
-            layout.add(operation, reason);
+            layout.add("/proc", read_only("/proc"), reason);
         }
     }
 }

@@ -24,11 +24,9 @@ pub(super) fn file(config: &Config, facts: &Facts, layout: &mut Layout) -> Resul
     composer.section("safe", None);
     composer.set("directory", &facts.workspace.to_string_lossy());
     forge(&config.forge, &mut composer)?;
-    let operation = Operation::Text {
-        at: GIT_CONFIG.into(),
-        text: composer.finish(),
-    };
-    layout.add(operation, "who commits; the logins of forges that are on");
+    let text = Operation::Text(composer.finish());
+    let reason = "who commits; the logins of forges that are on";
+    layout.add(GIT_CONFIG, text, reason);
     Ok(())
 }
 
@@ -93,7 +91,7 @@ mod tests {
         let mut layout = Layout::default();
         file(&config, &facts, &mut layout)?;
         match layout.finish().pop().unwrap().operation {
-            Operation::Text { text, .. } => Ok(text),
+            Operation::Text(text) => Ok(text),
             other => panic!("{other:?}"),
         }
     }

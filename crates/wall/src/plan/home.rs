@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Fallback, Operation, Reason, layout::Layout};
+use super::{Fallback, Operation, Step, layout::Layout};
 use crate::{
     config::{Config, Root},
     error::Error,
@@ -22,31 +22,23 @@ pub(super) fn empty(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     if holds_system || special.iter().any(|path| holds(Path::new(path))) {
         return Err(Error::HomeIsSystem(home.named.clone()));
     }
-    let operation = Operation::Empty {
-        at: home.real.clone(),
-        mode: 0o700,
-    };
-    layout.add(operation, "no credentials, no other projects");
+    let empty = Operation::Empty { mode: 0o700 };
+    layout.add(&home.real, empty, "no credentials, no other projects");
     let in_system = facts
         .system
         .iter()
         .any(|place| home.named.starts_with(&place.path));
     // Inside a system directory the host's own link is in view.
     if home.named != home.real && !in_system && config.root == Root::System {
-        let operation = Operation::Link {
-            text: home.real.clone(),
-            at: home.named.clone(),
-        };
-        layout.add(operation, "the home directory under its other name");
+        let text = home.real.clone();
+        let reason = "the home directory under its other name";
+        layout.add(&home.named, Operation::Link { text }, reason);
     }
     Ok(())
 }
 
-/// A place that is put into the sandbox, and why.
-pub(super) type Placed = (Operation, Reason);
-
 /// What is brought back.
-pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
+pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     let find = |name: &str| facts.found.get(&facts.home.real.join(name));
     let mut places = Vec::new();
     // A directory that is, by a link, the home itself or more would bring back too much.
@@ -54,19 +46,18 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            let reserved = reserved(found, facts);
-            let operation = scratch(found, reserved, Fallback::Empty);
-            places.push((operation, (*reason).into()));
+            let operation = scratch(found, reserved(found, facts), Fallback::Empty);
+            places.push(Step::new(&found.at, operation, *reason));
         }
     }
     for (name, reason) in READABLE {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            places.push((read_only(found), (*reason).into()));
+            places.push(Step::new(&found.at, read_only(found), *reason));
         }
     }
     for name in PROGRAMS {
         if let Some(found) = find(name).filter(|found| found.kind == Kind::File) {
-            places.push((read_only(found), PROGRAM_REASON.into()));
+            places.push(Step::new(&found.at, read_only(found), PROGRAM_REASON));
         }
     }
     let forges = [(GITHUB, config.forge.github), (GITLAB, config.forge.gitlab)];
@@ -74,7 +65,8 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Placed> {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
             // Changes stay inside: its settings name programs that run outside.
             let operation = scratch(found, Vec::new(), Fallback::ReadOnly);
-            places.push((operation, "the login of a forge that is on".into()));
+            let reason = "the login of a forge that is on";
+            places.push(Step::new(&found.at, operation, reason));
         }
     }
     places
@@ -86,29 +78,24 @@ pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
     for (name, reason) in EMPTY {
         // One that does not exist is made inside, and is gone with it.
         if let Some(found) = find(name).filter(|found| found.kind == Kind::Directory) {
-            let empty = |at| Operation::Empty { at, mode: 0o700 };
-            layout.mask(&found.real, &(*reason).into(), empty);
+            layout.mask(&found.real, &Operation::Empty { mode: 0o700 }, reason);
         }
     }
     for name in credentials::in_bulk() {
         if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
-            let hide = |at| hidden(at, found.kind);
-            layout.mask(&found.real, &SECRET_REASON.into(), hide);
+            layout.mask(&found.real, &hidden(found.kind), SECRET_REASON);
         }
     }
 }
 
 pub(super) fn read_only(found: &Found) -> Operation {
-    Operation::ReadOnly {
-        source: found.real.clone(),
-        at: found.at.clone(),
-    }
+    let source = found.real.clone();
+    Operation::ReadOnly { source }
 }
 
 fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
     Operation::Scratch {
         source: found.real.clone(),
-        at: found.at.clone(),
         reserved,
         fallback,
     }
@@ -120,9 +107,9 @@ fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
     facts.reserved.iter().filter_map(below).collect()
 }
 
-pub(super) fn hidden(at: PathBuf, kind: Kind) -> Operation {
+pub(super) fn hidden(kind: Kind) -> Operation {
     match kind {
-        Kind::Directory => Operation::HiddenDirectory { at },
-        Kind::File | Kind::Other => Operation::HiddenFile { at },
+        Kind::Directory => Operation::HiddenDirectory,
+        Kind::File | Kind::Other => Operation::HiddenFile,
     }
 }

@@ -18,56 +18,65 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Adds a step as it is.
-    pub(super) fn add(&mut self, operation: Operation, reason: impl Into<Reason>) {
-        let reason = reason.into();
-        self.steps.push(Step { operation, reason });
+    pub(super) fn add(
+        &mut self,
+        at: impl Into<PathBuf>,
+        operation: Operation,
+        reason: impl Into<Reason>,
+    ) {
+        self.steps.push(Step::new(at, operation, reason));
     }
 
     /// Adds a place, as far as it is not there already and nothing hides it.
-    pub(super) fn place(&mut self, operation: Operation, reason: impl Into<Reason>) {
-        let operation = match self.enclosing(operation.at()) {
-            Some(hidden) if hidden.hides() => None,
-            Some(Operation::Writable { source, at }) => in_writable(operation, source, at),
-            Some(Operation::ReadOnly { source, at }) => {
-                let shows = is_same(&operation, source, at);
-                let is_there = shows && matches!(operation, Operation::ReadOnly { .. });
-                // A link of the host's is in view, too.
-                let is_link = matches!(operation, Operation::Link { .. });
-                (!is_there && !is_link).then_some(operation)
+    pub(super) fn place(&mut self, step: Step) {
+        use Operation::{
+            Absent, Empty, HiddenDirectory, HiddenFile, Link, ReadOnly, Scratch, Writable,
+        };
+        let around = self.enclosing(&step.at);
+        let is_same = around.is_some_and(|around| shows_same(&step, around));
+        let operation = match (around.map(|around| &around.operation), step.operation) {
+            (Some(hidden), _) if hidden.hides() => None,
+            (Some(Writable { .. }), ReadOnly { .. }) => {
+                is_same.then_some(Operation::Guard(Guard::ReadOnly))
             }
-            Some(Operation::Scratch { .. } | Operation::Guard { .. })
-                if matches!(operation, Operation::Link { .. }) =>
-            {
-                None
+            (Some(Writable { .. }), HiddenFile | HiddenDirectory) => {
+                Some(Operation::Guard(Guard::Hidden))
             }
+            (Some(Writable { .. }), guard @ Operation::Guard(_)) => Some(guard),
+            // Whoever made all of it writable meant this, too.
+            (Some(Writable { .. }), _) => None,
+            (Some(ReadOnly { .. }), ReadOnly { .. }) if is_same => None,
+            // A link of the host's is in view, too.
+            (Some(ReadOnly { .. } | Scratch { .. } | Operation::Guard(_)), Link { .. }) => None,
             // A cover could be lifted by who has mounts of their own; a white-out cannot.
-            Some(Operation::Scratch { .. }) if operation.hides() => Some(Operation::Absent {
-                at: operation.at().to_owned(),
-            }),
+            (Some(Scratch { .. }), hidden) if hidden.hides() => Some(Absent),
             // What is not shown need not be hidden.
-            Some(Operation::Empty { .. }) | None if operation.hides() => None,
-            _ => Some(operation),
+            (Some(Empty { .. }) | None, hidden) if hidden.hides() => None,
+            (_, operation) => Some(operation),
         };
         if let Some(operation) = operation {
-            self.add(operation, reason);
+            self.add(step.at, operation, step.reason);
         }
     }
 
     /// The step that decides what is seen at a path.
-    pub(super) fn enclosing(&self, path: &Path) -> Option<&Operation> {
-        let index = self.index_enclosing(path)?;
-        self.steps.get(index).map(|step| &step.operation)
+    pub(super) fn enclosing(&self, path: &Path) -> Option<&Step> {
+        self.steps.get(self.index_enclosing(path)?)
+    }
+
+    /// Whether the command can write at a path.
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        let around = self.enclosing(path).map(|step| &step.operation);
+        matches!(around, Some(Operation::Writable { .. }))
     }
 
     fn index_enclosing(&self, path: &Path) -> Option<usize> {
-        let depth = |step: &Step| step.operation.at().components().count();
         let deciding = self.steps.iter().enumerate().filter(|(_, step)| {
-            let operation = &step.operation;
-            let decides = !matches!(operation, Operation::Freeze { .. } | Operation::Link { .. });
-            decides && path.starts_with(operation.at())
+            let decides = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
+            decides && path.starts_with(&step.at)
         });
         // The last one of the deepest.
-        let deepest = deciding.max_by_key(|(_, step)| depth(step));
+        let deepest = deciding.max_by_key(|(_, step)| step.at.components().count());
         deepest.map(|(index, _)| index)
     }
 
@@ -80,49 +89,35 @@ impl Layout {
             source.is_some_and(|source| source.starts_with(real) && (source != real || is_scratch))
         };
         let parts = self.steps.iter().filter(is_part);
-        let parts: Vec<_> = parts.map(|step| step.operation.at().to_owned()).collect();
-        self.steps.retain(|step| {
-            !parts
-                .iter()
-                .any(|part| step.operation.at().starts_with(part))
-        });
+        let parts: Vec<_> = parts.map(|step| step.at.clone()).collect();
+        self.steps
+            .retain(|step| !parts.iter().any(|part| step.at.starts_with(part)));
         for view in self.views(real) {
-            self.place(hidden(view, found.kind), reason.clone());
+            self.place(Step::new(view, hidden(found.kind), reason.clone()));
         }
     }
 
     /// Puts something in the place of a part of what is shown, wherever that is. Who asked for
     /// the part itself has it; who asked for something in it has that, and nothing beside it.
-    pub(super) fn mask(
-        &mut self,
-        real: &Path,
-        reason: &Reason,
-        operation: impl Fn(PathBuf) -> Operation,
-    ) {
+    pub(super) fn mask(&mut self, real: &Path, operation: &Operation, reason: &'static str) {
         for view in self.views(real) {
-            let within = |step: &Step| step.operation.at().starts_with(&view);
-            let is_asked_for = |step: &Step| step.operation.at() == view;
-            if self.steps.iter().any(is_asked_for) {
+            let within = |step: &Step| step.at.starts_with(&view);
+            if self.steps.iter().any(|step| step.at == view) {
                 continue;
             }
-            let first = self.steps.iter().position(within);
-            let enclosing = self.enclosing(&view);
-            let is_writable = matches!(enclosing, Some(Operation::Writable { .. }));
-            let is_scratch = matches!(enclosing, Some(Operation::Scratch { .. }));
-            match first {
-                Some(index) if !is_writable => {
-                    let hides = operation(view.clone()).hides();
-                    let (at, mode) = (view, 0o700);
-                    let operation = match is_scratch && hides {
-                        true => Operation::Absent { at },
-                        false => Operation::Empty { at, mode },
+            let around = self.enclosing(&view).map(|step| &step.operation);
+            let is_scratch = matches!(around, Some(Operation::Scratch { .. }));
+            match self.steps.iter().position(within) {
+                Some(index) if !self.is_writable(&view) => {
+                    let operation = match is_scratch && operation.hides() {
+                        true => Operation::Absent,
+                        false => Operation::Empty { mode: 0o700 },
                     };
-                    let reason = reason.clone();
-                    self.steps.insert(index, Step { operation, reason });
+                    self.steps.insert(index, Step::new(view, operation, reason));
                 }
                 _ => {
                     self.steps.retain(|step| !within(step));
-                    self.place(operation(view), reason.clone());
+                    self.place(Step::new(view, operation.clone(), reason));
                 }
             }
         }
@@ -131,8 +126,8 @@ impl Layout {
     /// The paths at which something of the host is seen.
     pub(super) fn views(&self, real: &Path) -> Vec<PathBuf> {
         let shown = self.steps.iter().enumerate().filter_map(|(index, step)| {
-            let (source, at) = (step.operation.source()?, step.operation.at());
-            let view = join(at, real.strip_prefix(source).ok()?);
+            let below = real.strip_prefix(step.operation.source()?).ok()?;
+            let view = join(&step.at, below);
             // Nothing else is put there.
             (self.index_enclosing(&view) == Some(index)).then_some(view)
         });
@@ -142,10 +137,10 @@ impl Layout {
     /// Whether the directory of this path shows that of the host, links and all.
     pub(super) fn shows_host_around(&self, path: &Path) -> bool {
         let around = path.parent().and_then(|parent| self.enclosing(parent));
-        around.is_some_and(|operation| match operation {
-            Operation::ReadOnly { source, at }
-            | Operation::Writable { source, at }
-            | Operation::Scratch { source, at, .. } => source == at,
+        around.is_some_and(|step| match &step.operation {
+            Operation::ReadOnly { source }
+            | Operation::Writable { source }
+            | Operation::Scratch { source, .. } => *source == step.at,
             _ => false,
         })
     }
@@ -155,24 +150,11 @@ impl Layout {
     }
 }
 
-/// A place in a directory that can be written to.
-fn in_writable(operation: Operation, source: &Path, at: &Path) -> Option<Operation> {
-    let is_same = is_same(&operation, source, at);
-    let guard = match operation {
-        Operation::ReadOnly { at, .. } if is_same => (at, Guard::ReadOnly),
-        Operation::HiddenFile { at } | Operation::HiddenDirectory { at } => (at, Guard::Hidden),
-        Operation::Guard { at, guard } => (at, guard),
-        // Whoever made all of it writable meant this, too.
-        _ => return None,
-    };
-    let (at, guard) = guard;
-    Some(Operation::Guard { at, guard })
-}
-
-/// Whether an operation shows what a place that encloses it shows there anyway.
-fn is_same(operation: &Operation, source: &Path, at: &Path) -> bool {
-    let there = |path: &Path| path.strip_prefix(at).map(|below| join(source, below)).ok();
-    operation.source() == there(operation.at()).as_deref()
+/// Whether a step shows what the one that encloses it shows there anyway.
+fn shows_same(step: &Step, around: &Step) -> bool {
+    let below = step.at.strip_prefix(&around.at).ok();
+    let shown = around.operation.source().zip(below);
+    step.operation.source() == shown.map(|(source, below)| join(source, below)).as_deref()
 }
 
 fn join(path: &Path, below: &Path) -> PathBuf {
@@ -189,36 +171,43 @@ mod tests {
     use super::*;
     use crate::{facts::Kind, plan::Fallback};
 
-    fn read_only(path: &str) -> Operation {
-        Operation::ReadOnly {
-            source: path.into(),
-            at: path.into(),
-        }
+    fn at(path: &str, operation: Operation) -> Step {
+        Step::new(path, operation, "a test")
     }
 
-    fn writable(path: &str) -> Operation {
-        Operation::Writable {
-            source: path.into(),
-            at: path.into(),
-        }
+    fn read_only(path: &str) -> Step {
+        let source = path.into();
+        at(path, Operation::ReadOnly { source })
     }
 
-    fn hidden(path: &str) -> Operation {
-        Operation::HiddenDirectory { at: path.into() }
+    fn writable(path: &str) -> Step {
+        let source = path.into();
+        at(path, Operation::Writable { source })
     }
 
-    fn guard(path: &str, guard: Guard) -> Operation {
-        let at = path.into();
-        Operation::Guard { at, guard }
+    fn hidden(path: &str) -> Step {
+        at(path, Operation::HiddenDirectory)
     }
 
-    fn placed(operations: impl IntoIterator<Item = Operation>) -> Vec<Operation> {
+    fn scratch(source: &str, path: &str) -> Step {
+        let operation = Operation::Scratch {
+            source: source.into(),
+            reserved: Vec::new(),
+            fallback: Fallback::Empty,
+        };
+        at(path, operation)
+    }
+
+    fn guard(path: &str, guard: Guard) -> Step {
+        at(path, Operation::Guard(guard))
+    }
+
+    fn placed(operations: impl IntoIterator<Item = Step>) -> Vec<Step> {
         let mut layout = Layout::default();
         for operation in operations {
-            layout.place(operation, "a test");
+            layout.place(operation);
         }
-        let steps = layout.finish().into_iter();
-        steps.map(|step| step.operation).collect()
+        layout.finish()
     }
 
     #[test]
@@ -237,10 +226,8 @@ mod tests {
 
     #[test]
     fn a_link_of_the_hosts_in_what_is_guarded_is_in_view() {
-        let link = Operation::Link {
-            text: "/data/x/lib/program".into(),
-            at: "/data/x/bin/program".into(),
-        };
+        let text = "/data/x/lib/program".into();
+        let link = at("/data/x/bin/program", Operation::Link { text });
         let [data, part] = [writable("/data"), read_only("/data/x")];
         assert_eq!(
             placed([data.clone(), part, link]),
@@ -261,34 +248,25 @@ mod tests {
     }
 
     /// After these places, a secret is masked.
-    fn masked(operations: impl IntoIterator<Item = Operation>, secret: &str) -> Vec<Operation> {
+    fn masked(operations: impl IntoIterator<Item = Step>, secret: &str) -> Vec<Step> {
         let mut layout = Layout::default();
         for operation in operations {
-            layout.place(operation, "a test");
+            layout.place(operation);
         }
-        let hidden = |at| Operation::HiddenDirectory { at };
-        layout.mask(Path::new(secret), &"a test".into(), hidden);
-        let steps = layout.finish().into_iter();
-        steps.map(|step| step.operation).collect()
+        layout.mask(Path::new(secret), &Operation::HiddenDirectory, "a test");
+        layout.finish()
     }
 
     #[test]
     fn a_mask_is_where_the_secret_is_seen_and_not_where_it_is_asked_for() {
-        let at = |source: &str, at: &str| Operation::ReadOnly {
-            source: source.into(),
-            at: at.into(),
+        let shown = |source: &str, path: &str| {
+            let source = source.into();
+            at(path, Operation::ReadOnly { source })
         };
         // Wherever links lead.
-        let share = Operation::Scratch {
-            source: "/disk/share".into(),
-            at: "/h/share".into(),
-            reserved: Vec::new(),
-            fallback: Fallback::Empty,
-        };
-        let absent = Operation::Absent {
-            at: "/h/share/keys".into(),
-        };
-        let link = at("/disk", "/h/l");
+        let share = scratch("/disk/share", "/h/share");
+        let absent = at("/h/share/keys", Operation::Absent);
+        let link = shown("/disk", "/h/l");
         assert_eq!(
             masked([share.clone(), link.clone()], "/disk/share/keys"),
             [
@@ -298,18 +276,17 @@ mod tests {
                 hidden("/h/l/share/keys")
             ]
         );
-        let asked = at("/disk/share/keys", "/h/share/keys");
+        let asked = shown("/disk/share/keys", "/h/share/keys");
         let both = [share.clone(), asked];
         assert_eq!(masked(both.clone(), "/disk/share/keys"), both);
-        let part = at("/disk/share/keys/one", "/h/share/keys/one");
+        let part = shown("/disk/share/keys/one", "/h/share/keys/one");
         assert_eq!(
             masked([share.clone(), part.clone()], "/disk/share/keys"),
             [share, absent, part]
         );
         let part = read_only("/usr/keys/one");
-        let link = at("/elsewhere", "/usr/keys/one");
-        let (place, mode) = ("/usr/keys".into(), 0o700);
-        let empty = Operation::Empty { at: place, mode };
+        let link = shown("/elsewhere", "/usr/keys/one");
+        let empty = at("/usr/keys", Operation::Empty { mode: 0o700 });
         assert_eq!(
             masked([read_only("/usr"), part, link.clone()], "/usr/keys"),
             [read_only("/usr"), empty, link]
@@ -326,29 +303,24 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_so_by_every_name_and_in_every_part() {
-        let hide = |operations: &[Operation], real: &str| {
+        let hide = |operations: &[Step], real: &str| {
             let mut layout = Layout::default();
             for operation in operations {
-                layout.place(operation.clone(), "a test");
+                layout.place(operation.clone());
             }
             let (at, real, kind) = (real.into(), real.into(), Kind::Directory);
             layout.hide(&Found { at, real, kind }, &"a test".into());
-            let steps = layout.finish().into_iter();
-            steps.map(|step| step.operation).collect::<Vec<_>>()
+            layout.finish()
         };
-        let named = Operation::ReadOnly {
-            source: "/d".into(),
-            at: "/h/l".into(),
-        };
+        let source = "/d".into();
+        let named = at("/h/l", Operation::ReadOnly { source });
         assert_eq!(
             hide(std::slice::from_ref(&named), "/d/secret"),
             [named, hidden("/h/l/secret")]
         );
         // Of this only parts are shown, one by another name.
-        let other = Operation::Writable {
-            source: "/a/b/d".into(),
-            at: "/elsewhere".into(),
-        };
+        let source = "/a/b/d".into();
+        let other = at("/elsewhere", Operation::Writable { source });
         let parts = [
             read_only("/a/b/c"),
             other,
@@ -360,14 +332,9 @@ mod tests {
             [read_only("/a"), hidden("/a")]
         );
         // What is shown in bulk is then not shown at all.
-        let bulk = Operation::Scratch {
-            source: "/a".into(),
-            at: "/a".into(),
-            reserved: Vec::new(),
-            fallback: Fallback::Empty,
-        };
+        let bulk = scratch("/a", "/a");
         assert_eq!(hide(std::slice::from_ref(&bulk), "/a"), []);
-        let absent = Operation::Absent { at: "/a/b".into() };
+        let absent = at("/a/b", Operation::Absent);
         assert_eq!(hide(std::slice::from_ref(&bulk), "/a/b"), [bulk, absent]);
     }
 

@@ -40,11 +40,23 @@ use crate::{
 /// Where the inner stage, which is this same program, lies in the sandbox.
 pub const INNER_STAGE: &str = "/run/stockade/init";
 
-/// One thing that is done to the sandbox's files, and why.
+/// What is at a path of the sandbox, or is done there, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
+    /// The path inside.
+    pub at: PathBuf,
     pub operation: Operation,
     pub reason: Reason,
+}
+
+impl Step {
+    pub fn new(at: impl Into<PathBuf>, operation: Operation, reason: impl Into<Reason>) -> Self {
+        Self {
+            at: at.into(),
+            operation,
+            reason: reason.into(),
+        }
+    }
 }
 
 /// Why something is in a plan.
@@ -53,39 +65,38 @@ pub type Reason = Cow<'static, str>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Show a file or directory of the host, unchangeable.
-    ReadOnly { source: PathBuf, at: PathBuf },
+    ReadOnly { source: PathBuf },
     /// Show a file or directory of the host, as writable as the user finds it outside.
-    Writable { source: PathBuf, at: PathBuf },
+    Writable { source: PathBuf },
     /// Show a directory of the host; changes are seen inside only, and gone at the end.
     Scratch {
         source: PathBuf,
-        at: PathBuf,
         /// Paths below it that do not exist now, and do not show if they appear outside.
         reserved: Vec<PathBuf>,
         fallback: Fallback,
     },
     /// Show a device, or a directory of devices, of the host.
-    Device { source: PathBuf, at: PathBuf },
+    Device { source: PathBuf },
     /// Protect something in a directory that is writable.
-    Guard { at: PathBuf, guard: Guard },
+    Guard(Guard),
     /// A link with this text.
-    Link { text: PathBuf, at: PathBuf },
+    Link { text: PathBuf },
     /// An empty directory in memory, the user's own.
-    Empty { at: PathBuf, mode: u32 },
+    Empty { mode: u32 },
     /// A file with this text, unchangeable.
-    Text { at: PathBuf, text: String },
+    Text(String),
     /// Nothing can be read here: a file that cannot be opened.
-    HiddenFile { at: PathBuf },
+    HiddenFile,
     /// Nothing can be read here: an empty directory.
-    HiddenDirectory { at: PathBuf },
+    HiddenDirectory,
     /// What the host has here does not exist inside. Only below a [`Self::Scratch`].
-    Absent { at: PathBuf },
+    Absent,
     /// The few devices that programs need, and terminals of the sandbox's own.
-    Devices { at: PathBuf },
+    Devices,
     /// A view of the sandbox's own processes.
-    Processes { at: PathBuf },
+    Processes,
     /// Make what is mounted here, but nothing below, unchangeable.
-    Freeze { at: PathBuf },
+    Freeze,
 }
 
 /// What is in the place of a [`Operation::Scratch`] where the kernel cannot overlay it.
@@ -107,27 +118,6 @@ pub enum Guard {
 }
 
 impl Operation {
-    /// The path inside that it is about.
-    #[must_use]
-    pub fn at(&self) -> &Path {
-        match self {
-            Self::ReadOnly { at, .. }
-            | Self::Writable { at, .. }
-            | Self::Scratch { at, .. }
-            | Self::Device { at, .. }
-            | Self::Guard { at, .. }
-            | Self::Link { at, .. }
-            | Self::Empty { at, .. }
-            | Self::Text { at, .. }
-            | Self::HiddenFile { at }
-            | Self::HiddenDirectory { at }
-            | Self::Absent { at }
-            | Self::Devices { at }
-            | Self::Processes { at }
-            | Self::Freeze { at } => at,
-        }
-    }
-
     /// The path outside that it shows, if it does.
     #[must_use]
     pub fn source(&self) -> Option<&Path> {
@@ -142,16 +132,9 @@ impl Operation {
 
     /// Whether nothing can be read there.
     fn hides(&self) -> bool {
-        matches!(
-            self,
-            Self::HiddenFile { .. }
-                | Self::HiddenDirectory { .. }
-                | Self::Absent { .. }
-                | Self::Guard {
-                    guard: Guard::Hidden,
-                    ..
-                }
-        )
+        use Operation::{Absent, HiddenDirectory, HiddenFile};
+        let guard = Self::Guard(Guard::Hidden);
+        matches!(self, HiddenFile | HiddenDirectory | Absent) || *self == guard
     }
 
     /// Whether the command can write there.
@@ -255,18 +238,19 @@ impl Plan {
 
     /// What is covered, so that it can be seen no more or not be changed.
     pub(crate) fn covers(&self) -> impl Iterator<Item = &Path> {
-        let operations = self.files.iter().map(|step| &step.operation);
-        let covers = operations
-            .filter(|operation| operation.hides() || matches!(operation, Operation::Guard { .. }));
-        covers.map(Operation::at)
+        let is_cover = |it: &Operation| it.hides() || matches!(it, Operation::Guard(_));
+        self.paths(is_cover)
     }
 
     /// Where the command can write.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
-        let operations = self.files.iter().map(|step| &step.operation);
-        operations
-            .filter(|operation| operation.is_writable())
-            .map(Operation::at)
+        self.paths(Operation::is_writable)
+    }
+
+    fn paths(&self, is_meant: impl Fn(&Operation) -> bool) -> impl Iterator<Item = &Path> {
+        let steps = self.files.iter();
+        let steps = steps.filter(move |step| is_meant(&step.operation));
+        steps.map(|step| step.at.as_path())
     }
 }
 
@@ -274,7 +258,7 @@ impl Plan {
 /// is.
 fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
     let places = files.iter().filter_map(|step| match &step.operation {
-        Operation::Writable { source, .. } => Some(source),
+        Operation::Writable { source } => Some(source),
         _ => None,
     });
     for place in places {

@@ -14,38 +14,36 @@ use crate::{
 };
 
 pub(super) fn files(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
-    match &config.network {
-        Network::Host => {}
+    let mut put = |target: &EtcFile, text: String, reason: &'static str| {
+        layout.add(&target.real, Operation::Text(text), reason);
+    };
+    let sources = match &config.network {
+        Network::Host => return Ok(()),
         Network::Jail { resolv_conf } => {
             let target = &facts.resolv_conf;
             if !has_room(target, config, facts) {
                 return Err(Error::NoResolvConf(target.real.clone()));
             }
-            put(
-                target,
-                resolv_conf.clone(),
-                "the jail's own name server",
-                layout,
-            );
-            lookup(facts, "files dns", layout);
-            // Where names are rules, each has to be asked for at the server.
-            if facts.hosts.exists {
-                let text = loopback_only(&facts.hosts.text);
-                put(
-                    &facts.hosts,
-                    text,
-                    "the jail's name server knows the others",
-                    layout,
-                );
-            }
+            put(target, resolv_conf.clone(), "the jail's own name server");
+            "files dns"
         }
         Network::None => {
             if facts.resolv_conf.exists {
                 let text = "# There is no network.\n".to_owned();
-                put(&facts.resolv_conf, text, "there is no network", layout);
+                put(&facts.resolv_conf, text, "there is no network");
             }
-            lookup(facts, "files", layout);
+            "files"
         }
+    };
+    if facts.nsswitch.exists {
+        let text = with_hosts_from(&facts.nsswitch.text, sources);
+        put(&facts.nsswitch, text, "names are looked up nowhere else");
+    }
+    // Where names are rules, each has to be asked for at the server.
+    if facts.hosts.exists && config.network != Network::None {
+        let text = loopback_only(&facts.hosts.text);
+        let reason = "the jail's name server knows the others";
+        put(&facts.hosts, text, reason);
     }
     Ok(())
 }
@@ -57,19 +55,6 @@ fn has_room(target: &EtcFile, config: &Config, facts: &Facts) -> bool {
         .iter()
         .any(|place| target.real.starts_with(&place.path));
     target.exists || !(in_system || config.root == Root::All)
-}
-
-fn put(target: &EtcFile, text: String, reason: &'static str, layout: &mut Layout) {
-    let at = target.real.clone();
-    layout.add(Operation::Text { at, text }, reason);
-}
-
-fn lookup(facts: &Facts, sources: &str, layout: &mut Layout) {
-    let file = &facts.nsswitch;
-    if file.exists {
-        let text = with_hosts_from(&file.text, sources);
-        put(file, text, "names are looked up nowhere else", layout);
-    }
 }
 
 /// An `nsswitch.conf` in which hosts are looked up in these sources.

@@ -78,56 +78,44 @@ pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
     limits
 }
 
+/// The protections whose state is known before the sandbox is built.
 pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
+    use LayerState::{Absent, Active, Off};
     let strict = config.hardening == Hardening::Strict;
-    let needs = |holds: bool, otherwise| if holds { LayerState::Active } else { otherwise };
-    let layer = |protection, state| Layer { protection, state };
-    vec![
-        layer(Protection::SystemCalls, LayerState::Active),
-        layer(
-            Protection::Scopes,
-            needs(
-                facts.landlock >= LANDLOCK_SCOPES,
-                LayerState::Absent("this kernel has no scopes of Landlock (Linux 6.12)"),
-            ),
-        ),
-        layer(
-            Protection::NoUserNamespaces,
-            needs(
-                strict || facts.is_root,
-                LayerState::Off("hardening is \"default\""),
-            ),
-        ),
-        layer(
-            Protection::NoMountNamespaces,
-            needs(
-                !matches!(nested(config, facts), Ok(true)),
-                LayerState::Off("agent.nested is on; process 1 renames and removes for the others"),
-            ),
-        ),
-        layer(
-            Protection::Files,
-            match (strict, facts.landlock) {
-                (false, _) => LayerState::Off("hardening is \"default\""),
-                (true, 0) => LayerState::Absent("this kernel has no Landlock (Linux 5.13)"),
-                (true, _) => LayerState::Active,
-            },
-        ),
-        layer(
-            Protection::OwnProcesses,
-            needs(
-                facts.procfs == Procfs::Fresh,
-                LayerState::Absent("a part of /proc is masked here, so the outer one is shown"),
-            ),
-        ),
-        layer(
-            Protection::ProcessLimit,
-            needs(
-                !facts.is_root,
-                LayerState::Absent("the kernel exempts root from it"),
-            ),
-        ),
-    ]
+    let state = |protection| match protection {
+        Protection::Scopes if facts.landlock < LANDLOCK_SCOPES => {
+            Absent("this kernel has no scopes of Landlock (Linux 6.12)")
+        }
+        Protection::NoUserNamespaces if !strict && !facts.is_root => {
+            Off("hardening is \"default\"")
+        }
+        Protection::NoMountNamespaces if matches!(nested(config, facts), Ok(true)) => {
+            Off("agent.nested is on; process 1 renames and removes for the others")
+        }
+        Protection::Files if !strict => Off("hardening is \"default\""),
+        Protection::Files if facts.landlock == 0 => {
+            Absent("this kernel has no Landlock (Linux 5.13)")
+        }
+        Protection::OwnProcesses if facts.procfs != Procfs::Fresh => {
+            Absent("a part of /proc is masked here, so the outer one is shown")
+        }
+        Protection::ProcessLimit if facts.is_root => Absent("the kernel exempts root from it"),
+        _ => Active,
+    };
+    let planned = [
+        Protection::SystemCalls,
+        Protection::Scopes,
+        Protection::NoUserNamespaces,
+        Protection::NoMountNamespaces,
+        Protection::Files,
+        Protection::OwnProcesses,
+        Protection::ProcessLimit,
+    ];
+    let layer = |protection| Layer {
+        protection,
+        state: state(protection),
+    };
+    planned.map(layer).to_vec()
 }
 
 /// Why there can be no sandboxes inside the sandbox.

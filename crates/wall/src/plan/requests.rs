@@ -9,22 +9,23 @@ use std::{
 };
 
 use super::{
-    Guard, Operation,
+    Guard, Operation, Step,
     environment::CERTIFICATES,
-    home::{self, Placed, hidden, read_only},
+    home::{self, hidden, read_only},
     layout::Layout,
     workspace::{self, PathRefusal},
 };
 use crate::{
     config::{Config, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind},
+    facts::{Facts, Found, Kind, is_in},
     tables::{
         credentials,
         home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
     },
 };
 
+const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
 const OWN: &str = "Stockade's own: decides what the next session may";
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
@@ -36,23 +37,21 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
         let place = |request: &PathRequest| {
             let found = facts.found.get(&request.path)?;
             let reason = format!("to be {what}: {}", request.by);
-            Some((operation(found), reason.into()))
+            Some(Step::new(&found.at, operation(found), reason))
         };
-        requests.iter().filter_map(place).collect::<Vec<Placed>>()
+        requests.iter().filter_map(place).collect::<Vec<Step>>()
     };
     places.extend(asked(&config.read, "read", read_only));
     places.extend(asked(&config.write, "written", writable));
     if let Some(repository) = &facts.git.outside {
-        places.push((
-            writable_at(repository),
-            "the repository that the workspace is a part of".into(),
-        ));
+        let reason = "the repository that the workspace is a part of";
+        places.push(writable_at(repository, reason));
     }
-    places.push((writable_at(&facts.workspace), "the workspace".into()));
-    sort(&mut places);
-    for (operation, reason) in places {
-        let operation = where_links_lead(operation, layout);
-        layout.place(operation, reason);
+    places.push(writable_at(&facts.workspace, "the workspace"));
+    // Outer places first: a step covers the ones before it.
+    places.sort_by_cached_key(|step| step.at.components().count());
+    for step in places {
+        layout.place(where_links_lead(step, layout));
     }
     let find = |request: &PathRequest| facts.found.get(&request.path);
     let given = config.read.iter().chain(&config.write).filter_map(find);
@@ -70,11 +69,6 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
         }
     }
     Ok(())
-}
-
-/// Outer places first: a step covers the ones before it.
-fn sort(places: &mut [Placed]) {
-    places.sort_by_cached_key(|(operation, _)| operation.at().components().count());
 }
 
 /// Refuses what would undo the wall, and what does not exist.
@@ -116,22 +110,18 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             return refused(found, PathRefusal::Credentials(place));
         }
     }
+    let own = own_paths(config, facts);
     for found in &read {
         if found.real.starts_with("/dev") {
             return refused(found, PathRefusal::Device);
         }
-    }
-    let own = own_paths(config, facts);
-    for found in &read {
-        if own.iter().any(|own| found.real.starts_with(own)) {
+        if is_in(&found.real, &own) {
             return refused(found, PathRefusal::Private);
         }
     }
     for found in &write {
-        if own
-            .iter()
-            .any(|own| own.starts_with(&found.real) || found.real.starts_with(own))
-        {
+        let holds_own = own.iter().any(|own| own.starts_with(&found.real));
+        if holds_own || is_in(&found.real, &own) {
             return refused(found, PathRefusal::Own);
         }
     }
@@ -156,7 +146,7 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
 }
 
 /// Certificates that the caller's environment names.
-fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
+fn certificates(facts: &Facts) -> impl Iterator<Item = Step> {
     CERTIFICATES
         .iter()
         .filter(|name| !(facts.no_certificates.iter()).any(|(refused, _, _)| refused == *name))
@@ -164,12 +154,12 @@ fn certificates(facts: &Facts) -> impl Iterator<Item = Placed> {
         .filter(|found| found.kind == Kind::File)
         .map(|found| {
             let reason = "certificates that this network trusts";
-            (read_only(found), reason.into())
+            Step::new(&found.at, read_only(found), reason)
         })
 }
 
 /// The agent's program and its state.
-fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
+fn agent(config: &Config, facts: &Facts) -> Vec<Step> {
     let mut places = Vec::new();
     let command = facts
         .installation
@@ -179,11 +169,11 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
     for (installation, reason) in command.chain(brought) {
         let Found { at, real, .. } = &installation.program;
         if at != real {
-            let (text, at) = (real.clone(), at.clone());
-            places.push((Operation::Link { text, at }, reason.into()));
+            let text = real.clone();
+            places.push(Step::new(at, Operation::Link { text }, reason));
         }
         for part in &installation.parts {
-            places.push((read_only(part), reason.into()));
+            places.push(Step::new(&part.at, read_only(part), reason));
         }
     }
     let find = |request: &PathRequest| facts.found.get(&request.path);
@@ -192,15 +182,15 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Placed> {
             continue;
         };
         let reason = format!("the agent's own settings and memory: {}", request.by);
-        places.push((writable(found), reason.into()));
+        places.push(Step::new(&found.at, writable(found), reason));
         // A program that lies there is also to be seen under the name of the place.
         let installations = facts.installation.iter().chain(&facts.brought);
         for part in installations.flat_map(|it| &it.parts) {
             if let Ok(below) = part.real.strip_prefix(&found.real)
                 && found.at != found.real
             {
-                let (at, guard) = (found.at.join(below), Guard::ReadOnly);
-                places.push((Operation::Guard { at, guard }, "the agent's program".into()));
+                let (at, reason) = (found.at.join(below), "the agent's program");
+                places.push(Step::new(at, READ_ONLY, reason));
             }
         }
     }
@@ -218,11 +208,15 @@ fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
         if lifted.iter().any(is_lifted) {
             continue;
         }
-        for at in layout.views(&guarded.path) {
-            if matches!(layout.enclosing(&at), Some(Operation::Writable { .. })) {
-                let guard = Guard::ReadOnly;
-                layout.place(Operation::Guard { at, guard }, guarded.reason);
-            }
+        guard(&guarded.path, guarded.reason, layout);
+    }
+}
+
+/// Makes something read-only wherever the command could write it.
+fn guard(real: &Path, reason: &'static str, layout: &mut Layout) {
+    for at in layout.views(real) {
+        if layout.is_writable(&at) {
+            layout.place(Step::new(at, READ_ONLY, reason));
         }
     }
 }
@@ -237,12 +231,7 @@ fn programs_in_state(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
         if lifted.iter().any(|path| path.starts_with(&found.real)) {
             continue;
         }
-        for at in layout.views(&found.real) {
-            if matches!(layout.enclosing(&at), Some(Operation::Writable { .. })) {
-                let guard = Guard::ReadOnly;
-                layout.place(Operation::Guard { at, guard }, *reason);
-            }
-        }
+        guard(&found.real, reason, layout);
     }
 }
 
@@ -262,47 +251,36 @@ fn own(config: &Config, facts: &Facts, layout: &mut Layout) {
             continue;
         };
         for at in layout.views(&found.real) {
-            let operation = match layout.enclosing(&at) {
-                Some(Operation::Writable { .. }) => Operation::Guard {
-                    at,
-                    guard: Guard::ReadOnly,
-                },
-                _ => hidden(at, found.kind),
+            let operation = match layout.is_writable(&at) {
+                true => READ_ONLY,
+                false => hidden(found.kind),
             };
-            layout.place(operation, OWN);
+            layout.place(Step::new(at, operation, OWN));
         }
     }
 }
 
 fn writable(found: &Found) -> Operation {
-    let (source, at) = (found.real.clone(), found.at.clone());
+    let source = found.real.clone();
     if source.starts_with("/dev") && !source.starts_with("/dev/shm") {
-        Operation::Device { source, at }
+        Operation::Device { source }
     } else {
-        Operation::Writable { source, at }
+        Operation::Writable { source }
     }
 }
 
-fn writable_at(path: &Path) -> Operation {
-    Operation::Writable {
-        source: path.to_owned(),
-        at: path.to_owned(),
-    }
+fn writable_at(path: &Path, reason: &'static str) -> Step {
+    let source = path.to_owned();
+    Step::new(path, Operation::Writable { source }, reason)
 }
 
 /// A path that is a link appears as what the link leads to; but where the link itself is in
 /// view, what it leads to has to be put there.
-fn where_links_lead(operation: Operation, layout: &Layout) -> Operation {
-    let in_view = layout.shows_host_around(operation.at());
-    match operation {
-        Operation::ReadOnly { source, at } if source != at && in_view => Operation::ReadOnly {
-            at: source.clone(),
-            source,
-        },
-        Operation::Writable { source, at } if source != at && in_view => Operation::Writable {
-            at: source.clone(),
-            source,
-        },
-        other => other,
+fn where_links_lead(mut step: Step, layout: &Layout) -> Step {
+    if let Operation::ReadOnly { source } | Operation::Writable { source } = &step.operation
+        && layout.shows_host_around(&step.at)
+    {
+        step.at.clone_from(source);
     }
+    step
 }

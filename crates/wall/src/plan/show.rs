@@ -2,14 +2,14 @@
 
 use std::{fmt, path::Path};
 
-use super::{Guard, Isolation, Operation, Plan};
+use super::{Guard, Isolation, Operation, Plan, Step};
 use crate::{config::Asked, facts::Resource};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "files (later lines cover earlier ones)")?;
         for step in &self.files {
-            line(f, &step.operation.to_string(), &step.reason)?;
+            line(f, &step.to_string(), &step.reason)?;
         }
         writeln!(f, "environment")?;
         for variable in &self.environment {
@@ -68,50 +68,44 @@ fn line(f: &mut fmt::Formatter<'_>, what: &str, reason: &str) -> fmt::Result {
     writeln!(f, "  {what:<56}  {reason}")
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReadOnly { source, at } if source == at => {
-                write!(f, "read-only   {}", Shown(at))
+        let Self { at, operation, .. } = self;
+        let word = match operation {
+            Operation::ReadOnly { .. } | Operation::Guard(Guard::ReadOnly) => "read-only",
+            Operation::Writable { .. } => "writable",
+            Operation::Scratch { .. } => "scratch",
+            Operation::Device { .. } => "device",
+            Operation::Link { .. } => "link",
+            Operation::Empty { .. } => "empty",
+            Operation::Text(_) => "text",
+            Operation::Guard(Guard::Hidden)
+            | Operation::HiddenFile
+            | Operation::HiddenDirectory
+            | Operation::Absent => "hidden",
+            Operation::Devices => "devices",
+            Operation::Processes => "processes",
+            Operation::Freeze => "frozen",
+        };
+        write!(f, "{word:<12}{}", Shown(at))?;
+        match operation {
+            Operation::ReadOnly { source }
+            | Operation::Writable { source }
+            | Operation::Scratch { source, .. }
+                if source != at =>
+            {
+                write!(f, " = {}", Shown(source))?;
             }
-            Self::ReadOnly { source, at } => {
-                write!(f, "read-only   {} = {}", Shown(at), Shown(source))
+            Operation::Link { text } => write!(f, " -> {}", Shown(text))?,
+            Operation::Empty { mode } => write!(f, " ({mode:04o})")?,
+            Operation::Text(text) => write!(f, " {text:?}")?,
+            _ => {}
+        }
+        match operation {
+            Operation::Scratch { reserved, .. } if !reserved.is_empty() => {
+                write!(f, " ({} places of secrets reserved)", reserved.len())
             }
-            Self::Writable { source, at } if source == at => {
-                write!(f, "writable    {}", Shown(at))
-            }
-            Self::Writable { source, at } => {
-                write!(f, "writable    {} = {}", Shown(at), Shown(source))
-            }
-            Self::Scratch {
-                source,
-                at,
-                reserved,
-                ..
-            } => {
-                write!(f, "scratch     {}", Shown(at))?;
-                if source != at {
-                    write!(f, " = {}", Shown(source))?;
-                }
-                match reserved.len() {
-                    0 => Ok(()),
-                    count => write!(f, " ({count} places of secrets reserved)"),
-                }
-            }
-            Self::Device { at, .. } => write!(f, "device      {}", Shown(at)),
-            Self::Guard { at, guard } => match guard {
-                Guard::ReadOnly => write!(f, "read-only   {}", Shown(at)),
-                Guard::Hidden => write!(f, "hidden      {}", Shown(at)),
-            },
-            Self::Link { text, at } => write!(f, "link        {} -> {}", Shown(at), Shown(text)),
-            Self::Empty { at, mode } => write!(f, "empty       {} ({mode:04o})", Shown(at)),
-            Self::Text { at, text } => write!(f, "text        {} {text:?}", Shown(at)),
-            Self::HiddenFile { at } | Self::HiddenDirectory { at } | Self::Absent { at } => {
-                write!(f, "hidden      {}", Shown(at))
-            }
-            Self::Devices { at } => write!(f, "devices     {}", Shown(at)),
-            Self::Processes { at } => write!(f, "processes   {}", Shown(at)),
-            Self::Freeze { at } => write!(f, "frozen      {}", Shown(at)),
+            _ => Ok(()),
         }
     }
 }

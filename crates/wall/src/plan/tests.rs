@@ -16,22 +16,28 @@ fn jail() -> Config {
     }
 }
 
-fn planned(config: &Config, facts: &Facts) -> Vec<Operation> {
+/// An operation, and where.
+type Placed = (PathBuf, Operation);
+
+fn planned(config: &Config, facts: &Facts) -> Vec<Placed> {
     let plan = Plan::build(config, facts).unwrap();
-    plan.files.into_iter().map(|step| step.operation).collect()
+    plan.files
+        .into_iter()
+        .map(|step| (step.at, step.operation))
+        .collect()
 }
 
-fn plan(facts: &Facts) -> Vec<Operation> {
+fn plan(facts: &Facts) -> Vec<Placed> {
     planned(&jail(), facts)
 }
 
-fn position(steps: &[Operation], wanted: impl Fn(&Operation) -> bool) -> usize {
+fn position(steps: &[Placed], wanted: impl Fn(&Placed) -> bool) -> usize {
     steps.iter().position(wanted).expect("a step of that kind")
 }
 
-fn at<'a>(steps: &'a [Operation], path: &str) -> Vec<&'a Operation> {
-    let is_there = |step: &&Operation| step.at() == Path::new(path);
-    steps.iter().filter(is_there).collect()
+fn at<'a>(steps: &'a [Placed], path: &str) -> Vec<&'a Operation> {
+    let there = steps.iter().filter(|(at, _)| at == Path::new(path));
+    there.map(|(_, operation)| operation).collect()
 }
 
 #[test]
@@ -39,11 +45,11 @@ fn the_workspace_comes_after_the_home_that_hides_it() {
     let steps = plan(&facts());
     let home = position(
         &steps,
-        |step| matches!(step, Operation::Empty { at, mode: 0o700 } if at == "/home/ada"),
+        |step| matches!(step, (at, Operation::Empty { mode: 0o700 }) if at == "/home/ada"),
     );
     let workspace = position(
         &steps,
-        |step| matches!(step, Operation::Writable { at, .. } if at == "/home/ada/project"),
+        |step| matches!(step, (at, Operation::Writable { .. }) if at == "/home/ada/project"),
     );
     assert!(home < workspace);
 }
@@ -53,15 +59,15 @@ fn the_workspace_is_all_that_is_writable_of_the_disk() {
     let steps = plan(&facts());
     let writable = steps
         .iter()
-        .filter(|step| matches!(step, Operation::Writable { .. }));
+        .filter(|(_, step)| matches!(step, Operation::Writable { .. }));
     assert_eq!(writable.count(), 1);
-    assert_eq!(steps.last(), Some(&Operation::Freeze { at: "/".into() }));
+    assert_eq!(steps.last(), Some(&("/".into(), Operation::Freeze)));
 }
 
 #[test]
 fn only_named_places_of_the_disk_are_shown() {
     let steps = plan(&facts());
-    let shown: Vec<_> = steps.iter().filter_map(Operation::source).collect();
+    let shown: Vec<_> = steps.iter().filter_map(|(_, it)| it.source()).collect();
     let expected = [
         "/usr",
         "/etc",
@@ -86,11 +92,11 @@ fn system_links_stay_links_if_their_target_is_shown() {
     let steps = plan(&facts);
     position(
         &steps,
-        |step| matches!(step, Operation::Link { text, at } if at == "/bin" && text == "usr/bin"),
+        |step| matches!(step, (at, Operation::Link { text }) if at == "/bin" && text == "usr/bin"),
     );
     position(
         &steps,
-        |step| matches!(step, Operation::ReadOnly { source, at } if at == "/gnu" && source == "/data/gnu"),
+        |step| matches!(step, (at, Operation::ReadOnly { source }) if at == "/gnu" && source == "/data/gnu"),
     );
 }
 
@@ -102,11 +108,11 @@ fn a_home_reached_by_a_link_is_hidden_where_it_really_is() {
     let steps = plan(&facts);
     position(
         &steps,
-        |step| matches!(step, Operation::Empty { at, .. } if at == "/data/ada"),
+        |step| matches!(step, (at, Operation::Empty { .. }) if at == "/data/ada"),
     );
     position(
         &steps,
-        |step| matches!(step, Operation::Link { text, at } if at == "/home/ada" && text == "/data/ada"),
+        |step| matches!(step, (at, Operation::Link { text }) if at == "/home/ada" && text == "/data/ada"),
     );
 }
 
@@ -136,15 +142,15 @@ fn secrets_are_masked_after_the_directory_that_holds_them() {
     let steps = plan(&facts);
     let etc = position(
         &steps,
-        |step| matches!(step, Operation::ReadOnly { at, .. } if at == "/etc"),
+        |step| matches!(step, (at, Operation::ReadOnly { .. }) if at == "/etc"),
     );
     let shadow = position(
         &steps,
-        |step| matches!(step, Operation::HiddenFile { at } if at == "/etc/shadow"),
+        |step| matches!(step, (at, Operation::HiddenFile) if at == "/etc/shadow"),
     );
     position(
         &steps,
-        |step| matches!(step, Operation::HiddenDirectory { at } if at == "/etc/ssl/private"),
+        |step| matches!(step, (at, Operation::HiddenDirectory) if at == "/etc/ssl/private"),
     );
     assert!(etc < shadow);
     assert!(at(&steps, "/data/secret").is_empty());
@@ -158,7 +164,7 @@ fn secrets_are_masked_after_the_directory_that_holds_them() {
 
 #[test]
 fn root_gets_a_frozen_proc_and_a_container_the_outer_one() {
-    let frozen = Operation::Freeze { at: "/proc".into() };
+    let frozen = ("/proc".into(), Operation::Freeze);
     let mut facts = facts();
     assert!(!plan(&facts).contains(&frozen));
 
@@ -166,10 +172,8 @@ fn root_gets_a_frozen_proc_and_a_container_the_outer_one() {
     assert!(plan(&facts).contains(&frozen));
 
     facts.procfs = Procfs::Outer;
-    assert!(plan(&facts).contains(&Operation::ReadOnly {
-        source: "/proc".into(),
-        at: "/proc".into(),
-    }));
+    let source = "/proc".into();
+    assert!(plan(&facts).contains(&("/proc".into(), Operation::ReadOnly { source })));
 }
 
 #[test]
@@ -184,11 +188,11 @@ fn resolv_conf_lands_where_the_hosts_link_leads() {
     let steps = plan(&facts);
     let run = position(
         &steps,
-        |step| matches!(step, Operation::Empty { at, .. } if at == "/run"),
+        |step| matches!(step, (at, Operation::Empty { .. }) if at == "/run"),
     );
     let file = position(
         &steps,
-        |step| matches!(step, Operation::Text { at, .. } if at == target),
+        |step| matches!(step, (at, Operation::Text(_)) if at == target),
     );
     assert!(run < file);
 }
@@ -216,11 +220,13 @@ fn the_home_comes_back_by_class() {
     let mut facts = with(facts(), &all);
     facts.reserved.push("/home/ada/.cache/rbw".into());
     let steps = plan(&facts);
-    let scratch = |path: &str, reserved: &[&str], fallback| Operation::Scratch {
-        source: path.into(),
-        at: path.into(),
-        reserved: reserved.iter().map(PathBuf::from).collect(),
-        fallback,
+    let scratch = |path: &str, reserved: &[&str], fallback| {
+        let operation = Operation::Scratch {
+            source: path.into(),
+            reserved: reserved.iter().map(PathBuf::from).collect(),
+            fallback,
+        };
+        (path.into(), operation)
     };
     let expected = scratch("/home/ada/.local/share", &[], Fallback::Empty);
     let share = position(&steps, |step| *step == expected);
@@ -229,11 +235,11 @@ fn the_home_comes_back_by_class() {
     position(&steps, |step| *step == expected);
     let applications = position(
         &steps,
-        |step| matches!(step, Operation::Empty { at, .. } if at.ends_with("applications")),
+        |step| matches!(step, (at, Operation::Empty { .. }) if at.ends_with("applications")),
     );
     let keyrings = position(
         &steps,
-        |step| matches!(step, Operation::Absent { at } if at.ends_with("keyrings")),
+        |step| matches!(step, (at, Operation::Absent) if at.ends_with("keyrings")),
     );
     assert!(share < applications && share < keyrings);
     assert!(matches!(
@@ -249,7 +255,7 @@ fn the_home_comes_back_by_class() {
     let steps = planned(&config, &facts);
     assert_eq!(
         at(&steps, "/home/ada/.config/gh"),
-        [&scratch("/home/ada/.config/gh", &[], Fallback::ReadOnly)]
+        [&scratch("/home/ada/.config/gh", &[], Fallback::ReadOnly).1]
     );
 }
 
@@ -337,10 +343,7 @@ fn files_that_run_outside_are_guarded_unless_configuration_says_otherwise() {
         guarded("/home/ada/project/.git/hooks"),
         guarded("/home/ada/project/.vscode"),
     ];
-    let guard = |path: &str| Operation::Guard {
-        at: path.into(),
-        guard: Guard::ReadOnly,
-    };
+    let guard = |path: &str| (path.into(), Operation::Guard(Guard::ReadOnly));
     let steps = plan(&facts);
     assert!(steps.contains(&guard("/home/ada/project/.git/hooks")));
     assert!(steps.contains(&guard("/home/ada/project/.vscode")));
@@ -370,10 +373,8 @@ fn a_request_that_is_a_link_appears_under_its_own_name() {
         ..jail()
     };
     let steps = planned(&config, &facts);
-    let expected = Operation::ReadOnly {
-        source: "/mnt/disk/data".into(),
-        at: "/home/ada/data".into(),
-    };
+    let source = "/mnt/disk/data".into();
+    let expected = ("/home/ada/data".into(), Operation::ReadOnly { source });
     assert!(steps.contains(&expected));
     // In the workspace the link itself is in view, so what it leads to has to be there.
     leads(&mut facts, "/home/ada/project/data", "/mnt/disk/data");
@@ -392,8 +393,6 @@ fn own_configuration_in_the_workspace_can_be_read_but_not_written() {
         "/home/ada/.config/stockade",
         "/home/ada/project/stockade",
     );
-    assert!(plan(&facts).contains(&Operation::Guard {
-        at: "/home/ada/project/stockade".into(),
-        guard: Guard::ReadOnly,
-    }));
+    let guard = Operation::Guard(Guard::ReadOnly);
+    assert!(plan(&facts).contains(&("/home/ada/project/stockade".into(), guard)));
 }

@@ -5,67 +5,45 @@
 //! the hiding; and one inside the system would make a part of it writable. All paths
 //! here have their links resolved: a link to a refused place is that place.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use crate::{facts::Place, tables::credentials};
 
-/// What is wrong with a directory as a workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is wrong with a directory as a workspace, or with a path that is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
-    /// It is `/`.
+    #[error("is the whole disk")]
     Root,
-    /// It is the home directory.
+    #[error("is your home directory, with every credential in it")]
     Home,
-    /// The home directory is somewhere inside.
+    #[error("holds your home directory")]
     HoldsHome,
-    /// It is some user's whole home directory.
+    #[error("is a whole home directory")]
     OtherHome,
     /// It is, or holds, this place of the system or of other programs.
+    #[error("would expose {0}")]
     Holds(&'static str),
-    /// It is inside this place of the system or of other programs.
+    #[error("lies in {0}, which is not for projects")]
     Inside(&'static str),
     /// It is, or is inside, this place in the home directory.
+    #[error("lies in your ~/{0}, which holds credentials or settings")]
     Credentials(&'static str),
-    /// It is a part of `/proc`.
+    #[error("is a part of /proc, which shows other processes")]
     Processes,
-    /// It is a device.
+    #[error("is a device, and those are only to be had with `write`")]
     Device,
     /// It holds, or is, Stockade's own configuration or log.
+    #[error("would let the command write its own permissions")]
     Own,
-    /// It is Stockade's own.
+    #[error("is Stockade's own, which no command is shown")]
     Private,
-    /// It holds the workspace or the system.
+    #[error("holds the workspace or the system")]
     HidesAll,
-    /// It leads elsewhere, by a link where the command can make links.
+    #[error(
+        "leads elsewhere by a link in a place that the command can write, so the command could have \
+         chosen where: name what is meant itself"
+    )]
     Led,
-}
-
-impl fmt::Display for PathRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => f.write_str("is the whole disk"),
-            Self::Home => f.write_str("is your home directory, with every credential in it"),
-            Self::HoldsHome => f.write_str("holds your home directory"),
-            Self::OtherHome => f.write_str("is a whole home directory"),
-            Self::Holds(place) => write!(f, "would expose {place}"),
-            Self::Inside(place) => write!(f, "lies in {place}, which is not for projects"),
-            Self::Credentials(place) => {
-                write!(
-                    f,
-                    "lies in your ~/{place}, which holds credentials or settings"
-                )
-            }
-            Self::Processes => f.write_str("is a part of /proc, which shows other processes"),
-            Self::Device => f.write_str("is a device, and those are only to be had with `write`"),
-            Self::Own => f.write_str("would let the command write its own permissions"),
-            Self::Private => f.write_str("is Stockade's own, which no command is shown"),
-            Self::HidesAll => f.write_str("holds the workspace or the system"),
-            Self::Led => f.write_str(
-                "leads elsewhere by a link in a place that the command can write, so the \
-                 command could have chosen where: name what is meant itself",
-            ),
-        }
-    }
 }
 
 /// Places that a workspace must neither be nor hold.

@@ -26,7 +26,7 @@ pub use self::{
     signals::Signals,
 };
 use crate::{
-    control::{Control, Failure, Heard, Order, Report, Start, Target},
+    control::{Control, Failure, Heard, Order, Report, Target},
     error::Error,
     launch::{Version, streams::WardenStreams},
     leftovers::Alarm,
@@ -41,13 +41,7 @@ const PATIENCE: u32 = 3;
 #[derive(Debug)]
 pub struct Running {
     bwrap: BwrapProcess,
-    control: Control,
-    signals: Signals,
-    foreground: Foreground,
-    sought: Sought,
-    streams: WardenStreams,
-    /// What the inner stage waits for before it starts the command.
-    start: Order,
+    held: Held,
     achieved: Achieved,
     progress: Progress,
     /// The command is stopped, as far as we know, and so are or were we.
@@ -59,9 +53,9 @@ pub struct Running {
     /// The command was told to stop, by the terminal or by kill(2), and has not yet.
     is_asked_to_stop: bool,
     freeze: Freeze,
-    reload: Option<Reload>,
+    reload: Option<Hook<ReloadHook>>,
     alarm: Option<Arc<Alarm>>,
-    suspend: Option<Suspend>,
+    suspend: Option<Hook<SuspendHook>>,
 }
 
 /// What was prepared for watching over the command.
@@ -71,8 +65,8 @@ pub(crate) struct Held {
     pub(crate) signals: Signals,
     pub(crate) foreground: Foreground,
     pub(crate) sought: Sought,
-    /// The first order.
-    pub(crate) start: Start,
+    /// What the inner stage waits for before it starts the command.
+    pub(crate) start: Order,
     /// The standard streams that are not simply the caller's.
     pub(crate) streams: WardenStreams,
 }
@@ -84,23 +78,17 @@ pub(crate) struct Achieved {
     pub(crate) version: Version,
 }
 
+/// What is called at an event.
+struct Hook<F: ?Sized>(Box<F>);
+
 /// What SIGHUP means to a program that has a configuration.
-struct Reload(Box<dyn FnMut() + Send>);
-
-impl fmt::Debug for Reload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reload")
-    }
-}
-
+type ReloadHook = dyn FnMut() + Send;
 /// What is done around a stop of the warden's own, which it is handed.
-struct Suspend(Box<SuspendHook>);
-
 type SuspendHook = dyn FnMut(&mut dyn FnMut()) + Send;
 
-impl fmt::Debug for Suspend {
+impl<F: ?Sized> fmt::Debug for Hook<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Suspend")
+        f.write_str("Hook")
     }
 }
 
@@ -129,12 +117,7 @@ impl Running {
     pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {
         Self {
             bwrap,
-            control: held.control,
-            signals: held.signals,
-            foreground: held.foreground,
-            sought: held.sought,
-            streams: held.streams,
-            start: Order::Start(held.start),
+            held,
             achieved,
             progress: Progress::Building,
             is_stopped: false,
@@ -156,13 +139,13 @@ impl Running {
     /// Has `suspend` called when the session is about to be suspended, and nothing inside runs any
     /// more. It has to call what it is given, which returns when the session continues.
     pub fn on_suspend(&mut self, suspend: impl FnMut(&mut dyn FnMut()) + Send + 'static) {
-        self.suspend = Some(Suspend(Box::new(suspend)));
+        self.suspend = Some(Hook(Box::new(suspend)));
     }
 
     /// Has `reload` called at a SIGHUP that somebody sent. Without this, and when the
     /// terminal has gone away, the command gets the signal.
     pub fn on_reload(&mut self, reload: impl FnMut() + Send + 'static) {
-        self.reload = Some(Reload(Box::new(reload)));
+        self.reload = Some(Hook(Box::new(reload)));
     }
 
     /// Which protections are there: those of the plan, and what is known only now.
@@ -187,7 +170,7 @@ impl Running {
     /// # Errors
     /// If the sandbox could not be built, or was lost.
     pub fn supervise(mut self) -> Result<Outcome, Error> {
-        let relay = std::mem::take(&mut self.streams).relay();
+        let relay = std::mem::take(&mut self.held.streams).relay();
         let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
         let ended = self.bwrap.end();
@@ -200,7 +183,7 @@ impl Running {
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
-            self.foreground.ended(!finished);
+            self.held.foreground.ended(!finished);
         }
         result
     }
@@ -208,7 +191,7 @@ impl Running {
     /// Gives the order to start the command. It waits in the socket until the inner stage is
     /// there to read it; if there is none any more, the watch finds out why.
     fn start(&self) -> io::Result<()> {
-        match self.control.order(&self.start) {
+        match self.held.control.order(&self.held.start) {
             Err(error) if is_gone(&error) => Ok(()),
             done => done,
         }
@@ -226,7 +209,7 @@ impl Running {
                 inner_is_there = self.hear()?;
             }
             if signalled {
-                while let Some(received) = self.signals.next()? {
+                while let Some(received) = self.held.signals.next()? {
                     self.signal(received)?;
                 }
             }
@@ -239,8 +222,8 @@ impl Running {
     /// Waits for any of the three. Says whether there are signals, and whether bubblewrap
     /// has ended.
     fn wait(&self, inner_is_there: bool) -> io::Result<(bool, bool)> {
-        let own = [Some(self.signals.as_fd()), Some(self.bwrap.as_fd())];
-        let inner = inner_is_there.then(|| self.control.as_fd());
+        let own = [Some(self.held.signals.as_fd()), Some(self.bwrap.as_fd())];
+        let inner = inner_is_there.then(|| self.held.control.as_fd());
         let alarm = self.alarm.as_deref().map(AsFd::as_fd);
         let all = own.into_iter().chain([inner, alarm]).flatten();
         let mut fds: Vec<_> = all
@@ -273,7 +256,7 @@ impl Running {
     /// Hears all that the inner stage has said. Says whether it is still there.
     fn hear(&mut self) -> io::Result<bool> {
         loop {
-            let heard = match self.control.hear_report() {
+            let heard = match self.held.control.hear_report() {
                 Ok(heard) => heard,
                 // The kernel may be short of memory for a moment, and a command that runs is not
                 // ended for that. What was not heard is still there.
@@ -328,10 +311,10 @@ impl Running {
         let error = io::Error::from_raw_os_error(errno);
         let step = match what {
             Failure::NotFound => {
-                return Ok(Outcome::NotFound(NotFound::look_outside(&self.sought)));
+                return Ok(Outcome::NotFound(NotFound::look_outside(&self.held.sought)));
             }
             Failure::NotExecutable => {
-                let program = self.sought.program.clone();
+                let program = self.held.sought.program.clone();
                 return Ok(Outcome::NotExecutable { program, error });
             }
             Failure::Fork => "making a process for it",
@@ -353,7 +336,7 @@ impl Running {
         } else {
             signal
         };
-        match self.foreground.stopped(signal) {
+        match self.held.foreground.stopped(signal) {
             AfterStop::Lend => self.resume(),
             AfterStop::Suspend => self.freeze(signal),
         }
@@ -370,16 +353,16 @@ impl Running {
             return Ok(());
         };
         self.freeze = Freeze::Done;
-        self.foreground.suspended();
+        self.held.foreground.suspended();
         self.suspend(signal)
     }
 
     fn suspend(&mut self, signal: Signal) -> io::Result<()> {
         let mut result = Ok(true);
-        let (foreground, control) = (&mut self.foreground, &self.control);
+        let (foreground, control) = (&mut self.held.foreground, &self.held.control);
         let mut stop = || result = stop(foreground, control, signal);
         match &mut self.suspend {
-            Some(Suspend(suspend)) => suspend(&mut stop),
+            Some(Hook(suspend)) => suspend(&mut stop),
             None => stop(),
         }
         // If we did stop, the SIGCONT that ended it is read next, and resumes.
@@ -392,7 +375,7 @@ impl Running {
     fn resume(&mut self) {
         self.is_stopped = false;
         self.freeze = Freeze::No;
-        let foreground = self.foreground.lend();
+        let foreground = self.held.foreground.lend();
         self.order(&Order::Continue { foreground });
     }
 
@@ -402,10 +385,13 @@ impl Running {
         match (&self.progress, signal) {
             (Progress::Over(_), _) | (_, Signal::TTIN | Signal::TTOU) => {}
             (_, Signal::CONT) => self.resume(),
+            // The kernel sends one for a terminal that is gone, and to a stopped job whose shell is.
             (Progress::Running, Signal::HUP)
-                if self.reload.is_some() && !self.foreground.is_hung_up() =>
+                if !received.from_kernel
+                    && !self.held.foreground.is_hung_up()
+                    && self.reload.is_some() =>
             {
-                if let Some(Reload(reload)) = &mut self.reload {
+                if let Some(Hook(reload)) = &mut self.reload {
                     reload();
                 }
             }
@@ -417,7 +403,7 @@ impl Running {
             },
             // Nobody inside could take it yet, and bubblewrap may hang on a dead mount.
             (Progress::Building, signal)
-                if is_request_to_end(signal) && !self.signals.ignored.contains(signal) =>
+                if is_request_to_end(signal) && !self.held.signals.ignored.contains(signal) =>
             {
                 self.progress = Progress::Over(Ok(Outcome::Killed(signal)));
                 self.bwrap.end()?;
@@ -438,7 +424,7 @@ impl Running {
     /// An order that cannot be sent is lost: the inner stage is gone, whose end is seen
     /// elsewhere, or does not read, and then it would not obey either.
     fn order(&self, order: &Order) {
-        let _ = self.control.order(order);
+        let _ = self.held.control.order(order);
     }
 
     /// What to make of it all, now that bubblewrap has ended.

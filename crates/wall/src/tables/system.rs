@@ -26,29 +26,19 @@ pub(crate) const SYSTEM: &[(&str, &str)] = &[
 
 const PACKAGES: &str = "which packages are installed";
 
-/// A directory that is empty at the start and gone at the end.
-pub(crate) struct Private {
-    pub(crate) path: &'static str,
-    pub(crate) mode: u32,
-    pub(crate) reason: &'static str,
-}
-
-pub(crate) const PRIVATE: &[Private] = &[
-    Private {
-        path: "/tmp",
-        mode: 0o1777,
-        reason: "the host's holds other programs' files and sockets",
-    },
-    Private {
-        path: "/var/tmp",
-        mode: 0o1777,
-        reason: "the host's holds other programs' files",
-    },
-    Private {
-        path: "/run",
-        mode: 0o755,
-        reason: "the host's holds the sockets of its services and agents",
-    },
+/// Directories that are empty at the start and gone at the end: path, mode, and why.
+pub(crate) const PRIVATE: &[(&str, u32, &str)] = &[
+    (
+        "/tmp",
+        0o1777,
+        "the host's holds other programs' files and sockets",
+    ),
+    ("/var/tmp", 0o1777, "the host's holds other programs' files"),
+    (
+        "/run",
+        0o755,
+        "the host's holds the sockets of its services and agents",
+    ),
 ];
 
 /// Secrets below `/etc` that some users can read: root all of them, others by group.

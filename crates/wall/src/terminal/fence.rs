@@ -16,6 +16,10 @@
 //!    clipboard) before they answer;
 //! 5. flushes the input and gives the shell its modes back.
 //!
+//! A program can print what takes a terminal long to draw, so that it answers late. If no answer has
+//! come, bytes that no terminal shows are written: while the terminal does not take them, it has not
+//! read what came before, and is waited for. It could not show the shell's prompt either.
+//!
 //! A terminal that never answers costs its patience once for each session. What a user types
 //! ahead in this time is discarded, too: nobody can tell it from an answer.
 
@@ -48,6 +52,12 @@ const QUIET: Duration = Duration::from_millis(30);
 
 /// The same where something else than the answer came.
 const LONG_QUIET: Duration = Duration::from_millis(200);
+
+/// How long a terminal may take nothing.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// So many bytes the kernel and most terminals do not keep unread.
+const PADDING: usize = 64 * 1024;
 
 /// However much comes.
 const LONGEST: Duration = Duration::from_millis(1500);
@@ -128,18 +138,20 @@ impl Fence {
         let deadline = Instant::now() + self.patience;
         let question = self.reset(users) + &question(&columns);
         write(terminal, question.as_bytes(), deadline);
-        let heard = listen(terminal, &columns, deadline);
-        if users != Users::Command {
-            write(
-                terminal,
-                self.margins(terminal, &heard).as_bytes(),
-                deadline + QUIET,
-            );
+        let mut reader = Reader::default();
+        let mut heard = listen(terminal, &columns, &mut reader, deadline);
+        if heard.is_none() && self.patience == PATIENCE {
+            let deadline = outlast(terminal, &mut reader, &columns);
+            heard = listen(terminal, &columns, &mut reader, deadline);
         }
-        if heard == Heard::Nothing && self.patience == PATIENCE {
+        let deadline = Instant::now() + SHORT_PATIENCE;
+        if users != Users::Command {
+            write(terminal, margins(terminal, heard).as_bytes(), deadline);
+        }
+        if heard.is_none() && self.patience == PATIENCE {
             let warning = "stockade: WARNING: the terminal does not answer; what it answers later \
                            appears as if you had typed it\r\n";
-            write(terminal, warning.as_bytes(), deadline + QUIET);
+            write(terminal, warning.as_bytes(), deadline);
         }
     }
 
@@ -161,17 +173,17 @@ impl Fence {
         text.push_str(ATTRIBUTES);
         text
     }
+}
 
-    /// Makes the whole screen scroll again, which moves the cursor, and puts that back.
-    fn margins(&self, terminal: BorrowedFd<'_>, heard: &Heard) -> String {
-        let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
-        match heard {
-            // In the last column the cursor may be about to wrap, which only DECRC restores.
-            Heard::Answer(Position { row, column }) if *column < width => {
-                format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
-            }
-            _ => String::from(MARGINS),
+/// Makes the whole screen scroll again, which moves the cursor, and puts that back.
+fn margins(terminal: BorrowedFd<'_>, cursor: Option<Position>) -> String {
+    let width = tcgetwinsize(terminal).map_or(0, |size| u32::from(size.ws_col));
+    match cursor {
+        // In the last column the cursor may be about to wrap, which only DECRC restores.
+        Some(Position { row, column }) if column < width => {
+            format!("\x1b[?6l\x1b[?69l\x1b[r\x1b[{row};{column}H")
         }
+        _ => String::from(MARGINS),
     }
 }
 
@@ -272,34 +284,54 @@ struct Position {
     column: u32,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Heard {
-    /// The fence's answer. The cursor was there when it was asked for.
-    Answer(Position),
-    /// No answer, or none that is the fence's.
-    Nothing,
+/// Writes padding as the terminal takes it, reading what it types, until it has read all that was
+/// written before, or has answered. Until when it is worth listening then.
+fn outlast(terminal: BorrowedFd<'_>, reader: &mut Reader, columns: &[u32; LENGTH]) -> Instant {
+    let begin = Instant::now();
+    let mut left = PADDING;
+    while left > 0
+        && reader.answer(columns).is_none()
+        && let Ok(ready) = poll_until(terminal, PollFlags::IN | PollFlags::OUT, begin + BUSY)
+        && !ready.is_empty()
+        && !ready.contains(PollFlags::HUP)
+    {
+        if ready.contains(PollFlags::IN) {
+            if !reader.read_from(terminal) {
+                break;
+            }
+        } else {
+            let padding = [0; 1024];
+            match rustix::io::write(terminal, &padding) {
+                Ok(length) => left = left.saturating_sub(length),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    let was_busy = begin.elapsed() > SHORT_PATIENCE;
+    Instant::now() + if was_busy { PATIENCE } else { SHORT_PATIENCE }
 }
 
-/// Reads and discards until the answer has come, and a moment more.
-fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) -> Heard {
+/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor
+/// was when it was asked for.
+fn listen(
+    terminal: BorrowedFd<'_>,
+    columns: &[u32; LENGTH],
+    reader: &mut Reader,
+    deadline: Instant,
+) -> Option<Position> {
     let limit = Instant::now() + LONGEST;
-    let mut reader = Reader::default();
-    let mut heard = Heard::Nothing;
-    let mut until = deadline;
+    let mut heard = reader.answer(columns);
+    let mut until = match heard {
+        Some(_) => Instant::now() + LONG_QUIET,
+        None => deadline,
+    };
     while wait(terminal, PollFlags::IN, until) {
-        let mut buffer = [0; 1024];
-        match rustix::io::read(terminal, &mut buffer) {
-            Ok(0) => return heard,
-            Ok(length) => reader.read(buffer.get(..length).unwrap_or_default()),
-            Err(Errno::INTR | Errno::AGAIN) => continue,
-            Err(_) => return heard,
+        if !reader.read_from(terminal) {
+            return heard;
         }
-        if heard == Heard::Nothing
-            && let Some(position) = reader.answer(columns)
-        {
-            heard = Heard::Answer(position);
-        }
-        if heard != Heard::Nothing {
+        heard = heard.or_else(|| reader.answer(columns));
+        if heard.is_some() {
             let quiet = if reader.has_others() {
                 LONG_QUIET
             } else {
@@ -314,92 +346,68 @@ fn listen(terminal: BorrowedFd<'_>, columns: &[u32; LENGTH], deadline: Instant) 
 /// Finds positions, `ESC [ row ; column R`, in what the terminal types.
 #[derive(Debug, Default)]
 struct Reader {
-    /// The last ones.
-    positions: Vec<Position>,
-    /// How many there were.
-    count: usize,
-    /// The sequence that is being read: how far it is, and its numbers.
-    state: ReaderState,
-    numbers: [u32; 2],
-    /// Bytes that are part of no position.
-    others: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum ReaderState {
-    #[default]
-    Ground,
-    Escape,
-    Row,
-    Column,
+    /// The last that it typed.
+    input: Vec<u8>,
 }
 
 impl Reader {
+    /// Reads what there is. Whether there may be more.
+    fn read_from(&mut self, terminal: BorrowedFd<'_>) -> bool {
+        let mut buffer = [0; 1024];
+        match rustix::io::read(terminal, &mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.read(buffer.get(..length).unwrap_or_default());
+                true
+            }
+            Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
+        }
+    }
+
     fn read(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.state = self.step(*byte);
-        }
+        // Much longer than the answer.
+        const LONGEST: usize = 8192;
+        self.input.extend(bytes);
+        let surplus = self.input.len().saturating_sub(LONGEST);
+        self.input.drain(..surplus);
     }
 
-    fn step(&mut self, byte: u8) -> ReaderState {
-        const ESCAPE: u8 = 0x1b;
-        /// `ESC [` in one byte. In UTF-8 another one comes before it, which is skipped.
-        const CSI: u8 = 0x9b;
-        const UTF8: u8 = 0xc2;
-        let digit = |number: u32| {
-            number
-                .saturating_mul(10)
-                .saturating_add(u32::from(byte.wrapping_sub(b'0')))
-        };
-        match (self.state, byte) {
-            (ReaderState::Escape, b'[') | (ReaderState::Ground, CSI) => {
-                self.numbers = [0, 0];
-                ReaderState::Row
-            }
-            (ReaderState::Row, b'0'..=b'9') => {
-                self.numbers[0] = digit(self.numbers[0]);
-                ReaderState::Row
-            }
-            (ReaderState::Row, b';') => ReaderState::Column,
-            (ReaderState::Column, b'0'..=b'9') => {
-                self.numbers[1] = digit(self.numbers[1]);
-                ReaderState::Column
-            }
-            (ReaderState::Column, b'R') => {
-                self.found();
-                ReaderState::Ground
-            }
-            (ReaderState::Ground, UTF8) => ReaderState::Ground,
-            (state, ESCAPE) => {
-                self.others |= state != ReaderState::Ground;
-                ReaderState::Escape
-            }
-            _ => {
-                self.others = true;
-                ReaderState::Ground
-            }
+    /// The positions, and whether anything else came.
+    fn positions(&self) -> (Vec<Position>, bool) {
+        let text: String = self.input.iter().copied().map(char::from).collect();
+        // `ESC [` in one byte. In UTF-8 another one comes before it.
+        let text = text.replace("\u{c2}\u{9b}", "\x1b[");
+        let text = text.replace('\u{9b}', "\x1b[");
+        let mut sequences = text.split("\x1b[");
+        let mut has_others = sequences.next() != Some("");
+        let mut positions = Vec::new();
+        for sequence in sequences {
+            let position = sequence.split_once('R').and_then(|(numbers, rest)| {
+                let (row, column) = numbers.split_once(';')?;
+                let (row, column) = (row.parse().ok()?, column.parse().ok()?);
+                Some((Position { row, column }, rest))
+            });
+            has_others |= position.is_none_or(|(_, rest)| !rest.is_empty());
+            positions.extend(position.map(|(position, _)| position));
         }
+        (positions, has_others)
     }
 
-    fn found(&mut self) {
-        let [row, column] = self.numbers;
-        if self.positions.len() > LENGTH {
-            self.positions.remove(0);
-        }
-        self.positions.push(Position { row, column });
-        self.count += 1;
-    }
-
-    /// Where the cursor was, if the last positions are the answer to the fence.
+    /// Where the cursor was, if the answer to the fence is among the positions.
     fn answer(&self, columns: &[u32; LENGTH]) -> Option<Position> {
-        let (first, others) = self.positions.split_first()?;
-        let is_answer = others.iter().map(|position| position.column).eq(*columns);
-        is_answer.then_some(*first)
+        let (positions, _) = self.positions();
+        let is_answer = |all: &&[Position]| {
+            let asked = all.iter().skip(1);
+            asked.map(|position| position.column).eq(*columns)
+        };
+        let answer = positions.windows(LENGTH + 1).find(is_answer)?;
+        answer.first().copied()
     }
 
     /// Whether anything but the fence's answer came.
     fn has_others(&self) -> bool {
-        self.others || self.count > LENGTH + 1
+        let (positions, has_others) = self.positions();
+        has_others || positions.len() > LENGTH + 1
     }
 }
 

@@ -13,8 +13,9 @@ use std::{
     env,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, BufRead as _, BufReader, Read as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -145,6 +146,12 @@ impl LogDirectory {
         };
         let sizes: HashMap<String, u64> = parts.iter().map(size).collect();
         let (mut count, mut total) = (sizes.len() + 1, sizes.values().sum::<u64>());
+        for (id, parts) in &parts {
+            if !self.is_running(id) {
+                let files = parts.iter().map(|part| self.file(id, *part));
+                files.for_each(|file| give_back_reserve(&file));
+            }
+        }
         if count <= sessions && total <= bytes {
             return;
         }
@@ -193,8 +200,26 @@ impl LogDirectory {
     }
 }
 
+/// What a session reserved that was killed long ago. Failing costs room on the disk, nothing else.
+fn give_back_reserve(log: &Path) {
+    const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+    const BLOCK: u64 = 512;
+    const LITTLE: u64 = 64 << 10;
+    if let Ok(file) = fs::metadata(log)
+        && file.blocks() * BLOCK > file.len() + LITTLE
+        && file
+            .modified()
+            .is_ok_and(|it| it.elapsed().is_ok_and(|age| age > LONG))
+    {
+        let opened = OpenOptions::new().write(true).open(log);
+        let _ = opened.and_then(|log| log.set_len(file.len()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn directory(files: &[(&str, usize)]) -> (tempfile::TempDir, LogDirectory) {
@@ -252,6 +277,27 @@ mod tests {
         directory.clean("60", 100, 100);
         assert_eq!(directory.sessions().first().map(String::as_str), Some("1"));
         assert!(directory.sessions().len() < 9);
+    }
+
+    #[test]
+    fn what_a_killed_session_reserved_is_given_back_when_it_is_old() {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let (path, directory) = directory(&[("1.jsonl", 10), ("2.jsonl", 10)]);
+        let name = |id: &str| path.path().join(format!("{id}.jsonl"));
+        for (id, days) in [("1", 2), ("2", 0)] {
+            let file = OpenOptions::new()
+                .write(true)
+                .open(name(id))
+                .expect("a log");
+            fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 1 << 20).expect("room");
+            let age = Duration::from_secs(days * 24 * 60 * 60);
+            file.set_modified(SystemTime::now() - age).expect("a time");
+        }
+        directory.clean("3", 100, 1000);
+        let file = |id: &str| fs::metadata(name(id)).expect("a log");
+        assert_eq!([file("1").len(), file("2").len()], [10, 10]);
+        assert!(file("1").blocks() * 512 < 1 << 20);
+        assert!(file("2").blocks() * 512 >= 1 << 20);
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! first line that can be written again follows one that says how many were lost, since when
 //! and why, so a reader sees the gap where it is. The first line of a file is kept until it has
 //! been written: without it nobody would know whose log it is.
+//!
+//! A program inside can fill the disk. So room is reserved ahead of need, and the gate is told how
+//! many lines have theirs: nothing passes for which there is none.
 
 use std::{
     fs::{self, File},
@@ -12,10 +15,19 @@ use std::{
     time::SystemTime,
 };
 
+use rustix::{
+    fs::{FallocateFlags, fallocate, fstatvfs},
+    io::Errno,
+};
+
 use super::{Line, LogDirectory, lines};
 
 /// Bytes of one part, about.
 const LARGEST: u64 = 8 << 20;
+/// Bytes that are reserved at a time: as many as leave half of what the disk has to others.
+const RESERVES: [u64; 4] = [8 << 20, 1 << 20, 64 << 10, 8 << 10];
+/// Those of a line, more than most have.
+const LINE: u64 = 512;
 
 /// A log that is being written.
 #[derive(Debug)]
@@ -30,6 +42,8 @@ pub(crate) struct LogFile {
     largest: u64,
     /// Bytes of whole lines in it.
     good: u64,
+    /// Where what is reserved of it ends. Nothing if its filesystem reserves nothing.
+    reserved: Option<u64>,
     /// There may be more than these.
     torn: bool,
     /// Its first line, until that has been written.
@@ -70,6 +84,7 @@ impl LogFile {
             part: 1,
             largest: LARGEST,
             good: 0,
+            reserved: Some(0),
             torn: false,
             head: None,
             lines: Lines::default(),
@@ -100,14 +115,33 @@ impl LogFile {
         }
     }
 
-    /// What was lost in all.
-    pub(super) fn lost(&mut self) -> Option<LostEvents> {
+    /// Sees to it that there is room for more lines, and says for how many.
+    pub(super) fn make_sure(&mut self) -> usize {
+        self.reserved = reserve(&self.file, self.good, self.reserved);
+        let left = |end: u64| end.saturating_sub(self.good) / LINE;
+        let room = self.reserved.map_or(u64::MAX, left);
+        // What is not written yet goes first.
+        if self.is_behind() && (room == 0 || self.append(None).is_err()) {
+            return 0;
+        }
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    /// Whether something could not be written, and still is not.
+    pub(super) fn is_behind(&self) -> bool {
+        self.head.is_some() || self.gap.is_some() || self.torn
+    }
+
+    /// Gives back what was reserved. What was lost in all.
+    pub(super) fn finish(&mut self) -> Option<LostEvents> {
+        release(&self.file, self.good);
         self.lost.take()
     }
 
     fn try_write(&mut self, line: &Line) -> io::Result<()> {
         if self.good > self.largest {
-            self.turn_over()?;
+            // If there is no room for a new part, what was reserved of this one is used.
+            let _ = self.turn_over();
         }
         self.append(Some(line))
     }
@@ -146,11 +180,20 @@ impl LogFile {
         Ok(())
     }
 
-    /// Goes on in a new part. One before the last makes way, unless it is the first.
+    /// Goes on in a new part, if as much can be reserved of it as is left of this one. One before the
+    /// last makes way, unless it is the first.
     fn turn_over(&mut self) -> io::Result<()> {
         self.mend()?;
         let part = self.part + 1;
         let new = self.directory.open_new(&self.id, part)?;
+        let reserved = reserve(&new, 0, self.reserved.map(|_| 0));
+        let left = self.reserved.map(|end| end.saturating_sub(self.good));
+        if reserved < left {
+            let _ = fs::remove_file(self.directory.file(&self.id, part));
+            return Err(Errno::NOSPC.into());
+        }
+        self.reserved = reserved;
+        release(&self.file, self.good);
         let old = std::mem::replace(&mut self.file, new);
         // Closing it would give up the lock.
         self.first.get_or_insert(old);
@@ -170,6 +213,31 @@ impl LogFile {
         self.head = Some(lines::part(SystemTime::now(), &self.id, part, *removed));
         Ok(())
     }
+}
+
+/// Reserves more behind what is written, if that is little. Where it ends then.
+fn reserve(file: &File, good: u64, reserved: Option<u64>) -> Option<u64> {
+    let end = reserved?;
+    if end >= good + RESERVES[0] / 2 {
+        return reserved;
+    }
+    // Some filesystems have no size, and say nothing of what is free.
+    let disk = fstatvfs(file).ok().filter(|disk| disk.f_blocks > 0)?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let worthwhile = |size: &u64| size.saturating_mul(2) <= free && good + size > end;
+    for size in RESERVES.into_iter().filter(worthwhile) {
+        match fallocate(file, FallocateFlags::KEEP_SIZE, good, size) {
+            Ok(()) => return Some(good + size),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return None,
+            Err(_) => {}
+        }
+    }
+    reserved
+}
+
+/// Gives back what was reserved behind this. If it is not taken back, the disk has less room.
+fn release(file: &File, good: u64) {
+    let _ = file.set_len(good);
 }
 
 impl LostEvents {
@@ -221,7 +289,7 @@ mod tests {
         for number in 0..200 {
             log.write(&event(number));
         }
-        assert!(log.lost().is_none());
+        assert!(log.finish().is_none());
         let directory = LogDirectory::at(path.path());
         let parts = directory.parts("7");
         let [1, before, last] = parts[..] else {

@@ -89,7 +89,12 @@ fn time(when: SystemTime) -> String {
 /// ASCII; here everything is escaped that does not show as what it is, so that the file can be
 /// looked at with anything.
 pub(super) fn text(line: &Line) -> String {
-    let json = serde_json::to_string(line).unwrap_or_default();
+    let mut json = serde_json::to_string(line).unwrap_or_default();
+    // Nearly every line is so.
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        json.push('\n');
+        return json;
+    }
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         let shows = if c.is_ascii() {

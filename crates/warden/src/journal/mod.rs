@@ -53,7 +53,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct PendingJournal {
     begin: Sender<(Line, JournalSource)>,
-    begun: Receiver<io::Result<()>>,
+    /// Whether the log has room.
+    begun: Receiver<io::Result<bool>>,
     journal: Journal,
 }
 
@@ -89,6 +90,8 @@ pub struct JournalEnd {
     pub lost: Option<LostEvents>,
     /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
     pub missed: u64,
+    /// How much was allowed, and refused because the log had no room for it.
+    pub refused: u64,
     /// The disk took so long that this was not waited for.
     pub unfinished: bool,
     /// A connection to the port of ssh was opened.
@@ -115,8 +118,12 @@ impl PendingJournal {
                 let log = ready.and_then(|()| begin_log(&directory, &id, first));
                 match log {
                     Ok(log) => {
+                        let has_room = !log.is_behind();
+                        if !has_room {
+                            source.events.set_room(0);
+                        }
                         // Who has stopped waiting hears nothing more.
-                        let _ = opened.send(Ok(()));
+                        let _ = opened.send(Ok(has_room));
                         log.make_room();
                         let writer = Writer::new(log, source.search, source.in_force);
                         let _ = done.send(writer.serve(&source.events, &sayings));
@@ -133,17 +140,19 @@ impl PendingJournal {
         })
     }
 
-    /// Makes the file with its first line, and then writes what happens.
+    /// Makes the file with its first line, and then writes what happens. Says whether there is
+    /// room for that now.
     pub(crate) fn begin(
         self,
         start: &SessionStart<'_>,
         source: JournalSource,
-    ) -> io::Result<Journal> {
+    ) -> io::Result<(Journal, bool)> {
         // The thread is there until it has heard this.
         let _ = self.begin.send((lines::start(start), source));
         let begun = self.begun.recv_timeout(PATIENCE);
-        begun.unwrap_or_else(|_| Err(io::Error::other("the disk does not answer")))?;
-        Ok(self.journal)
+        let has_room =
+            begun.unwrap_or_else(|_| Err(io::Error::other("the disk does not answer")))?;
+        Ok((self.journal, has_room))
     }
 }
 

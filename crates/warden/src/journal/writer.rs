@@ -42,6 +42,7 @@ pub(super) struct Writer {
     denied: u64,
     missed: u64,
     used_ssh: bool,
+    refused: u64,
     programs: HashMap<Subject, Process>,
 }
 
@@ -57,12 +58,14 @@ impl Writer {
             denied: 0,
             missed: 0,
             used_ssh: false,
+            refused: 0,
             programs: HashMap::new(),
         }
     }
 
     /// Until the session has ended, and all that happened in it is written.
     pub(super) fn serve(mut self, events: &EventReceiver, said: &Receiver<Said>) -> JournalEnd {
+        events.set_room(self.log.make_sure());
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -78,6 +81,7 @@ impl Writer {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
                     self.happened(when, event);
+                    events.set_room(self.log.make_sure());
                     // There may be no end to them.
                     if looked.elapsed() < TICK {
                         continue;
@@ -89,6 +93,7 @@ impl Writer {
             }
             looked = Instant::now();
             self.tell_lost(events);
+            events.set_room(self.log.make_sure());
             while end.is_none()
                 && let Ok(said) = said.try_recv()
             {
@@ -110,10 +115,11 @@ impl Writer {
             self.log.write(&lines::end(now, &end, self.denied));
         }
         JournalEnd {
-            lost: self.log.lost(),
+            lost: self.log.finish(),
             unfinished: false,
             missed: self.missed,
             used_ssh: self.used_ssh,
+            refused: self.refused,
             programs: self.programs,
         }
     }
@@ -134,6 +140,13 @@ impl Writer {
         let lost = events.take_lost();
         if lost > 0 {
             self.missed(lost, "they came faster than they could be written");
+        }
+        let refused = events.take_refused();
+        if refused > 0 {
+            let now = SystemTime::now();
+            self.refused += refused;
+            let why = "the log had no room for them, so they were refused";
+            self.log.write(&lines::lost(now, now, refused, why));
         }
     }
 

@@ -16,7 +16,6 @@ pub struct Aging {
 impl Aging {
     /// Nothing for an answer that must not be kept: one that is cut short, that reports
     /// trouble, that says nothing about its lifetime, or whose lifetime is zero.
-    #[must_use]
     pub fn new(answer: &[u8]) -> Option<Self> {
         let header = Header::read(&mut Cursor::new(answer)).ok()?;
         let rcode = header.flags & 0x000f;
@@ -40,14 +39,11 @@ impl Aging {
         })
     }
 
-    /// For how many seconds it may be given again.
-    #[must_use]
     pub fn lifetime(&self) -> u32 {
         self.lifetime
     }
 
     /// The answer as it is `seconds` later.
-    #[must_use]
     pub fn after(&self, seconds: u32) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         for at in &self.fields {

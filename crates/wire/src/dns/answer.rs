@@ -31,10 +31,6 @@ pub struct ExtendedError {
 }
 
 impl ExtendedError {
-    /// On a list of the operator's.
-    pub const BLOCKED: u16 = 15;
-    /// On a list that somebody else imposed on the operator.
-    pub const CENSORED: u16 = 16;
     /// On a list that the client asked for.
     pub const FILTERED: u16 = 17;
     /// Refused by an administrator's policy.
@@ -61,7 +57,6 @@ pub enum Mismatch {
 
 /// Tells the sender of something unreadable so. Nothing if it is too short to
 /// have an identifier, or a response: two servers could do this forever.
-#[must_use]
 pub fn formerr(bytes: &[u8]) -> Option<Vec<u8>> {
     let asked = Header::read(&mut Cursor::new(bytes)).ok()?;
     if asked.flags & QR != 0 {
@@ -80,14 +75,12 @@ pub fn formerr(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether a message says that it is cut short, and the whole is to be had over TCP.
-#[must_use]
 pub fn is_truncated(message: &[u8]) -> bool {
     Header::read(&mut Cursor::new(message)).is_ok_and(|header| header.flags & TC != 0)
 }
 
 /// Whether a message says that its sender could not, or would not, answer: another server
 /// may know more.
-#[must_use]
 pub fn is_failure(message: &[u8]) -> bool {
     let failures = [Rcode::ServFail, Rcode::NotImp, Rcode::Refused].map(|rcode| rcode as u16);
     Header::read(&mut Cursor::new(message))
@@ -142,7 +135,6 @@ impl Query {
 
     /// An answer of our own. The extended error is for clients that speak EDNS;
     /// its text is cut to what fits a plain datagram.
-    #[must_use]
     pub fn error(&self, rcode: Rcode, extended: Option<&ExtendedError>) -> Vec<u8> {
         let options = extended.map_or(Vec::new(), |error| {
             // Header, question, OPT without options, then this option's head.
@@ -171,7 +163,6 @@ impl Query {
 
     /// `response`, or if it is longer than `limit`, the message that tells the
     /// client to come back over TCP.
-    #[must_use]
     pub fn fit(&self, response: Vec<u8>, limit: usize) -> Vec<u8> {
         let limit = limit.max(PLAIN_LIMIT);
         if response.len() <= limit {

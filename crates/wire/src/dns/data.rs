@@ -50,11 +50,9 @@ impl Data {
 #[derive(Clone, Copy)]
 enum Part {
     Name,
-    /// So many bytes.
     Bytes(usize),
     /// A byte that says how many follow.
     Text,
-    /// All bytes that are left.
     Rest,
 }
 

@@ -64,9 +64,7 @@ impl Answer<'_> {
     }
 }
 
-/// A message that grows.
 struct Writer {
-    /// Everything after the header.
     body: Vec<u8>,
     /// Where names stand that can be pointed at.
     places: HashMap<Name, u16>,

@@ -65,7 +65,6 @@ pub(super) struct Question {
 /// The EDNS record of a message (RFC 6891).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opt<'a> {
-    /// The whole record.
     pub(super) wire: &'a [u8],
     /// The largest datagram that its sender can take.
     pub(super) payload: u16,
@@ -105,7 +104,6 @@ impl<'a> Opening<'a> {
         })
     }
 
-    /// All records.
     pub(super) fn records(&self) -> Result<Vec<Record<'a>>, Malformed> {
         let Header {
             answers,
@@ -145,7 +143,6 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// A resource record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     wire: &'a [u8],

@@ -1,6 +1,6 @@
 //! Domain names: read from the wire, compared and shown in one form.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Malformed;
@@ -54,7 +54,6 @@ impl Name {
 
     /// The name that `text` is a plain host name of, or nothing. A dot at its end
     /// changes nothing.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let mut labels = Vec::new();
         for label in text.strip_suffix('.').unwrap_or(text).split('.') {
@@ -73,7 +72,6 @@ impl Name {
     /// The name as text in lower case, without a dot at the end. Nothing if a byte
     /// is no letter, digit, hyphen or underscore: what looks like text might then
     /// mean something else to another reader. Nothing for the root either.
-    #[must_use]
     pub fn text(&self) -> Option<String> {
         let plain = self.labels().flatten().copied().all(is_plain);
         (plain && !self.is_root()).then(|| self.to_string())
@@ -85,7 +83,6 @@ impl Name {
     }
 
     /// What stands in front of `suffix`, if the name ends with that.
-    #[must_use]
     pub fn below(&self, suffix: &Name) -> Option<Below> {
         let mut below = Below::default();
         let mut cursor = Cursor::new(&self.labels);
@@ -101,8 +98,10 @@ impl Name {
 
     /// The address that the name stands for in the other direction (RFC 1035
     /// §3.5, RFC 3596 §2.5).
-    #[must_use]
     pub fn reversed_address(&self) -> Option<IpAddr> {
+        if self.labels().last() != Some(b"arpa") {
+            return None;
+        }
         let text = self.text()?;
         if let Some(octets) = text.strip_suffix(".in-addr.arpa") {
             let address: Ipv4Addr = octets.parse().ok()?;
@@ -141,7 +140,6 @@ impl Name {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Below {
     pub labels: usize,
-    /// The length of the longest label.
     pub longest: usize,
     /// The lengths of all labels, together.
     pub length: usize,
@@ -207,7 +205,7 @@ impl fmt::Display for Name {
             }
             for &byte in label {
                 if byte.is_ascii_alphanumeric() || b"-_*".contains(&byte) {
-                    write!(f, "{}", char::from(byte))?;
+                    f.write_char(char::from(byte))?;
                 } else {
                     write!(f, "\\{byte:03}")?;
                 }

@@ -25,7 +25,6 @@ pub struct Answer<'a> {
     chain: Vec<Name>,
 }
 
-/// A resource record.
 #[derive(Debug, Clone)]
 pub struct Resource {
     pub owner: Name,
@@ -53,7 +52,6 @@ impl Resource {
         })
     }
 
-    /// The address that it holds.
     pub fn address(&self) -> Option<IpAddr> {
         match self.data {
             Data::A(address) => Some(address.into()),

@@ -10,7 +10,6 @@ use super::{Class, Name, Query, Rcode, Type};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
     Address(IpAddr),
-    /// The name of an address.
     Name(Name),
 }
 
@@ -40,7 +39,6 @@ const QUESTION: [u8; 2] = [0xc0, 12];
 impl Query {
     /// What the host knows, as far as it was asked for. If it knows nothing of that
     /// type, the answer says that there is nothing.
-    #[must_use]
     pub fn answer(&self, known: &[Own], ttl: u32) -> Vec<u8> {
         let wanted = |own: &&Own| {
             [own.rtype(), Type::ANY].contains(&self.qtype())

@@ -52,7 +52,6 @@ impl Query {
 
     /// The same for all queries that have the same answer: what is sent upstream but for
     /// its identifier.
-    #[must_use]
     pub fn key(&self) -> Vec<u8> {
         self.to_upstream(0)
     }
@@ -85,7 +84,6 @@ impl Query {
     /// The query to send upstream: the client's question and flags, and nothing else of
     /// its message, in which it could have hidden anything: not even the case of its
     /// letters. `id` must be unpredictable from inside.
-    #[must_use]
     pub fn to_upstream(&self, id: u16) -> Vec<u8> {
         let opt = self.our_opt(&[]);
         let header = Header {

@@ -17,10 +17,9 @@ const IPV6_HINT: u16 = 6;
 /// The data of an HTTPS or SVCB record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    priority: u16,
-    target: Name,
+    pub(super) priority: u16,
     /// Without compression, in the letter case in which it came.
-    target_wire: Vec<u8>,
+    pub(super) target_wire: Vec<u8>,
     /// By key, in ascending order, each once. The values of the keys above have the
     /// form that theirs have.
     parameters: Vec<(u16, Vec<u8>)>,
@@ -32,8 +31,6 @@ impl Service {
         let wrong = Malformed::Data(record.rtype);
         let mut cursor = record.data_at;
         let priority = cursor.u16()?;
-        let mut again = cursor;
-        let target = Name::read(&mut again)?;
         // It must not be compressed; if it is, it is written out.
         let target_wire = Name::expand(&mut cursor)?;
         let used = cursor.since(record.data_at.position()).len();
@@ -51,30 +48,9 @@ impl Service {
         }
         Ok(Self {
             priority,
-            target,
             target_wire,
             parameters,
         })
-    }
-
-    /// Zero means that the target is an alias.
-    pub fn priority(&self) -> u16 {
-        self.priority
-    }
-
-    /// The name of the server; the root means the owner of the record.
-    pub fn target(&self) -> &Name {
-        &self.target
-    }
-
-    /// The protocols that the server speaks beside the default.
-    pub fn alpn(&self) -> impl Iterator<Item = &[u8]> {
-        let mut cursor = Cursor::new(self.value(ALPN));
-        std::iter::from_fn(move || protocol(&mut cursor).ok())
-    }
-
-    pub fn port(&self) -> Option<u16> {
-        self.value(PORT).try_into().ok().map(u16::from_be_bytes)
     }
 
     /// Addresses at which clients may try without asking for them.
@@ -90,7 +66,7 @@ impl Service {
         self.parameters.iter().any(|(key, _)| *key == ECH)
     }
 
-    fn value(&self, key: u16) -> &[u8] {
+    pub(super) fn value(&self, key: u16) -> &[u8] {
         let mut parameters = self.parameters.iter();
         let found = parameters.find(|(candidate, _)| *candidate == key);
         found.map_or(&[], |(_, value)| value)

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv6Addr};
 
 const MAX_NAME: usize = 255;
 
-/// A server, and the port if it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     host: String,

@@ -7,7 +7,6 @@ use super::{Broken, MAX_FIELDS, MAX_HEAD};
 /// The longest line in front of a chunk. Extensions are known in theory.
 pub(super) const MAX_LINE: usize = 4096;
 
-/// The size of a chunk, from its line.
 pub(super) fn size(line: &[u8]) -> Result<u64, Broken> {
     let end = line.iter().position(|byte| *byte == b';');
     let (digits, extension) = line.split_at(end.unwrap_or(line.len()));

@@ -5,7 +5,6 @@
 
 use super::lines::is_token;
 
-/// What the first bytes of a connection say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// It takes more bytes to know, of something that looks like a request or does not.
@@ -16,8 +15,6 @@ pub enum Opened {
     Host(String),
 }
 
-/// Looks at the first bytes of a connection.
-#[must_use]
 pub fn open(bytes: &[u8]) -> Opened {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();

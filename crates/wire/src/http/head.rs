@@ -4,7 +4,6 @@ use super::{Authority, Broken, Kind, MAX_FIELDS};
 
 const HTTP_PORT: u16 = 80;
 
-/// What a head says about itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
     pub(super) authority: Option<Authority>,
@@ -15,7 +14,6 @@ pub(super) struct Parsed {
 /// How the end of the body is found (RFC 9112 §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// So many bytes.
     Length(u64),
     Chunked,
 }

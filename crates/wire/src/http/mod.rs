@@ -95,7 +95,6 @@ pub enum Kind {
 
 /// Whether an answer that starts like this is "101 Switching Protocols". Nothing
 /// while it cannot be known.
-#[must_use]
 pub fn is_switch(answer: &[u8]) -> Option<bool> {
     const SWITCH: &[u8] = b"HTTP/1.1 101";
     match answer.strip_prefix(SWITCH) {

@@ -63,7 +63,6 @@ impl Opening {
         })
     }
 
-    /// Where the first word ends.
     fn first_word(&mut self, held: &[u8]) -> Result<usize, Meant> {
         let fresh = held.get(self.seen..).unwrap_or_default();
         let Some(offset) = fresh.iter().position(|byte| !is_token(*byte)) else {
@@ -169,7 +168,6 @@ impl FirstLine {
     }
 
     /// Whether it names HTTP, as far as it was seen.
-    #[must_use]
     pub fn names_http(&self) -> bool {
         self.names_http
     }

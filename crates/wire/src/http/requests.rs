@@ -13,7 +13,6 @@ pub struct Requests {
     state: State,
     /// Within the bytes that are held.
     lines: Lines,
-    /// A request was seen before.
     begun: bool,
     /// The last head asked for WebSocket, and the client has sent nothing since.
     may_switch: bool,
@@ -21,7 +20,6 @@ pub struct Requests {
 
 #[derive(Debug)]
 enum State {
-    /// Before the first line of the connection.
     Opening(Opening),
     /// In a head; the current line starts here.
     Head(usize),
@@ -41,7 +39,6 @@ impl Default for Requests {
 }
 
 impl Requests {
-    #[must_use]
     pub fn new() -> Self {
         Self {
             state: State::Opening(Opening::default()),
@@ -66,15 +63,12 @@ impl Requests {
         self.read(held).unwrap_or_else(Step::Broken)
     }
 
-    /// Whether a request was seen.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         !matches!(self.state, State::Opening(_))
     }
 
     /// The server has agreed to the switch that the last head asked for. `false` if
     /// there is none to agree to: then the connection must not go on.
-    #[must_use]
     pub fn switched(&mut self) -> bool {
         if self.may_switch {
             self.state = State::Opaque;
@@ -85,7 +79,6 @@ impl Requests {
     /// Whether what is left when the client ends may go on its way: nothing, or a
     /// start of something that is not HTTP and was too short to tell. The rest of a
     /// request may not.
-    #[must_use]
     pub fn may_end(&self, held: &[u8]) -> bool {
         held.is_empty()
             || match &self.state {

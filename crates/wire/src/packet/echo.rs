@@ -70,7 +70,6 @@ impl<'a> Echo<'a> {
     /// The packet that carries an echo reply to the client, under the client's
     /// own identifier. `message` is the ICMP message as a ping socket gives it;
     /// `None` if that is no echo reply, or longer than one packet carries.
-    #[must_use]
     pub fn reply(&self, message: &[u8]) -> Option<Vec<u8>> {
         let back = self.path.reversed();
         if message.first() != Some(&reply_type(back))
@@ -84,7 +83,6 @@ impl<'a> Echo<'a> {
     }
 
     /// "No way there", said in the destination's name.
-    #[must_use]
     pub fn unreachable(&self, why: Unreachable) -> Vec<u8> {
         unreachable::about(self.path, self.header, self.message, why)
     }

@@ -14,7 +14,6 @@ const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 /// More extension headers than any packet has.
 const MOST_EXTENSIONS: usize = 8;
 
-/// Such a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Foreign<'a> {
     path: Path,
@@ -77,7 +76,6 @@ impl<'a> Foreign<'a> {
         self.protocol
     }
 
-    /// Whether it has a routing header.
     pub fn is_routed(&self) -> bool {
         self.routed
     }

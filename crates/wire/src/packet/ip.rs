@@ -94,7 +94,6 @@ impl Path {
         with_checksum(message, field, |zeroed| self.sum(transport, zeroed))
     }
 
-    /// The longest message that one packet can carry.
     pub(super) fn room(&self) -> usize {
         let longest = usize::from(u16::MAX);
         match self {

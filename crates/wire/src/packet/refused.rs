@@ -12,7 +12,6 @@ use crate::cursor::Cursor;
 /// 3.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Who tried.
     pub client: SocketAddr,
     /// Where nobody listens.
     pub destination: SocketAddr,

@@ -6,7 +6,6 @@ use super::Malformed;
 use super::ip::{Datagram, Transport};
 use crate::cursor::Cursor;
 
-/// Who sent a datagram, and where to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     pub client: SocketAddr,

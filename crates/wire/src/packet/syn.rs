@@ -22,7 +22,6 @@ pub struct Syn {
     source_port: u16,
     destination_port: u16,
     sequence: u32,
-    /// How many bytes of data the segment carries.
     data: usize,
 }
 
@@ -79,7 +78,6 @@ impl Syn {
     }
 
     /// The packet itself, to be sent on its way.
-    #[must_use]
     pub fn complete(&self) -> Vec<u8> {
         let mut packet = self.header.clone();
         packet.extend(self.path.sealed(Transport::Tcp, self.segment.clone()));
@@ -87,7 +85,6 @@ impl Syn {
     }
 
     /// "Connection refused", said by the destination.
-    #[must_use]
     pub fn reset(&self) -> Vec<u8> {
         // The SYN takes one number of the sequence; the data one per byte. No
         // packet has more data than fits 16 bits.
@@ -104,7 +101,6 @@ impl Syn {
     }
 
     /// "No way there", said in the destination's name.
-    #[must_use]
     pub fn unreachable(&self, why: Unreachable) -> Vec<u8> {
         unreachable::about(self.path, &self.header, &self.segment, why)
     }

@@ -62,7 +62,6 @@ impl Unreachable {
 ///
 /// A socket hands out payloads only, so the quoted headers are made up. They
 /// end with UDP's, whose checksum is left open: the kernel asks for no more.
-#[must_use]
 pub fn udp_unreachable(
     client: SocketAddr,
     destination: SocketAddr,

@@ -1,12 +1,8 @@
-//! Hellos that come later in a connection.
-//!
-//! Many protocols begin in the clear and go over to TLS: SMTP, IMAP and LDAP after a command,
-//! PostgreSQL and MySQL after a packet. Where that happens depends on the protocol and on how its
-//! server reads, so a hello is looked for at every byte of what the client sends:
+//! Hellos that come later in a connection, as after STARTTLS. They are looked for at every byte of what
+//! the client sends: where a server reads one depends on how it reads (docs/decisions/0018).
 //!
 //! - a *candidate* begins with the header of a handshake record, of any version: some servers take
-//!   any. Most are none after a few bytes more; that leaves about one in 2^38 places of random
-//!   bytes with a version that is plausible, and with others those whose lengths all fit;
+//!   any. Most are none after a few bytes more;
 //! - one that has the shape of a hello is read like a first hello when its last byte is there,
 //!   and is a hello or [`Broken`]. No server acts on a part of one, so its first bytes may have
 //!   left before;
@@ -28,7 +24,6 @@ const SHORT_RECORD: usize = 2;
 /// The longest record that a server is known to take.
 const LONGEST_RECORD: u16 = 33_093;
 
-/// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Late {
     Hello(Hello),
@@ -77,7 +72,6 @@ enum Shape {
 
 impl Search {
     /// How many bytes are kept, for who limits that.
-    #[must_use]
     pub fn kept(&self) -> usize {
         self.kept.capacity()
     }
@@ -167,7 +161,6 @@ fn is_ssl2(byte: u8) -> bool {
     (SSL2_SHORTEST..=SSL2_LONGEST).contains(&byte)
 }
 
-/// Looks at one candidate.
 fn follow<E>(
     bytes: &[u8],
     start: usize,

@@ -21,14 +21,10 @@
 //!
 //! # Encrypted hellos
 //!
-//! With Encrypted Client Hello the name that is seen is the *outer* one; the name
-//! meant is known to the server alone. Browsers send the extension to every server,
-//! with noise in it where they know no key (GREASE), and nobody but the server can
-//! tell the two apart. So [`Hello::ech`] is no reason to refuse: the outer name
-//! has to be judged as any other. Clients get keys from HTTPS records, from which
-//! the gate's DNS takes them out. What remains is a client that brought its keys along
-//! to a server that is behind an allowed name, too: fronting, which a host of both
-//! names also allows inside any TLS connection.
+//! With Encrypted Client Hello the name that is seen is the *outer* one. Browsers send the extension
+//! to every server, and nobody but the server can tell a key from noise (GREASE). So [`Hello::ech`]
+//! is no reason to refuse: the outer name is judged as any other, and the gate's DNS takes the keys
+//! out of HTTPS records. A client that brings its keys along can front (docs/decisions/0008).
 
 mod follow;
 mod hello;

@@ -119,7 +119,6 @@ fn announced_length(message: &[u8]) -> Result<Option<usize>, Broken> {
 
 /// A handshake record in the clear.
 struct Record<'a> {
-    /// As its header has it.
     length: usize,
     /// As much of it as there is.
     data: &'a [u8],

@@ -112,7 +112,7 @@ fn git(case: &Case<'_>) -> Finding {
         .files
         .iter()
         .find_map(|step| match &step.operation {
-            Operation::Text { at, text } if at == path => Some(text),
+            Operation::Text(text) if step.at == *path => Some(text),
             _ => None,
         });
     if case.seen.texts.get(path) != planned {

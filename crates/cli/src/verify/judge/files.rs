@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stockade_wall::Operation;
+use stockade_wall::{Guard, Operation};
 
 use super::{Case, guarded, shown};
 use crate::verify::{
@@ -112,10 +112,8 @@ fn credentials(case: &Case<'_>) -> Finding {
 
 /// A directory that is there only because something in it is given.
 fn holds_given(case: &Case<'_>, path: &Path) -> bool {
-    let operations = case.plan.files.iter().map(|step| step.operation.at());
-    operations
-        .into_iter()
-        .any(|at| at != path && at.starts_with(path))
+    let mut steps = case.plan.files.iter();
+    steps.any(|step| step.at != path && step.at.starts_with(path))
 }
 
 fn beside(case: &Case<'_>) -> Finding {
@@ -173,7 +171,7 @@ fn private(case: &Case<'_>, check: Check, path: &Path, place: Place) -> Finding 
 fn read_only(case: &Case<'_>) -> Finding {
     let check = Check::new(
         "files.read-only",
-        "the workspace and what is given is all that can be written",
+        "only the workspace and what is given can be written",
     );
     if case.seen.mounts.is_empty() {
         return check.inconclusive("the mounts cannot be told");
@@ -221,9 +219,10 @@ fn guards(case: &Case<'_>) -> Finding {
         return check.inconclusive("there is no such file in this workspace");
     }
     let is_hidden = |path: &Path| {
-        case.plan.files.iter().any(|step| {
-            matches!(&step.operation, Operation::Guard { at, guard: stockade_wall::Guard::Hidden } if at == path)
-        })
+        case.plan
+            .files
+            .iter()
+            .any(|step| step.at == path && step.operation == Operation::Guard(Guard::Hidden))
     };
     let mut faults = Vec::new();
     for path in &guarded {

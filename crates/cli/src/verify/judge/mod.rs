@@ -21,7 +21,6 @@ use super::{
     report::Finding,
 };
 
-/// Everything that is known.
 pub(super) struct Case<'a> {
     pub(super) effective: &'a Effective,
     /// What a session of this configuration is to be.
@@ -78,13 +77,13 @@ impl Case<'_> {
         Some(self.seen.namespaces.get(kind)? != outside)
     }
 
-    /// What the plan has at a path.
     fn planned(&self, path: &Path) -> Option<&Operation> {
-        let operations = self.plan.files.iter().map(|step| &step.operation);
-        operations
-            .filter(|it| !matches!(it, Operation::Freeze { .. } | Operation::Link { .. }))
-            .filter(|it| path.starts_with(it.at()))
-            .max_by_key(|it| it.at().components().count())
+        let steps = self.plan.files.iter();
+        let deepest = steps
+            .filter(|it| !matches!(it.operation, Operation::Freeze | Operation::Link { .. }))
+            .filter(|it| path.starts_with(&it.at))
+            .max_by_key(|it| it.at.components().count());
+        deepest.map(|it| &it.operation)
     }
 
     /// Whether the plan shows what is at this path outside.
@@ -113,8 +112,8 @@ impl Case<'_> {
             let first = rest.components().next()?;
             Some(first.as_os_str().to_string_lossy().into_owned())
         };
-        let operations = self.plan.files.iter().map(|step| &step.operation);
-        operations.filter_map(|it| below(it.at())).collect()
+        let steps = self.plan.files.iter();
+        steps.filter_map(|it| below(&it.at)).collect()
     }
 }
 
@@ -125,10 +124,10 @@ pub(super) fn shown(path: &Path) -> String {
 
 /// What the plan protects in directories that can be written.
 pub(super) fn guarded(plan: &Plan, outside: &Outside) -> Vec<PathBuf> {
-    let operations = plan.files.iter().map(|step| &step.operation);
-    operations
-        .filter(|it| matches!(it, Operation::Guard { .. }))
-        .map(|it| it.at().to_owned())
+    let steps = plan.files.iter();
+    steps
+        .filter(|it| matches!(it.operation, Operation::Guard(_)))
+        .map(|it| it.at.clone())
         .filter(|path| outside.canaries.hidden.as_ref() != Some(path))
         .collect()
 }

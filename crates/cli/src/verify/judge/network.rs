@@ -1,6 +1,6 @@
 //! What can be reached, heard and changed.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, path::Path};
 
 use rustix::io::Errno;
 use stockade_config::Mode;
@@ -118,14 +118,8 @@ fn unreached(case: &Case<'_>, check: Check, which: fn(Role, IpAddr) -> bool) -> 
     let faults: Vec<String> = leaked
         .iter()
         .map(|target| {
-            let transport = match target.transport {
-                Transport::Tcp => "TCP",
-                Transport::Udp => "UDP",
-            };
-            format!(
-                "a listener at {} was reached by {transport}",
-                target.address.ip()
-            )
+            let (at, by) = (target.address.ip(), target.transport.name());
+            format!("a listener at {at} was reached by {by}")
         })
         .collect();
     if faults.is_empty() && !would_show(case) {
@@ -164,7 +158,7 @@ fn denied(case: &Case<'_>, check: Check, which: fn(IpAddr) -> bool) -> Finding {
         return check.fail("not tried: there is no jail that would deny them");
     }
     if tried.is_empty() {
-        return check.inconclusive("rules open all that could be tried");
+        return check.inconclusive("rules open everything that could be tried");
     }
     let faults: Vec<String> = tried
         .iter()
@@ -180,14 +174,10 @@ fn denied(case: &Case<'_>, check: Check, which: fn(IpAddr) -> bool) -> Finding {
     } else {
         "by error"
     };
-    let note = match opened.as_slice() {
-        [] => format!("{} of them, {by}", tried.len()),
-        opened => format!(
-            "{} of them, {by}; rules open {}",
-            tried.len(),
-            opened.join(", ")
-        ),
-    };
+    let mut note = format!("{} of them, {by}", tried.len());
+    if !opened.is_empty() {
+        note += &format!("; rules open {}", opened.join(", "));
+    }
     check.unless(&faults, note)
 }
 
@@ -222,10 +212,7 @@ fn names(case: &Case<'_>) -> Finding {
         Mode::None => return check.pass("there is no network at all"),
         Mode::Jail => {}
     }
-    let text = case
-        .seen
-        .texts
-        .get(std::path::Path::new("/etc/resolv.conf"));
+    let text = case.seen.texts.get(Path::new("/etc/resolv.conf"));
     let text = text.map(String::as_str).unwrap_or_default();
     let servers: Vec<&str> = text
         .lines()
@@ -263,11 +250,8 @@ fn changes(case: &Case<'_>) -> Finding {
         .filter(|(_, tried)| tried.worked())
         .map(|(what, _)| format!("{what} could be had or changed"))
         .collect();
-    let control = case
-        .then
-        .nested
-        .as_ref()
-        .and_then(|nested| nested.own_network.as_ref());
+    let nested = case.then.nested.as_ref();
+    let control = nested.and_then(|nested| nested.own_network.as_ref());
     let note = match control {
         Some(Tried::Worked(_)) => "the same works in a network of its own",
         _ => "each attempt was refused",

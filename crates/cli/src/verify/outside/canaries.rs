@@ -16,7 +16,6 @@ use std::{
 
 use crate::verify::probe;
 
-/// Where a file was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verify) enum Place {
     Home,
@@ -84,7 +83,6 @@ impl Canaries {
         }
     }
 
-    /// The files of a place.
     pub(in crate::verify) fn at(&self, place: Place) -> impl Iterator<Item = &PathBuf> {
         let files = self.files.iter();
         files

@@ -19,7 +19,6 @@ use crate::verify::{
     probe,
 };
 
-/// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verify) enum Role {
     Loopback,

@@ -17,7 +17,6 @@ use super::{identity, probe};
 /// A variable of the session's caller that nothing passes on.
 pub(super) const SECRET_VARIABLE: &str = "STOCKADE_VERIFY_SECRET";
 
-/// Everything that is there outside.
 pub(super) struct Outside {
     /// In what is found, and in nothing else.
     pub(super) token: String,

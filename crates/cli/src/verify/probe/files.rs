@@ -12,7 +12,6 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::verify::messages::{Mount, Tried};
 
-/// Tries something with each path.
 pub(super) fn each(paths: &[PathBuf], what: fn(&Path) -> Tried) -> BTreeMap<PathBuf, Tried> {
     let tried = paths.iter().map(|path| (path.clone(), what(path)));
     tried.collect()

@@ -7,7 +7,6 @@ use stockade_sys::attempt::ATTEMPTS;
 
 use crate::verify::messages::Tried;
 
-/// The namespaces that this process is in, by kind.
 pub(in crate::verify) fn namespaces() -> BTreeMap<String, String> {
     let of = |entry: fs::DirEntry| {
         let kind = entry.file_name().into_string().ok()?;

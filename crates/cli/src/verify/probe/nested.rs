@@ -29,11 +29,7 @@ use crate::verify::messages::{Lift, Nested, Tried};
 pub(super) fn attempts(change: bool, covered: Option<&Path>) -> Nested {
     let nested = apart(|| attempt(change)).unwrap_or_else(|error| Nested {
         user: Tried::from_error(&error),
-        changes: None,
-        remount: None,
-        own_network: None,
-        own_mount: None,
-        lift: None,
+        ..Nested::default()
     });
     Nested {
         lift: covered.and_then(|covered| apart(|| lift(covered).ok()).ok().flatten()),
@@ -103,25 +99,17 @@ fn attempt(change: bool) -> Nested {
     if !user.worked() {
         return Nested {
             user,
-            changes: None,
-            remount: None,
-            own_network: None,
-            own_mount: None,
-            lift: None,
+            ..Nested::default()
         };
     }
-    let mounts = namespace::enter_mount_namespace();
     Nested {
         user,
         changes: change.then(network::change),
-        remount: Some(match &mounts {
-            Ok(()) => remount().into(),
-            Err(error) => Tried::from_error(error),
-        }),
-        own_mount: Some(match &mounts {
-            Ok(()) => own_mount().into(),
-            Err(error) => Tried::from_error(error),
-        }),
+        remount: Some(
+            namespace::enter_mount_namespace()
+                .and_then(|()| remount())
+                .into(),
+        ),
         lift: None,
         // Last: there is no way back.
         own_network: Some(own_network().into()),
@@ -131,11 +119,6 @@ fn attempt(change: bool) -> Nested {
 /// Takes away what makes a directory of the system read-only.
 fn remount() -> io::Result<()> {
     mount_remount("/usr", MountFlags::BIND, "")?;
-    Ok(())
-}
-
-fn own_mount() -> io::Result<()> {
-    mount("none", "/tmp", "tmpfs", MountFlags::empty(), None)?;
     Ok(())
 }
 

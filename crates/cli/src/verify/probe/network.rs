@@ -24,7 +24,6 @@ use crate::verify::messages::{Changes, Target, Transport, Tried};
 /// A denial comes at once, and so does an answer of this machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Asks a listener for what it says.
 pub(in crate::verify) fn ask(target: &Target) -> Tried {
     let said = match target.transport {
         Transport::Tcp => ask_by_tcp(target.address),

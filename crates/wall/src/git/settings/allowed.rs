@@ -5,9 +5,16 @@
 //! A setting that is not on the list counts as dangerous. `docs/git-settings.md` has the verdict on
 //! every setting that git documents.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{Setting, address::is_on_a_server};
+use crate::{
+    facts::{absolute, is_in},
+    nofollow,
+};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +31,7 @@ pub(crate) struct Context<'a> {
     /// The directory of the repository that the file belongs to.
     pub(crate) repository: Option<&'a Path>,
     /// What a session can write.
-    pub(crate) writable: &'a [&'a Path],
+    pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
     pub(crate) is_new: bool,
     /// The branches that were there before; nothing if they are not known.
@@ -253,7 +260,7 @@ impl Value {
 }
 
 /// An address on a server, or a directory that no session writes to.
-fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
+fn is_elsewhere(text: &str, writable: &[PathBuf]) -> bool {
     if is_on_a_server(text) {
         return true;
     }
@@ -261,10 +268,9 @@ fn is_elsewhere(text: &str, writable: &[&Path]) -> bool {
     if !path.is_absolute() {
         return false;
     }
-    let is_outside = |path: &Path| !writable.iter().any(|place| path.starts_with(place));
     // By its name, and by where it leads: a link could be the session's.
-    is_outside(&crate::facts::absolute(path))
-        && crate::nofollow::real(path).is_ok_and(|real| is_outside(&real))
+    !is_in(&absolute(path), writable)
+        && nofollow::real(path).is_ok_and(|real| !is_in(&real, writable))
 }
 
 /// Whether a submodule's repository is told to work on a directory of the workspace, as git does
@@ -279,14 +285,14 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
         .collect();
     let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"]);
     let is_own = |worktree: &Path| {
-        let is_inside = |place: &&Path| worktree.starts_with(place) && worktree != *place;
+        let is_inside = |place: &PathBuf| worktree.starts_with(place) && worktree != place;
         context.writable.iter().any(is_inside)
             && !worktree.components().any(|part| part.as_os_str() == ".git")
     };
     let worktree = repository.join(text);
     // By its name, and by where it leads: a link could be the session's.
-    let leads_away = crate::nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
-    is_module && is_own(&crate::facts::absolute(&worktree)) && !leads_away
+    let leads_away = nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
+    is_module && is_own(&absolute(&worktree)) && !leads_away
 }
 
 #[cfg(test)]
@@ -296,7 +302,7 @@ mod tests {
 
     fn describes(text: &str) -> bool {
         let workspace = Path::new("/home/ada/project");
-        let writable = [workspace];
+        let writable = [workspace.to_owned()];
         let repository = workspace.join(".git/modules/sub");
         let context = Context {
             repository: Some(&repository),

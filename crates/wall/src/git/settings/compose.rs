@@ -1,51 +1,60 @@
-//! Writing a configuration file for git.
+//! Writing settings of git's.
 
 /// A file in the making. Every value is quoted, so none can become a setting of its own.
 #[derive(Debug, Default)]
-pub(crate) struct Composer(String);
+pub(crate) struct Composer(Vec<u8>);
 
 impl Composer {
     pub(crate) fn section(&mut self, section: &str, subsection: Option<&str>) {
-        self.0.push('[');
-        self.0.push_str(section);
-        if let Some(subsection) = subsection {
-            self.0.push_str(" \"");
-            for c in subsection.chars() {
-                if matches!(c, '"' | '\\') {
-                    self.0.push('\\');
-                }
-                // A line cannot be continued in a section's name.
-                if c != '\n' && c != '\0' {
-                    self.0.push(c);
-                }
-            }
-            self.0.push('"');
-        }
-        self.0.push_str("]\n");
+        // A line cannot be continued in a section's name.
+        let subsection = subsection.map(|text| text.replace(['\n', '\0'], ""));
+        let subsection = subsection.as_deref().map(str::as_bytes);
+        write_section(section.as_bytes(), subsection, &mut self.0);
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) {
-        self.0.push('\t');
-        self.0.push_str(name);
-        self.0.push_str(" = \"");
-        for c in value.chars() {
-            match c {
-                '"' => self.0.push_str("\\\""),
-                '\\' => self.0.push_str("\\\\"),
-                '\n' => self.0.push_str("\\n"),
-                '\t' => self.0.push_str("\\t"),
-                '\u{8}' => self.0.push_str("\\b"),
-                // git ends a line at one that stands before a newline; nobody needs it.
-                '\r' | '\0' => {}
-                c => self.0.push(c),
-            }
-        }
-        self.0.push_str("\"\n");
+        // git ends a line at a return that stands before a newline; nobody needs it.
+        let value = value.replace(['\r', '\0'], "");
+        self.0.extend(format!("\t{name} = ").as_bytes());
+        write_quoted(value.as_bytes(), &mut self.0);
+        self.0.push(b'\n');
     }
 
     pub(crate) fn finish(self) -> String {
-        self.0
+        String::from_utf8_lossy(&self.0).into_owned()
     }
+}
+
+/// The line that begins a section.
+pub(super) fn write_section(section: &[u8], subsection: Option<&[u8]>, to: &mut Vec<u8>) {
+    to.push(b'[');
+    to.extend(section);
+    if let Some(subsection) = subsection {
+        to.extend(b" \"");
+        for byte in subsection {
+            if matches!(byte, b'"' | b'\\') {
+                to.push(b'\\');
+            }
+            to.push(*byte);
+        }
+        to.push(b'"');
+    }
+    to.extend(b"]\n");
+}
+
+pub(super) fn write_quoted(value: &[u8], to: &mut Vec<u8>) {
+    to.push(b'"');
+    for byte in value {
+        match byte {
+            b'"' => to.extend(b"\\\""),
+            b'\\' => to.extend(b"\\\\"),
+            b'\n' => to.extend(b"\\n"),
+            b'\t' => to.extend(b"\\t"),
+            8 => to.extend(b"\\b"),
+            byte => to.push(*byte),
+        }
+    }
+    to.push(b'"');
 }
 
 /// Whether a text can be the host of a URL, with a port or without, and nothing else.

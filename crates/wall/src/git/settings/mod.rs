@@ -3,13 +3,13 @@
 //! Files of a repository may be hostile. [`read`] asks an installed git, whose reading is the one
 //! that matters. [`parse`] is our own port of git's reader (`config.c`). It serves machines without
 //! git, finds the positions of settings, and saves a process at the start of a session. A test
-//! compares both (`differential`).
+//! compares both (`differential_tests`).
 
 mod address;
 mod allowed;
 mod compose;
 #[cfg(test)]
-mod differential;
+mod differential_tests;
 mod own;
 mod program;
 mod settle;

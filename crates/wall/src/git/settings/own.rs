@@ -2,6 +2,7 @@
 //! that a session can write.
 
 use std::{
+    cell::RefCell,
     ffi::OsStr,
     fs,
     os::unix::ffi::OsStrExt as _,
@@ -9,10 +10,10 @@ use std::{
 };
 
 use super::Setting;
-use crate::{facts::absolute, nofollow};
-
-/// How deep files of settings may include one another.
-const DEEPEST: usize = 4;
+use crate::{
+    facts::{absolute, is_in},
+    nofollow,
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct Own {
@@ -25,7 +26,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn read(home: &Path, writable: &[&Path]) -> Self {
+    pub(crate) fn read(home: &Path, writable: &[impl AsRef<Path>]) -> Self {
         let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let configured = configured.filter(|path| path.is_absolute());
         let places = [
@@ -36,38 +37,32 @@ impl Own {
             home.join(".gitconfig"),
         ];
         let mut own = Self::default();
-        for place in places {
-            if let Ok(real) = fs::canonicalize(&place)
-                && !is_in(&real, writable)
-            {
-                own.settings.extend(settings(&real));
-                // Relative paths begin where the file is by its name.
-                own.include(&place, &settings(&real), home, writable, 0);
-            }
-        }
-        own
-    }
-
-    fn include(
-        &mut self,
-        by: &Path,
-        all: &[Setting],
-        home: &Path,
-        writable: &[&Path],
-        depth: usize,
-    ) {
-        let includes = all.iter().filter(|setting| setting.is_include());
-        for setting in includes {
-            let path = absolute(&by.parent().unwrap_or(by).join(setting.path(home)));
-            let real = fs::canonicalize(&path).unwrap_or(path);
+        let entered = RefCell::new(Vec::new());
+        let read = |path: &Path| {
+            let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             if is_in(&real, writable) {
-                self.writable.push(real);
-            } else if depth < DEEPEST {
-                let all = settings(&real);
-                self.include(&real, &all, home, writable, depth + 1);
-                self.included.extend(all);
+                entered.borrow_mut().push(real);
+                return Vec::new();
             }
+            settings(&real)
+        };
+        for place in places {
+            let real = fs::canonicalize(&place).ok();
+            let Some(real) = real.filter(|real| !is_in(real, writable)) else {
+                continue;
+            };
+            let all = settings(&real);
+            let includes = all.iter().filter(|setting| setting.is_include());
+            for setting in includes {
+                // Relative paths begin where the file is by its name.
+                let path = absolute(&place.parent().unwrap_or(&place).join(setting.path(home)));
+                own.included
+                    .extend(super::with_included(&path, home, &read));
+            }
+            own.settings.extend(all);
         }
+        own.writable = entered.into_inner();
+        own
     }
 
     /// The same of files that a session can write, as `read` has them.
@@ -96,10 +91,6 @@ impl Setting {
             None => OsStr::from_bytes(self.bytes()).into(),
         }
     }
-}
-
-fn is_in(path: &Path, places: &[&Path]) -> bool {
-    places.iter().any(|place| path.starts_with(place))
 }
 
 fn settings(path: &Path) -> Vec<Setting> {

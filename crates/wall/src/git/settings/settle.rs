@@ -8,8 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Context, GitProgram, Setting, Verdict, address::is_by_global_name, allowed::UNASKED, entries,
-    read,
+    Context, GitProgram, Setting, Verdict,
+    address::is_by_global_name,
+    allowed::UNASKED,
+    compose::{write_quoted, write_section},
+    entries, read,
 };
 
 /// What came of a file.
@@ -41,29 +44,23 @@ pub(crate) fn settle(
     before: Option<&[u8]>,
     after: &[u8],
     own: &[Setting],
-    mut context: Context<'_>,
+    context: Context<'_>,
 ) -> Settled {
     let old = before.unwrap_or_default();
     if old == after {
         return Settled::default();
     }
-    let whole = |change| Settled {
-        undone: vec![(change, "git does not read it as it is")],
-        contents: Some(old.to_vec()),
-        ..Settled::default()
-    };
     // One that was malformed already says nothing about what may be in it.
     let said = read(git, old).unwrap_or_default();
     let Ok(says) = read(git, after) else {
-        return whole(Change::Malformed);
+        return Settled {
+            undone: vec![(Change::Malformed, "git does not read it as it is")],
+            contents: Some(old.to_vec()),
+            ..Settled::default()
+        };
     };
-    let (was, is) = (values(&said), values(&says));
-    context.known = known(&was, &is);
-    context.remotes = remotes(&says, &was, &is, own, &context);
-    if context.is_new {
-        let promises = |name: &&Vec<u8>| addresses(&is, name).iter().all(is_global);
-        context.promisors = context.remotes.iter().filter(promises).cloned().collect();
-    }
+    let comparison = Comparison::new(&said, &says, own, context);
+    let (was, is) = (&comparison.was, &comparison.is);
 
     let mut passed = BTreeSet::new();
     let mut undone = Vec::new();
@@ -72,19 +69,18 @@ pub(crate) fn settle(
         if was.get(&setting.key) == is.get(&setting.key) || !seen.insert(&setting.key) {
             continue;
         }
-        match judge(setting, &was, &is, own, &context) {
+        match comparison.judge(setting) {
             None => {
                 passed.insert(setting.key.clone());
             }
-            Some(why) => undone.extend(changes(setting, &was, &is).map(|change| (change, why))),
+            Some(why) => undone.extend(comparison.changes(setting, why)),
         }
     }
     // A remote without its address, or a branch without its remote, is of no use to anybody.
     for setting in &says {
         let is_new = !was.contains_key(&setting.key);
-        if is_new && is_rest(setting, &was, &is, &passed) && passed.remove(&setting.key) {
-            let why = "belongs to what was put back";
-            undone.extend(changes(setting, &was, &is).map(|change| (change, why)));
+        if is_new && comparison.is_rest(setting, &passed) && passed.remove(&setting.key) {
+            undone.extend(comparison.changes(setting, "belongs to what was put back"));
         }
     }
     let promises = |setting: &&Setting| {
@@ -120,6 +116,164 @@ pub(crate) fn settle(
     }
 }
 
+/// What a file said and says, and what the verdict on that depends on.
+struct Comparison<'a> {
+    was: Values,
+    is: Values,
+    own: &'a [Setting],
+    context: Context<'a>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(said: &[Setting], says: &[Setting], own: &'a [Setting], context: Context<'a>) -> Self {
+        let mut this = Self {
+            was: values(said),
+            is: values(says),
+            own,
+            context,
+        };
+        this.context.known = this.known();
+        // The remotes that have an address when all is settled.
+        let addresses = says.iter().filter(|setting| is_address(setting));
+        let stays = |it: &&Setting| this.was.contains_key(&it.key) || this.judge(it).is_none();
+        let names = addresses.filter(stays).filter_map(Setting::subsection);
+        this.context.remotes = names.map(<[u8]>::to_vec).collect();
+        if this.context.is_new {
+            let promises = |name: &&Vec<u8>| addresses_of(&this.is, name).iter().all(is_global);
+            let promisors = this.context.remotes.iter().filter(promises);
+            this.context.promisors = promisors.cloned().collect();
+        }
+        this
+    }
+
+    /// The remotes whose addresses were there before, under whatever name.
+    fn known(&self) -> BTreeSet<Vec<u8>> {
+        let all = |values: &Values| -> Vec<Vec<u8>> {
+            let keys = values.keys().map(|key| setting(key, None));
+            let addresses = keys.filter(is_address);
+            let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
+            names.collect()
+        };
+        let old = all(&self.was);
+        let renamed = all(&self.is).into_iter().filter(|name| {
+            let now = addresses_of(&self.is, name);
+            old.iter().any(|old| addresses_of(&self.was, old) == now)
+        });
+        renamed.chain(old.iter().cloned()).collect()
+    }
+
+    /// Why a change of this key is undone, if it is.
+    fn judge(&self, changed: &Setting) -> Option<&'static str> {
+        let Some(now) = self.is.get(&changed.key) else {
+            // Git asks before it fetches from a remote that promises no more.
+            let is_promise = match changed.section() {
+                b"remote" => matches!(changed.name(), b"promisor" | b"partialclonefilter"),
+                b"extensions" => changed.name() == b"partialclone",
+                _ => false,
+            };
+            if is_promise {
+                return None;
+            }
+            // Taken out. What described does not any more; but a remote without an address is a path.
+            let Verdict::Drives(why) = changed.verdict(&self.context) else {
+                return (is_address(changed) && self.is_still_named(changed))
+                    .then_some("makes git take the name of a remote for a path");
+            };
+            return Some(why);
+        };
+        let is_moved = is_address(changed) && self.was.contains_key(&changed.key);
+        let is_moved = is_moved || self.is_new_default(changed);
+        for value in now {
+            let setting = setting(&changed.key, value.clone());
+            let is_moved = is_moved || self.moves_a_branch(&setting);
+            match setting.verdict(&self.context) {
+                Verdict::Describes(_) if !is_moved => {}
+                _ if self.own.contains(&setting) => {}
+                Verdict::Describes(_) => return Some("makes git talk to another repository"),
+                Verdict::Drives(why) => return Some(why),
+            }
+        }
+        None
+    }
+
+    /// Whether a setting has what was there before pushed to, or fetched from, a remote that the
+    /// session made. Where its own branches go is its own affair.
+    fn moves_a_branch(&self, setting: &Setting) -> bool {
+        let context = &self.context;
+        let is_of_branch = match (setting.section(), setting.subsection(), setting.name()) {
+            (b"branch", Some(name), b"remote" | b"pushremote") => {
+                let stem = [b"branch.", name, b"."].concat();
+                let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
+                self.was.keys().any(|key| key.starts_with(&stem))
+                    || context.branches.is_none_or(is_known)
+            }
+            (b"remote", None, b"pushdefault") => true,
+            _ => false,
+        };
+        let value = setting.bytes();
+        is_of_branch && !context.is_new && value != b"." && !context.known.contains(value)
+    }
+
+    /// Whether it is the address of the remote that git takes by itself, where there were others.
+    fn is_new_default(&self, changed: &Setting) -> bool {
+        let mut keys = self.was.keys();
+        is_address(changed)
+            && changed.subsection() == Some(b"origin")
+            && !self.context.is_new
+            && !self.context.known.contains(b"origin".as_slice())
+            && keys.any(|key| is_address(&setting(key, None)))
+    }
+
+    /// Whether anything else still speaks of the remote of this address.
+    fn is_still_named(&self, address: &Setting) -> bool {
+        let Some(name) = address.subsection() else {
+            return false;
+        };
+        self.is.iter().any(|(key, values)| {
+            let setting = setting(key, None);
+            let is_of_it = setting.section() == b"remote" && setting.subsection() == Some(name);
+            let names_it = values.iter().any(|value| value.as_deref() == Some(name));
+            is_of_it || (names_it && matches!(setting.section(), b"branch" | b"remote"))
+        })
+    }
+
+    /// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
+    fn is_rest(&self, setting: &Setting, passed: &BTreeSet<Vec<u8>>) -> bool {
+        let head: &[u8] = match setting.section() {
+            b"remote" => b"url",
+            b"branch" => b"remote",
+            _ => return false,
+        };
+        let Some(name) = setting.subsection() else {
+            return false;
+        };
+        let head = [setting.section(), b".", name, b".", head].concat();
+        let is_new = !self.was.contains_key(&head) && self.is.contains_key(&head);
+        is_new && !passed.contains(&head) && head != setting.key
+    }
+
+    /// What happened to a key, and why it is undone.
+    fn changes(&self, changed: &Setting, why: &'static str) -> Vec<(Change, &'static str)> {
+        let of = |values: &Values| values.get(&changed.key).cloned().unwrap_or_default();
+        let (was, is) = (of(&self.was), of(&self.is));
+        let only_in = |one: &Vec<Option<Vec<u8>>>,
+                       other: &Vec<Option<Vec<u8>>>,
+                       change: fn(Setting) -> Change| {
+            let values = one.iter().filter(|value| !other.contains(value));
+            let settings = values.map(|value| setting(&changed.key, value.clone()));
+            settings.map(|it| (change(it), why)).collect::<Vec<_>>()
+        };
+        let mut changes = only_in(&is, &was, Change::Set);
+        if changes.is_empty() {
+            changes = only_in(&was, &is, Change::Removed);
+        }
+        if changes.is_empty() {
+            changes.push((Change::Reordered, why));
+        }
+        changes
+    }
+}
+
 fn values(settings: &[Setting]) -> Values {
     let mut values = Values::new();
     for Setting { key, value } in settings {
@@ -128,102 +282,13 @@ fn values(settings: &[Setting]) -> Values {
     values
 }
 
-/// Why a change of this key is undone, if it is.
-fn judge(
-    setting: &Setting,
-    was: &Values,
-    is: &Values,
-    own: &[Setting],
-    context: &Context<'_>,
-) -> Option<&'static str> {
-    let key = &setting.key;
-    let as_set = |value: &Option<Vec<u8>>| Setting {
-        key: key.clone(),
-        value: value.clone(),
-    };
-    let Some(now) = is.get(key) else {
-        // Git asks before it fetches from a remote that promises no more.
-        let is_promise = match setting.section() {
-            b"remote" => matches!(setting.name(), b"promisor" | b"partialclonefilter"),
-            b"extensions" => setting.name() == b"partialclone",
-            _ => false,
-        };
-        if is_promise {
-            return None;
-        }
-        // Taken out. What described does not any more; but a remote without an address is a path.
-        let Verdict::Drives(why) = setting.verdict(context) else {
-            return (is_address(setting) && is_still_named(setting, is))
-                .then_some("makes git take the name of a remote for a path");
-        };
-        return Some(why);
-    };
-    let is_moved = is_address(setting) && was.contains_key(key);
-    let is_moved = is_moved || is_new_default(setting, was, context);
-    for value in now {
-        let setting = as_set(value);
-        let is_moved = is_moved || moves_a_branch(&setting, was, context);
-        match setting.verdict(context) {
-            Verdict::Describes(_) if !is_moved => {}
-            _ if own.contains(&setting) => {}
-            Verdict::Describes(_) => return Some("makes git talk to another repository"),
-            Verdict::Drives(why) => return Some(why),
-        }
-    }
-    None
-}
-
-/// Whether a setting has what was there before pushed to, or fetched from, a remote that the session
-/// made. Where its own branches go is its own affair.
-fn moves_a_branch(setting: &Setting, was: &Values, context: &Context<'_>) -> bool {
-    let is_of_branch = match (setting.section(), setting.subsection(), setting.name()) {
-        (b"branch", Some(name), b"remote" | b"pushremote") => {
-            let stem = [b"branch.", name, b"."].concat();
-            let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
-            was.keys().any(|key| key.starts_with(&stem)) || context.branches.is_none_or(is_known)
-        }
-        (b"remote", None, b"pushdefault") => true,
-        _ => false,
-    };
-    let value = setting.bytes();
-    is_of_branch && !context.is_new && value != b"." && !context.known.contains(value)
-}
-
-/// Whether it is the address of the remote that git takes by itself, where there were others.
-fn is_new_default(setting: &Setting, was: &Values, context: &Context<'_>) -> bool {
-    is_address(setting)
-        && setting.subsection() == Some(b"origin")
-        && !context.is_new
-        && !context.known.contains(b"origin".as_slice())
-        && was.keys().any(|key| is_address(&named(key)))
-}
-
-/// The remotes whose addresses were there before, under whatever name.
-fn known(was: &Values, is: &Values) -> BTreeSet<Vec<u8>> {
-    let all = |values: &Values| -> Vec<Vec<u8>> {
-        let keys = values.keys().map(|key| named(key));
-        let addresses = keys.filter(is_address);
-        let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
-        names.collect()
-    };
-    let old = all(was);
-    let renamed = all(is).into_iter().filter(|name| {
-        let now = addresses(is, name);
-        old.iter().any(|old| addresses(was, old) == now)
-    });
-    renamed.chain(old.iter().cloned()).collect()
-}
-
-/// A setting of this key.
-fn named(key: &[u8]) -> Setting {
-    Setting {
-        key: key.to_vec(),
-        value: None,
-    }
+fn setting(key: &[u8], value: Option<Vec<u8>>) -> Setting {
+    let key = key.to_vec();
+    Setting { key, value }
 }
 
 /// The addresses of a remote.
-fn addresses<'a>(values: &'a Values, remote: &[u8]) -> &'a [Option<Vec<u8>>] {
+fn addresses_of<'a>(values: &'a Values, remote: &[u8]) -> &'a [Option<Vec<u8>>] {
     let key = [b"remote.", remote, b".url"].concat();
     values.get(&key).map_or(&[], Vec::as_slice)
 }
@@ -233,77 +298,8 @@ fn is_global(address: &Option<Vec<u8>>) -> bool {
     text.is_some_and(|text| text.is_ok_and(is_by_global_name))
 }
 
-/// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
-fn is_rest(setting: &Setting, was: &Values, is: &Values, passed: &BTreeSet<Vec<u8>>) -> bool {
-    let head: &[u8] = match setting.section() {
-        b"remote" => b"url",
-        b"branch" => b"remote",
-        _ => return false,
-    };
-    let Some(name) = setting.subsection() else {
-        return false;
-    };
-    let head = [setting.section(), b".", name, b".", head].concat();
-    let is_undone = !was.contains_key(&head) && is.contains_key(&head) && !passed.contains(&head);
-    is_undone && head != setting.key
-}
-
-/// The remotes that have an address when all is settled.
-fn remotes(
-    says: &[Setting],
-    was: &Values,
-    is: &Values,
-    own: &[Setting],
-    context: &Context<'_>,
-) -> BTreeSet<Vec<u8>> {
-    let names = says.iter().filter(|setting| is_address(setting));
-    let stays = |setting: &&Setting| {
-        was.contains_key(&setting.key) || judge(setting, was, is, own, context).is_none()
-    };
-    let names = names.filter(stays).filter_map(Setting::subsection);
-    names.map(<[u8]>::to_vec).collect()
-}
-
 fn is_address(setting: &Setting) -> bool {
     setting.section() == b"remote" && setting.name() == b"url" && setting.subsection().is_some()
-}
-
-/// Whether anything else still speaks of the remote of this address.
-fn is_still_named(address: &Setting, is: &Values) -> bool {
-    let Some(name) = address.subsection() else {
-        return false;
-    };
-    is.iter().any(|(key, values)| {
-        let setting = Setting {
-            key: key.clone(),
-            value: None,
-        };
-        let is_of_it = setting.section() == b"remote" && setting.subsection() == Some(name);
-        let names_it = values.iter().any(|value| value.as_deref() == Some(name));
-        is_of_it || (names_it && matches!(setting.section(), b"branch" | b"remote"))
-    })
-}
-
-/// What happened to a key.
-fn changes<'a>(
-    setting: &'a Setting,
-    was: &'a Values,
-    is: &'a Values,
-) -> impl Iterator<Item = Change> + 'a {
-    let of = |values: &'a Values| values.get(&setting.key).map_or(&[][..], Vec::as_slice);
-    let (was, is) = (of(was), of(is));
-    let as_set = |value: &Option<Vec<u8>>| Setting {
-        key: setting.key.clone(),
-        value: value.clone(),
-    };
-    let new = is.iter().filter(|value| !was.contains(value));
-    let new: Vec<Change> = new.map(|value| Change::Set(as_set(value))).collect();
-    let gone = was.iter().filter(|_| new.is_empty());
-    let gone = gone.filter(|value| !is.contains(value));
-    let gone: Vec<Change> = gone.map(|value| Change::Removed(as_set(value))).collect();
-    let both = [new, gone].concat();
-    let reordered = both.is_empty().then_some(Change::Reordered);
-    both.into_iter().chain(reordered)
 }
 
 /// What decides something, in its order.
@@ -341,56 +337,27 @@ fn merged(old: &[u8], passed: &BTreeSet<Vec<u8>>, wanted: &[&Setting]) -> Option
         let this = (setting.section(), setting.subsection());
         if section != Some(this) {
             section = Some(this);
-            merged.push(b'[');
-            merged.extend(this.0);
-            if let Some(subsection) = this.1 {
-                merged.extend(b" \"");
-                for byte in subsection {
-                    if matches!(byte, b'"' | b'\\') {
-                        merged.push(b'\\');
-                    }
-                    merged.push(*byte);
-                }
-                merged.push(b'"');
-            }
-            merged.extend(b"]\n");
+            write_section(this.0, this.1, &mut merged);
         }
         merged.push(b'\t');
         merged.extend(setting.name());
         if let Some(value) = &setting.value {
             merged.extend(b" = ");
-            write_value(value, &mut merged);
+            // In quotes where git would put some.
+            let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"\\;#".contains(byte);
+            match value.iter().all(is_plain) {
+                true => merged.extend(value),
+                false => write_quoted(value, &mut merged),
+            }
         }
         merged.push(b'\n');
     }
     Some(merged)
 }
 
-/// In quotes where git would put some.
-fn write_value(value: &[u8], to: &mut Vec<u8>) {
-    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"\\;#".contains(byte);
-    let is_plain = value.iter().all(is_plain);
-    if !is_plain {
-        to.push(b'"');
-    }
-    for byte in value {
-        match byte {
-            b'"' => to.extend(b"\\\""),
-            b'\\' => to.extend(b"\\\\"),
-            b'\n' => to.extend(b"\\n"),
-            b'\t' => to.extend(b"\\t"),
-            8 => to.extend(b"\\b"),
-            byte => to.push(*byte),
-        }
-    }
-    if !is_plain {
-        to.push(b'"');
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::PathBuf;
 
     use super::*;
     use crate::git::settings::parse;
@@ -401,7 +368,7 @@ mod tests {
     /// What is left of a file, by git and by our own reader.
     fn left(old: Option<&str>, new: &str) -> Option<String> {
         let own = parse(b"[filter \"lfs\"] clean = git-lfs clean").unwrap();
-        let writable = [Path::new("/w")];
+        let writable = [PathBuf::from("/w")];
         let [one, other] = [GitProgram::find(), GitProgram::none()].map(|git| {
             let context = Context {
                 writable: &writable,

@@ -1,11 +1,8 @@
 //! The broker: renames and removes for programs that have a mount namespace of their own.
 //!
-//! # Theory of operation
-//! What is hidden or read-only in a writable place is covered by a mount. The kernel lets nobody
-//! rename or remove a mount point, but it asks only about the mount namespace of who tries. In one
-//! of its own a program can unmount everything and rename, by a descriptor of its directory, what is
-//! covered everywhere else. So where mount namespaces are allowed (`agent.nested`), a filter holds
-//! every call that takes away a name, and a thread of process 1 decides:
+//! Such a program can lift the covers of its own namespace, and rename what they cover. So where mount
+//! namespaces are allowed (`agent.nested`), a filter holds every call that takes away a name, and a
+//! thread of process 1 decides (docs/decisions/0016-covers-hold.md):
 //!
 //! - The caller is in the sandbox's own mount namespace: the kernel makes the call and protects the
 //!   covers. Nobody but the caller itself can change its namespace, and it is blocked.
@@ -13,13 +10,7 @@
 //!   The directories are found as the caller sees them (`view`), and held by descriptor, which
 //!   carries the caller's mount: what is read-only there stays so. The strings are read once.
 //!
-//! A mount point of the caller's own namespace, which a sandbox inside made, is refused here, since
-//! the kernel would not know of it. What the caller may do by file permissions is what process 1 may:
-//! it has the same user. But capabilities over a nested user namespace do not count.
-//!
-//! Process 1 has one capability for this, `CAP_SYS_PTRACE` over the sandbox: without it, a caller that
-//! is not dumpable (an agent for keys) could not be told from one in another namespace. The command
-//! does not get it.
+//! A mount point of the caller's own namespace is refused here, since the kernel would not know of it.
 
 mod view;
 

@@ -77,7 +77,7 @@ impl View {
         } else {
             self.descriptor(start)?
         };
-        let trimmed = path.trim_ascii_end_slashes();
+        let trimmed = without_end_slashes(path);
         let (way, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => trimmed.split_at(slash + 1),
             None => (&b""[..], trimmed),
@@ -234,13 +234,7 @@ fn is_root_of_proc(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(number == ROOT && is_proc(fd)?)
 }
 
-trait TrimSlashes {
-    fn trim_ascii_end_slashes(&self) -> &[u8];
-}
-
-impl TrimSlashes for [u8] {
-    fn trim_ascii_end_slashes(&self) -> &[u8] {
-        let end = self.iter().rposition(|byte| *byte != b'/');
-        self.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
-    }
+fn without_end_slashes(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/');
+    path.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
 }

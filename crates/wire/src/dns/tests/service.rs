@@ -40,19 +40,23 @@ const FULL: &[(u16, &[u8])] = &[
     (7, b"/dns-query{?dns}"),
 ];
 
+fn port(service: &Service) -> Option<u16> {
+    service.value(3).try_into().ok().map(u16::from_be_bytes)
+}
+
 #[test]
 fn a_record_says_where_the_service_is() {
     let full = service(&data(FULL)).unwrap();
-    assert_eq!((full.priority(), full.port()), (1, Some(8443)));
-    assert_eq!(full.target().to_string(), ".");
-    assert!(full.alpn().eq([b"h3", b"h2"]));
+    assert_eq!((full.priority, port(&full)), (1, Some(8443)));
+    assert_eq!(full.target_wire, [0]);
+    assert_eq!(full.value(1), b"\x02h3\x02h2");
     let hints: Vec<String> = full.hints().map(|address| address.to_string()).collect();
     assert_eq!(hints, ["192.0.2.1", "10.0.0.1", "fd00::1"]);
     assert!(full.has_ech());
 
     let alias = service(b"\0\0\x03CDN\x03net\0").unwrap();
-    assert_eq!((alias.priority(), alias.port()), (0, None));
-    assert_eq!(alias.target().to_string(), "cdn.net");
+    assert_eq!((alias.priority, port(&alias)), (0, None));
+    assert_eq!(alias.target_wire, b"\x03CDN\x03net\0");
     assert!(!alias.has_ech() && alias.hints().count() == 0);
 }
 

@@ -5,12 +5,14 @@
 //! hostile processes: the warden treats each message as hostile bytes, and accepts only exact
 //! encodings of a [`Report`].
 
-mod codec;
-
 use std::{
+    ffi::OsStr,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::PathBuf,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -18,18 +20,23 @@ use rustix::{
     io::Errno,
     net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType},
 };
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use stockade_sys::signals::{Signal, SignalSet};
 
-use crate::facts::Limit;
+use crate::{
+    encoding::{decode, encode},
+    facts::Limit,
+};
 
 /// Longer than any message, so that a longer one is seen to be none.
-const LONGEST: usize = 256;
+const LONGEST: usize = 2048;
 
 /// From the warden to the inner stage.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     Start(Start),
     Signal {
+        #[serde(with = "signal")]
         signal: Signal,
         target: Target,
     },
@@ -42,19 +49,21 @@ pub(crate) enum Order {
 }
 
 /// How the command starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Start {
     /// Its process group gets the terminal.
     pub(crate) foreground: bool,
     /// Signals that the caller had blocked.
+    #[serde(with = "signal_set")]
     pub(crate) blocked: SignalSet,
     /// Signals that the caller ignored.
+    #[serde(with = "signal_set")]
     pub(crate) ignored: SignalSet,
     pub(crate) limits: Vec<Limit>,
 }
 
 /// Whom a signal is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Target {
     /// The command's process alone, as by kill(2).
     Command,
@@ -63,7 +72,7 @@ pub(crate) enum Target {
 }
 
 /// From the inner stage to the warden.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The sandbox is built, and the command is about to start: orders will be obeyed.
     Ready,
@@ -72,19 +81,29 @@ pub(crate) enum Report {
         what: Failure,
         errno: i32,
     },
-    Stopped(Signal),
+    Stopped(#[serde(with = "signal")] Signal),
     /// Nothing inside runs any more, as ordered.
     Frozen,
     /// Something inside did not stop, or ran again. All inside is dead.
     Awake,
     Exited(u8),
-    Killed(Signal),
+    Killed(#[serde(with = "signal")] Signal),
     /// What was covered at this path is not any more. All inside is about to die.
-    Uncovered(PathBuf),
+    Uncovered(#[serde(with = "crate::encoding::bytes")] PathBuf),
+}
+
+impl Report {
+    pub(crate) fn uncovered(path: &Path) -> Self {
+        // Enough to know it by.
+        const LONGEST: usize = 200;
+        let path = path.as_os_str().as_bytes();
+        let path = path.get(..LONGEST).unwrap_or(path);
+        Self::Uncovered(OsStr::from_bytes(path).into())
+    }
 }
 
 /// What kept the command from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Failure {
     /// There is no such program.
     NotFound,
@@ -143,19 +162,19 @@ impl Control {
     }
 
     pub(crate) fn order(&self, order: &Order) -> io::Result<()> {
-        self.send(&order.encode())
+        self.send(&encode(order)?)
     }
 
     pub(crate) fn report(&self, report: &Report) -> io::Result<()> {
-        self.send(&report.encode())
+        self.send(&encode(report)?)
     }
 
     pub(crate) fn hear_order(&self) -> io::Result<Heard<Order>> {
-        self.receive(Order::decode)
+        self.receive()
     }
 
     pub(crate) fn hear_report(&self) -> io::Result<Heard<Report>> {
-        self.receive(Report::decode)
+        self.receive()
     }
 
     /// Whether there is something to hear.
@@ -171,7 +190,7 @@ impl Control {
         Ok(())
     }
 
-    fn receive<T>(&self, decode: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<Heard<T>> {
+    fn receive<T: Serialize + DeserializeOwned>(&self) -> io::Result<Heard<T>> {
         let mut buffer = [0; LONGEST];
         let mut receive = || rustix::net::recv(&self.0, &mut buffer, RecvFlags::DONTWAIT);
         let mut received = receive();
@@ -184,11 +203,48 @@ impl Control {
             Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Heard::Gone),
             Ok((length, _)) => Ok(buffer
                 .get(..length)
-                .and_then(decode)
+                .and_then(exactly)
                 .map_or(Heard::Nonsense, Heard::Message)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(Heard::Silence),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// The message of which these bytes are the one encoding.
+fn exactly<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let is_exact = |message: &T| encode(message).is_ok_and(|encoded| encoded == bytes);
+    decode(bytes).filter(is_exact)
+}
+
+/// A signal as its number.
+mod signal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::Signal;
+
+    pub(super) fn serialize<S: Serializer>(signal: &Signal, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u8(signal.number())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Signal, D::Error> {
+        let number = u8::deserialize(from)?;
+        Signal::new(number.into()).ok_or_else(|| D::Error::custom("no signal"))
+    }
+}
+
+/// Signals as the kernel's bits.
+mod signal_set {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::SignalSet;
+
+    pub(super) fn serialize<S: Serializer>(set: &SignalSet, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(set.bits())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SignalSet, D::Error> {
+        u64::deserialize(from).map(SignalSet::from_bits)
     }
 }
 
@@ -200,10 +256,90 @@ impl AsFd for Control {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        codec::tests::{orders, reports},
-        *,
-    };
+    use super::*;
+    use crate::facts::Resource;
+
+    const FAILURES: [Failure; 9] = [
+        Failure::NotFound,
+        Failure::NotExecutable,
+        Failure::Fork,
+        Failure::Limits,
+        Failure::Filter,
+        Failure::Descriptors,
+        Failure::Signals,
+        Failure::Landlock,
+        Failure::Capabilities,
+    ];
+
+    fn orders() -> Vec<Order> {
+        vec![
+            Order::Start(Start {
+                foreground: true,
+                blocked: SignalSet::EMPTY.with(Signal::HUP),
+                ignored: SignalSet::from_bits(u64::MAX),
+                limits: vec![
+                    Limit {
+                        resource: Resource::Core,
+                        soft: Some(0),
+                        hard: None,
+                    },
+                    Limit {
+                        resource: Resource::OpenFiles,
+                        soft: Some(1024),
+                        hard: Some(4096),
+                    },
+                ],
+            }),
+            Order::Signal {
+                signal: Signal::TERM,
+                target: Target::Group,
+            },
+            Order::Freeze,
+            Order::Continue { foreground: false },
+        ]
+    }
+
+    fn reports() -> Vec<Report> {
+        let mut reports = vec![
+            Report::Ready,
+            Report::Stopped(Signal::TSTP),
+            Report::Exited(255),
+            Report::Killed(Signal::KILL),
+            Report::Uncovered("/w/.env".into()),
+            Report::Frozen,
+            Report::Awake,
+        ];
+        reports.extend(FAILURES.map(|what| Report::Failed { what, errno: 2 }));
+        reports
+    }
+
+    #[test]
+    fn no_prefix_and_no_extension_of_a_report_is_one() {
+        for report in reports() {
+            let mut bytes = encode(&report).unwrap();
+            for length in 0..bytes.len() {
+                assert_eq!(exactly::<Report>(&bytes[..length]), None, "{report:?}");
+            }
+            bytes.push(0);
+            assert_eq!(exactly::<Report>(&bytes), None, "{report:?}");
+        }
+    }
+
+    #[test]
+    fn no_short_message_is_misread() {
+        // Every message of up to two bytes: either exact or refused.
+        for first in 0..=u8::MAX {
+            for second in 0..=u8::MAX {
+                let bytes = [first, second];
+                if let Some(report) = exactly::<Report>(&bytes) {
+                    assert_eq!(encode(&report).unwrap(), bytes);
+                }
+                if let Some(order) = exactly::<Order>(&bytes) {
+                    assert_eq!(encode(&order).unwrap(), bytes);
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_said_is_what_is_heard() {
