@@ -4,7 +4,7 @@
 //! They are placed by depth: what encloses a place is there before it, whoever asked for either.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
@@ -73,13 +73,16 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
 
 /// Refuses what would undo the wall, and what does not exist.
 fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let missing: BTreeSet<_> = config
-        .requests()
-        .filter(|request| request.required && !facts.found.contains_key(&request.path))
-        .map(|request| (request.path.clone(), request.by.clone()))
-        .collect();
+    let mut missing: BTreeMap<&PathBuf, Vec<&str>> = BTreeMap::new();
+    for request in config.requests().filter(|request| request.required) {
+        if !facts.found.contains_key(&request.path) {
+            missing.entry(&request.path).or_default().push(&request.by);
+        }
+    }
     if !missing.is_empty() {
-        return Err(Error::MissingPaths(missing.into_iter().collect()));
+        let missing = missing.into_iter();
+        let missing = missing.map(|(path, by)| (path.clone(), by.join(", ")));
+        return Err(Error::MissingPaths(missing.collect()));
     }
     if let Some(path) = facts.led_from_inside.first() {
         return Err(Error::PathRefused {
