@@ -53,7 +53,7 @@ fn changes_to_caches_count_as_memory() {
     test(|caller| {
         caller.write(caller.home().join(".cache/file"), "x");
         let fill = "head -c 32M /dev/zero > ~/.cache/fill 2>/dev/null; stat -c %s ~/.cache/fill";
-        let held: u64 = output(caller.with(&["--limit", "tmpfs=8M"], fill))
+        let held: u64 = output(caller.with(&["--caches", "scratch", "--limit", "tmpfs=8M"], fill))
             .trim()
             .parse()
             .unwrap();

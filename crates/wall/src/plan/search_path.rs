@@ -61,7 +61,7 @@ pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
             let in_home = real.starts_with(&home.real);
             // Windows' programs, which WSL would start outside.
             let is_windows = real.starts_with("/mnt") && real.components().count() > 3;
-            *real != home.real.join(".local/bin")
+            !real.ends_with(".local/bin")
                 && !(is_private && !in_home)
                 && !is_windows
                 && workspace::undoes_the_wall(real, home).is_none()
