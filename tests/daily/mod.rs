@@ -2,10 +2,14 @@
 //! as it does outside, in the profile of every agent.
 
 mod caches;
+mod dns;
 mod environments;
+mod git;
 mod home;
 mod packages;
+mod small;
 mod toolchains;
+mod workspace;
 
 use std::{fs, path::Path, time::Duration};
 

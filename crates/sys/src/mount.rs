@@ -112,8 +112,24 @@ impl Tree {
     /// # Errors
     /// If the kernel is older than Linux 5.12.
     pub fn make_read_only(&self) -> io::Result<()> {
+        self.set(libc::MOUNT_ATTR_RDONLY)
+    }
+
+    /// Takes all power from programs and devices in this view.
+    ///
+    /// # Errors
+    /// If the kernel is older than Linux 5.12.
+    pub fn restrict(&self, is_read_only: bool) -> io::Result<()> {
+        let powerless = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+        self.set(match is_read_only {
+            true => powerless | libc::MOUNT_ATTR_RDONLY,
+            false => powerless,
+        })
+    }
+
+    fn set(&self, attributes: u64) -> io::Result<()> {
         let attributes = libc::mount_attr {
-            attr_set: libc::MOUNT_ATTR_RDONLY,
+            attr_set: attributes,
             attr_clr: 0,
             propagation: 0,
             userns_fd: 0,

@@ -27,7 +27,7 @@ pub use self::{
     caches::{CachePlace, Caches},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
-    guards::Guarded,
+    guards::{Guarded, Guards},
     installation::Installation,
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
@@ -103,9 +103,7 @@ pub struct Facts {
     /// What counts like the workspace, since the command may write there.
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
-    pub guarded: Vec<Guarded>,
-    /// The same, but it cannot be protected, since it is a link.
-    pub unguarded: Vec<PathBuf>,
+    pub guards: Guards,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// How the command is installed, if it was found.
@@ -173,7 +171,7 @@ impl Facts {
             .into_iter()
             .chain(tops)
             .collect();
-        let (guarded, unguarded) = guards::find(&tops, &trees, &home.real);
+        let guards = Guards::find(config, &tops, &trees, &home.real);
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
         let secrets = etc::secrets();
@@ -227,8 +225,7 @@ impl Facts {
             no_certificates,
             git,
             given,
-            guarded,
-            unguarded,
+            guards,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
@@ -288,11 +285,13 @@ fn paths(
         .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
-    let bulk = home::SCRATCH.iter();
-    let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();
-    let credentials = credentials::in_bulk()
-        .map(|name| home.join(name))
-        .filter(move |path| bulk.iter().all(|names| names.may_hold(path)));
+    let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
+        let path = home.join(directory);
+        let names = Names::of(path.clone());
+        let below = credentials::below_bulk(directory);
+        let below = below.filter(move |below| names.may_hold_below(Path::new(below)));
+        below.map(move |below| path.join(below))
+    });
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
     tables.chain(credentials).chain(shown).chain(asked_for)
@@ -316,27 +315,25 @@ fn given_directories(
 
 /// Where the known places of secrets that are missing would be, or what would hold them.
 fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
-    let mut reserved = Vec::new();
-    for (directory, _) in home::SCRATCH {
-        let directory = home.join(directory);
+    let mut reserved = BTreeSet::new();
+    for (name, _) in home::SCRATCH {
+        let directory = home.join(name);
         let Some(shown) = found.get(&directory) else {
             continue;
         };
         let names = Names::of(directory.clone());
-        let places = credentials::in_bulk().map(|name| home.join(name));
-        for place in places.filter(|place| !found.contains_key(place)) {
-            let Ok(below) = place.strip_prefix(&directory) else {
-                continue;
-            };
-            reserved.push(match below.components().next() {
-                Some(first) if !names.may_hold(&place) => shown.real.join(first),
-                _ => first_missing(&shown.real, below),
-            });
+        // Most of them, and many share their first name.
+        let mut absent = BTreeSet::new();
+        for below in credentials::below_bulk(name) {
+            if !names.may_hold_below(Path::new(below)) {
+                absent.extend(below.split('/').next());
+            } else if !found.contains_key(&directory.join(below)) {
+                reserved.insert(first_missing(&shown.real, Path::new(below)));
+            }
         }
+        reserved.extend(absent.into_iter().map(|first| shown.real.join(first)));
     }
-    reserved.sort();
-    reserved.dedup();
-    reserved
+    reserved.into_iter().collect()
 }
 
 /// What the tables show of the home.

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use rustix::fs::{AtFlags, CWD, chmodat};
+use rustix::fs::{AtFlags, CWD, Mode, chmodat};
 use stockade_sys::mount::Tree;
 
 use super::staging::{Stage, mode};
@@ -87,22 +87,25 @@ impl KeptLayer {
     }
 }
 
-impl Stage {
+impl PinnedLayer {
     /// The workspace's own directory.
-    pub(crate) fn private(&self, place: &OwnedFd, layer: &PinnedLayer) -> io::Result<()> {
-        Tree::view(&layer.private)?.attach(place)
+    pub(super) fn private(&self) -> io::Result<Tree> {
+        let tree = Tree::view(&self.private)?;
+        tree.restrict(false)?;
+        Ok(tree)
     }
+}
 
+impl Stage {
     /// The host's directory with the workspace's changes. Says whether that was possible; if not,
     /// it is the workspace's own directory alone.
-    pub(crate) fn kept(
+    pub(super) fn kept(
         &self,
         name: &str,
         what: &OwnedFd,
         absent: &[PathBuf],
         layer: &PinnedLayer,
-    ) -> io::Result<bool> {
-        let place = self.directory(name, 0o700)?;
+    ) -> io::Result<(Tree, bool)> {
         let overlay = match (&layer.work, &layer.upper) {
             (Some(work), Some(upper)) => self.overlay_on_disk(name, what, absent, upper, work),
             // Another session's changes as they are now. The kernel takes no harm if these change.
@@ -110,13 +113,9 @@ impl Stage {
             (_, None) => self.overlay(name, &[], what, absent),
         };
         match overlay {
-            Ok(overlay) => overlay.attach(place)?,
-            Err(_) => {
-                self.private(&place, layer)?;
-                return Ok(false);
-            }
+            Ok(overlay) => Ok((overlay, true)),
+            Err(_) => Ok((layer.private()?, false)),
         }
-        Ok(true)
     }
 
     fn overlay_on_disk(
@@ -129,7 +128,12 @@ impl Stage {
     ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one, which a session may have changed.
         let path = format!("/proc/self/fd/{}", upper.as_raw_fd());
-        chmodat(CWD, path, mode(what)?, AtFlags::empty())?;
+        chmodat(
+            CWD,
+            path,
+            Mode::from_raw_mode(mode(what)?),
+            AtFlags::empty(),
+        )?;
         let front = match absent.is_empty() {
             true => None,
             false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),

@@ -25,6 +25,7 @@ use std::{
 
 use rustix::fs::MemfdFlags;
 use stockade_sys::{
+    closing::SlowToClose,
     namespace::{Identity, enter_user_namespace, has_authority},
     process::Descent,
 };
@@ -143,14 +144,7 @@ impl Plan {
         control: OwnedFd,
         mut descent: Descent,
     ) -> Result<Command, Error> {
-        let options = arguments(self, |text| {
-            let file = in_memory(text.as_bytes())?;
-            let number = file.as_raw_fd();
-            descent.keep.push(file);
-            Ok(number)
-        })
-        .map_err(failed("the sandbox's own files"))?;
-        let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
+        let options = in_memory(&arguments(self)).map_err(failed("bubblewrap's arguments"))?;
         let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
         let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
@@ -210,19 +204,19 @@ impl Launch {
         }
         let thread = thread::Builder::new()
             .name("stage".to_owned())
-            .spawn(|| self.spawn_here())
+            .spawn(|| self.spawn_here(|| Ok(())))
             .map_err(failed("a thread"))?;
         let died = |_| Err(failed("a thread")(io::ErrorKind::Other.into()));
         thread.join().unwrap_or_else(died)
     }
 
     /// The same, by a thread that has authority over mounts and is wanted for nothing else: it
-    /// moves into another mount namespace. It may end, since none of those that it starts is
-    /// bound to it.
+    /// moves into another mount namespace, and by `enter` into the sandbox's network. It may end,
+    /// since none of those that it starts is bound to it.
     ///
     /// # Errors
-    /// Those of [`Self::spawn`].
-    pub fn spawn_here(self) -> Result<Running, Error> {
+    /// Those of [`Self::spawn`], and that of `enter`.
+    pub fn spawn_here(self, enter: impl FnOnce() -> io::Result<()>) -> Result<Running, Error> {
         let Self {
             bubblewrap,
             mut call,
@@ -247,11 +241,12 @@ impl Launch {
         held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
         let (_, version) = bubblewrap.identify()?;
+        enter().map_err(failed("the sandbox's network"))?;
         let child = call.spawn().map_err(failed("starting bubblewrap"))?;
         // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
         // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);
-        let bwrap = BwrapProcess::new(child, surroundings.group);
+        let bwrap = BwrapProcess::new(child, surroundings.group, own_mounts());
         let bwrap = bwrap.map_err(failed("taking charge of bubblewrap"))?;
         Ok(Running::new(bwrap, held, Achieved { layers, version }))
     }
@@ -311,6 +306,13 @@ fn surroundings(
         given: built.given,
         home: built.home,
     })
+}
+
+/// What keeps the calling thread's mounts until the kernel has time for them. Otherwise they would go
+/// with bubblewrap, whose end would take as long as their unmounting. Without it, it does.
+fn own_mounts() -> Option<SlowToClose<File>> {
+    let namespace = File::open("/proc/thread-self/ns/mnt").ok()?;
+    SlowToClose::new(namespace).ok()
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -1,6 +1,10 @@
 //! The home directory: empty, except for what its tables show.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use super::{Fallback, Operation, Step, caches, layout::Layout};
 use crate::{
@@ -102,7 +106,13 @@ pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
             layout.mask(&found.real, &Operation::Empty { mode: 0o700 }, reason);
         }
     }
-    for name in credentials::in_bulk() {
+    let home = &facts.home.real;
+    let there = facts
+        .found
+        .keys()
+        .filter_map(|it| it.strip_prefix(home).ok());
+    let there: HashSet<_> = there.map(Path::as_os_str).collect();
+    for name in credentials::in_bulk().filter(|name| there.contains(OsStr::new(name))) {
         if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
             layout.mask(&found.real, &hidden(found.kind), SECRET_REASON);
         }

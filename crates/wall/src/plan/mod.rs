@@ -31,7 +31,7 @@ pub use self::{
     layers::{Layer, LayerState, Protection},
     workspace::PathRefusal,
 };
-pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
+pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES, layout::index_enclosing};
 use crate::{
     config::{Asked, CacheMode, Config, Hardening},
     error::Error,
