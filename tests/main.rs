@@ -16,7 +16,7 @@ mod denials;
 mod doctor;
 mod ending;
 mod exposed;
-mod feature;
+pub(crate) mod feature;
 mod local;
 mod log;
 mod support;

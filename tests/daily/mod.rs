@@ -2,10 +2,14 @@
 //! as it does outside, in the profile of every agent.
 
 mod caches;
+mod dns;
 mod environments;
+mod git;
 mod home;
 mod packages;
+mod small;
 mod toolchains;
+mod workspace;
 
 use std::{fs, path::Path, time::Duration};
 
@@ -23,8 +27,8 @@ const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A laptop whose user has installed Rust with rustup, as whoever runs these tests has.
 fn with_rust() -> Builder {
-    let rustup = option_env!("RUSTUP_HOME").expect("Rust of rustup");
-    let cargo = option_env!("CARGO_HOME").expect("Rust of rustup");
+    let rustup = env!("RUSTUP_HOME", "the tests need Rust of rustup");
+    let cargo = env!("CARGO_HOME", "the tests need Rust of rustup");
     standard()
         .directory("/home/dev/.rustup", rustup)
         .directory("/home/dev/.cargo/bin", Path::new(cargo).join("bin"))

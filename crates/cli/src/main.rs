@@ -42,6 +42,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(message) => return exit::usage(&message),
     };
+    if let Some(workspace) = arguments.workspace {
+        context::choose_workspace(workspace);
+    }
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),

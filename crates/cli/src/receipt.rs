@@ -1,6 +1,6 @@
 //! What is said before a session and at its end. During it the terminal belongs to the command.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use stockade_config::{Effective, Limits, Loader, Sourced, shown_path};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
@@ -108,6 +108,7 @@ pub(crate) fn tell_denials(
     denials: &Denials,
     programs: &HashMap<Subject, Process>,
     loader: &Loader,
+    session: &str,
 ) {
     const LINES: usize = 8;
     let all = denials.by_count();
@@ -149,7 +150,7 @@ pub(crate) fn tell_denials(
         }
     }
     if !all.is_empty() {
-        eprintln!("stockade: `stockade log` shows the whole session");
+        eprintln!("stockade: `stockade log {session}` shows the whole session");
     }
 }
 
@@ -211,6 +212,15 @@ fn in_addition(ruling: &Ruling) -> String {
         return format!(", in addition to `{rule}`");
     }
     String::new()
+}
+
+/// Why ssh asked about a server that the user knows, or refused it.
+pub(crate) fn tell_known_hosts(path: &Path) {
+    if path.exists() {
+        eprintln!(
+            "stockade: ssh had no known hosts inside; to give it yours: --read ~/.ssh/known_hosts"
+        );
+    }
 }
 
 /// To be put before the command.
@@ -299,12 +309,26 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
 /// What the session left behind that will run outside, or would have.
 pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     const LINES: usize = 24;
+    const DIFF_LINES: usize = 16;
     let shown = folded(findings);
+    // Of all diffs together.
+    let mut room = 48;
     for finding in shown.iter().take(LINES) {
         eprintln!("stockade: {finding}");
+        for line in finding.diff.iter().take(room.min(DIFF_LINES)) {
+            eprintln!("stockade:   {line}");
+        }
+        let rest = finding.diff.len().saturating_sub(room.min(DIFF_LINES));
+        room = room.saturating_sub(finding.diff.len());
+        if rest > 0 {
+            eprintln!(
+                "stockade:   and {}: `stockade log {session}`",
+                terminal::counted(rest as u64, "more line")
+            );
+        }
     }
     if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
-        eprintln!("stockade: and {more} more of these: `stockade log`");
+        eprintln!("stockade: and {more} more of these: `stockade log {session}`");
     }
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {

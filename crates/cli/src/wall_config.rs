@@ -111,6 +111,8 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             config::Caches::Scratch => CacheMode::Scratch,
             config::Caches::Empty => CacheMode::Empty,
         },
+        session: None,
+        state: Some(places.state.clone()),
         own: vec![places.user.clone(), places.state.clone()],
     }
 }

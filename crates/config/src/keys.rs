@@ -100,6 +100,9 @@ keys! {
     /// How much of the kernel's interface the command gets.
     [agent] Agent, "Process" {
         /// Kernel restrictions: default, or strict (no user namespaces inside)
+        ///
+        /// With strict, files that run by themselves outside, such as .envrc, are read-only even
+        /// if git tracks them.
         Hardening hardening: Sourced<Hardening> = Hardening::Default.into(), "hardening", Less;
 
         /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code

@@ -44,6 +44,7 @@ mod starter;
 mod text;
 mod trust;
 mod value;
+mod workspace;
 
 pub use check::{Checked, check_file};
 pub use compare::{Difference, differences, wider};

@@ -22,6 +22,7 @@ use crate::{
     source::{Origin, Source, SourceKind},
     text::{meant, shown, shown_path},
     trust::{Record, Trust, hash},
+    value::Roots,
 };
 
 #[derive(Debug, Clone)]
@@ -122,7 +123,11 @@ impl Loader {
         let roots = self.places.roots();
         let variable = |name: &str| self.environment.get(OsStr::new(name)).cloned();
         let typed = environment::layer(variable, &roots);
-        for layer in [typed, self.flags.layer(&roots)] {
+        let here = Roots {
+            workspace: Some(self.places.current_directory.clone()),
+            ..roots.clone()
+        };
+        for layer in [typed, self.flags.layer(&here)] {
             match layer {
                 Ok(layer) => layers.push(layer),
                 Err(problems) => wrong.extend(problems),

@@ -34,6 +34,10 @@ pub struct Config {
     pub git: GitSettings,
     pub limits: Limits,
     pub caches: CacheMode,
+    /// The name of the session, which the command gets in a variable.
+    pub session: Option<String>,
+    /// Where it is recorded which files git did not track in earlier sessions.
+    pub state: Option<PathBuf>,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,

@@ -62,12 +62,12 @@ pub use config::{
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
-    CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation,
-    Kind, Limit, Place, Procfs, Resource, SystemForm, SystemPlace, Toolchains,
+    CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
+    Installation, Kind, Limit, Place, Procfs, Resource, SystemForm, SystemPlace, Toolchains,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
-pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, folded};
+pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, accept_tracked, folded};
 pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
     Protection, Reason, Step, Variable,

@@ -3,7 +3,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use stockade_config::{Effective, GitSettings};
+use stockade_config::Effective;
 use stockade_gate::{EventReceiver, Policies};
 use stockade_wall::{CommandLine, Facts, Finding, Live, Plan, Running, Watch};
 
@@ -120,13 +120,16 @@ impl Recorder {
             notify(Notice::NotLogged { directory, error });
         });
         let watch = Arc::new(self.watch);
-        let live = match launched.git.settings.value {
-            GitSettings::Tell => None,
-            GitSettings::Defuse => Live::begin(Arc::clone(&watch))
-                .inspect(|live| running.on_alarm(live.alarm()))
-                .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
-                .ok(),
+        let found = journal.as_ref().ok().map(Journal::findings);
+        let tell = move |finding| {
+            if let Some(found) = &found {
+                found(finding);
+            }
         };
+        let live = Live::begin(Arc::clone(&watch), tell)
+            .inspect(|live| running.on_alarm(live.alarm()))
+            .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
+            .ok();
         // Nobody looks at them while the session is suspended.
         let suspended = Arc::clone(&watch);
         let session = id.clone();

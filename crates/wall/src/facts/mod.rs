@@ -27,7 +27,7 @@ pub use self::{
     caches::{CachePlace, Caches},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
-    guards::Guarded,
+    guards::{Guarded, Guards},
     installation::Installation,
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
@@ -103,9 +103,7 @@ pub struct Facts {
     /// What counts like the workspace, since the command may write there.
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
-    pub guarded: Vec<Guarded>,
-    /// The same, but it cannot be protected, since it is a link.
-    pub unguarded: Vec<PathBuf>,
+    pub guards: Guards,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// How the command is installed, if it was found.
@@ -173,7 +171,7 @@ impl Facts {
             .into_iter()
             .chain(tops)
             .collect();
-        let (guarded, unguarded) = guards::find(&tops, &trees, &home.real);
+        let guards = Guards::find(config, &tops, &trees, &home.real);
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
         let secrets = etc::secrets();
@@ -227,8 +225,7 @@ impl Facts {
             no_certificates,
             git,
             given,
-            guarded,
-            unguarded,
+            guards,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,

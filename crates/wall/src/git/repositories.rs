@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// An index of a million files is about this long.
-const LONGEST_INDEX: u64 = 128 << 20;
+pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
 pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
@@ -407,7 +407,7 @@ pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
 }
 
 /// The settings of a repository, or of that of a worktree; none if git may read others.
-fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
+pub(super) fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
     let is_worktree = directory.join("commondir").exists();
     let owner = directory.ancestors().nth(2).filter(|_| is_worktree);
     match nofollow::read(&owner.unwrap_or(directory).join("config")) {
@@ -417,7 +417,7 @@ fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
 }
 
 /// Nothing in an index says how long its hashes are.
-fn hash_length(settings: &[Setting]) -> usize {
+pub(super) fn hash_length(settings: &[Setting]) -> usize {
     let mut all = settings.iter().rev();
     let format = all.find(|setting| setting.is("extensions", "objectformat"));
     match format.map(Setting::bytes) {

@@ -31,7 +31,9 @@ use rustix::{
 
 use stockade_sys::{closing::SlowToClose, process::cpu_time_of_thread};
 
-use super::{Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, locked};
+use super::{
+    Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen, locked,
+};
 use crate::facts::is_in;
 
 /// How long one look may take, and how long there is none after it at least.
@@ -98,10 +100,11 @@ impl AsFd for Alarm {
 
 impl Live {
     /// To be called by a thread that has given up what it does not need: this one inherits that.
+    /// `tell` gets each change of a file that runs by itself and that the command may write.
     ///
     /// # Errors
     /// If there are no descriptors or threads left.
-    pub fn begin(watch: Arc<Watch>) -> io::Result<Self> {
+    pub fn begin(watch: Arc<Watch>, tell: impl Fn(Finding) + Send + 'static) -> io::Result<Self> {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let findings = Arc::new(Mutex::new(Vec::new()));
         let alarm = Arc::new(Alarm {
@@ -109,6 +112,8 @@ impl Live {
             what: Mutex::default(),
         });
         let mut looking = Looking {
+            seen: RefCell::new(Seen::new(&watch.edits, &watch.baseline.contents)),
+            tell: Box::new(tell),
             watch,
             end: Arc::clone(&end),
             findings: Arc::clone(&findings),
@@ -179,6 +184,9 @@ impl Drop for Live {
 
 struct Looking {
     watch: Arc<Watch>,
+    /// Of the files that run by themselves and may be changed.
+    seen: RefCell<Seen>,
+    tell: Box<dyn Fn(Finding) + Send>,
     end: Arc<OwnedFd>,
     findings: Arc<Mutex<Vec<Finding>>>,
     inotify: Option<SlowToClose<OwnedFd>>,
@@ -253,6 +261,10 @@ impl Looking {
 
     /// Takes down what was put back, and raises the alarm if that is in vain.
     fn note(&self, mut found: Vec<Finding>) {
+        const FEW: usize = 10_000;
+        let bounds = Bounds::new(LOOK / 10, FEW, &|| false);
+        let edited = self.seen.borrow_mut().look(&self.watch.edits, &bounds);
+        edited.into_iter().for_each(&self.tell);
         found.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left() || it.is_removed());
         let mut times = self.times.borrow_mut();
         let now = Instant::now();

@@ -163,7 +163,10 @@ impl<'a> Settlement<'a> {
     }
 
     fn find(&self, path: &Path, what: Change, why: &str) {
-        let finding = Finding::new(path, what, why);
+        self.add(Finding::new(path, what, why));
+    }
+
+    fn add(&self, finding: Finding) {
         if self.told.borrow_mut().insert(finding.clone()) {
             self.findings.borrow_mut().push(finding);
         }
@@ -183,7 +186,12 @@ impl<'a> Settlement<'a> {
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
             Kind::Told(_) | Kind::Plan if self.is_live => {}
-            Kind::Told(why) => self.find(path, change, why),
+            Kind::Told(why) => {
+                let edits = &self.watch.edits;
+                for finding in edits.findings(path, before, &control.content, why) {
+                    self.add(finding);
+                }
+            }
             Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);

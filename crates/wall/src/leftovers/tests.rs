@@ -75,8 +75,8 @@ fn new_and_changed_files_that_run_outside_are_found() {
         found,
         [
             "\".envrc\" is new: direnv runs it outside, when a shell enters the directory",
-            "\".husky\" is new: git's hooks run its commands outside, with commits",
             "\".vscode\" has changed: VS Code runs its tasks outside, when it opens the directory",
+            "\".husky\" is new: git's hooks run its commands outside, with commits",
         ]
     );
 }

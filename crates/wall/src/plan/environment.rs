@@ -113,7 +113,7 @@ const LOCALE_CATEGORIES: [&str; 13] = [
 pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Variables that say where the sandbox's own things are.
-const OWN: &[&str] = &["HOME", "STOCKADE"];
+const OWN: &[&str] = &["HOME", "STOCKADE", "STOCKADE_SESSION"];
 
 /// The command's environment, from the caller's.
 pub(crate) fn environment(
@@ -123,6 +123,12 @@ pub(crate) fn environment(
 ) -> Result<Vec<Variable>, Error> {
     let mut environment = Environment(Vec::new());
     environment.put("STOCKADE", "1", "so that programs can tell");
+    let session = config.session.as_deref().unwrap_or("(its name)");
+    environment.put(
+        "STOCKADE_SESSION",
+        session,
+        "names the session, for prompts",
+    );
     environment.put("HOME", &facts.home.named, "private");
     environment.put(
         "PATH",
@@ -159,9 +165,12 @@ pub(crate) fn environment(
         let directory = if is_there { named } else { "/tmp".as_ref() };
         environment.put("TMPDIR", directory, "a directory that is there");
     }
+    // The user's own is that of the private home, where `git config --global` can write.
     let git = "git's settings are the sandbox's own";
-    environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);
-    environment.put("GIT_CONFIG_GLOBAL", GIT_CONFIG, git);
+    environment.put("GIT_CONFIG_SYSTEM", GIT_CONFIG, git);
+    // Otherwise it tries to link files of its cache into the workspace, and warns that it cannot.
+    let copy = facts.variable("UV_LINK_MODE").unwrap_or("copy".as_ref());
+    environment.put("UV_LINK_MODE", copy, "uv's cache is on another file system");
 
     for Asked { value: name, by } in &config.pass {
         check(name, OsStr::new(""))?;
@@ -413,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_is_no_variable_or_the_sandboxes_own_is_refused() {
-        for name in ["HOME", "STOCKADE", "", "A=B", "A\0"] {
+        for name in ["HOME", "STOCKADE", "STOCKADE_SESSION", "", "A=B", "A\0"] {
             let config = Config {
                 set: vec![(name.into(), Asked::new("x", "a test"))],
                 ..Config::default()

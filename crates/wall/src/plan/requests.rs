@@ -4,7 +4,7 @@
 //! They are placed by depth: what encloses a place is there before it, whoever asked for either.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
@@ -107,13 +107,16 @@ pub(super) fn freeze_above(facts: &Facts, layout: &mut Layout) {
 
 /// Refuses what would undo the wall, and what does not exist.
 fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let missing: BTreeSet<_> = config
-        .requests()
-        .filter(|request| request.required && !facts.found.contains_key(&request.path))
-        .map(|request| request.path.clone())
-        .collect();
+    let mut missing: BTreeMap<&PathBuf, Vec<&str>> = BTreeMap::new();
+    for request in config.requests().filter(|request| request.required) {
+        if !facts.found.contains_key(&request.path) {
+            missing.entry(&request.path).or_default().push(&request.by);
+        }
+    }
     if !missing.is_empty() {
-        return Err(Error::MissingPaths(missing.into_iter().collect()));
+        let missing = missing.into_iter();
+        let missing = missing.map(|(path, by)| (path.clone(), by.join(", ")));
+        return Err(Error::MissingPaths(missing.collect()));
     }
     if let Some(path) = facts.led_from_inside.first() {
         return Err(Error::PathRefused {
@@ -249,7 +252,7 @@ fn toolchains(facts: &Facts) -> impl Iterator<Item = Step> {
 /// What programs outside execute of the workspace and of other directories that are given to be
 /// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
-    for guarded in &facts.guarded {
+    for guarded in &facts.guards.read_only {
         let is_lifted = |path: &&Path| {
             let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
             path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))
