@@ -53,7 +53,8 @@ mod tables;
 mod terminal;
 
 pub use config::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, Nested, Network, PathRequest, Root,
+    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested, Network,
+    PathRequest, Root,
 };
 pub use error::Error;
 pub use facts::{

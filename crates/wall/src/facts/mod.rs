@@ -238,9 +238,10 @@ fn paths(
     environment: &[(OsString, OsString)],
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
-        .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
+    let programs = home::PROGRAMS_IN_STATE.iter();
+    let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
     let bulk = home::SCRATCH.iter();
     let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();
     let credentials = credentials::in_bulk()
@@ -248,7 +249,11 @@ fn paths(
         .filter(move |path| bulk.iter().all(|names| names.may_hold(path)));
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
-    tables.chain(credentials).chain(shown).chain(asked_for)
+    tables
+        .chain(programs)
+        .chain(credentials)
+        .chain(shown)
+        .chain(asked_for)
 }
 
 /// The directories that the user gives to be written, without devices and what is an agent's own.
