@@ -1,6 +1,6 @@
 //! What works inside as it does outside.
 
-mod agents;
+pub(crate) mod agents;
 mod agreement;
 mod broadcast;
 mod bulk;

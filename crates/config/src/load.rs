@@ -343,7 +343,10 @@ impl Loader {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
                     Origin::BuiltIn => Diagnostic::new(title),
                 };
-                wrong.push(problem.help("allow only the part that the command has to write"));
+                wrong.push(problem.help(match entry.origin.is_built_in_profile() {
+                    true => "set the variable to a directory of its own, or unset it",
+                    false => "allow only the part that the command has to write",
+                }));
             }
         }
         wrong.or(())

@@ -123,7 +123,10 @@ mod tests {
             for key in ["AWS_SECRET", "AWS_ACCESS", "AWS_SESSION", "AWS_PROFILE"] {
                 assert!(!text.contains(key), "{name}: {key}");
             }
-            assert!(!text.contains("\"GOOGLE_APPLICATION_CREDENTIALS\""), "{name}");
+            assert!(
+                !text.contains("\"GOOGLE_APPLICATION_CREDENTIALS\""),
+                "{name}"
+            );
         }
         let (_, generic) = BUILT_IN.last().unwrap();
         assert!(!generic.contains("pass"));

@@ -211,7 +211,10 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
     Assignment {
         token: outside.token.clone(),
         reads,
-        texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
+        texts: [GIT_CONFIG.into(), "/etc/resolv.conf".into()]
+            .into_iter()
+            .chain(judge::replaced(plan, home))
+            .collect(),
         lists: places.clone(),
         identities: places,
         writes,

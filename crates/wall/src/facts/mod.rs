@@ -5,6 +5,7 @@ mod etc;
 mod git;
 mod guards;
 mod identity;
+pub(crate) mod indexes;
 mod installation;
 mod limits;
 mod place;
@@ -102,6 +103,8 @@ pub struct Facts {
     pub unguarded: Vec<PathBuf>,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
+    /// The user's settings of package managers that name indexes, without logins.
+    pub(crate) indexes: Vec<indexes::IndexFile>,
     /// How the command is installed, if it was found.
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
@@ -204,6 +207,7 @@ impl Facts {
             given,
             guarded,
             unguarded,
+            indexes: indexes::find(&home.real, &environment, &writable),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,

@@ -62,6 +62,7 @@ pub(crate) fn facts() -> Facts {
         guarded: Vec::new(),
         unguarded: Vec::new(),
         git_settings: Vec::new(),
+        indexes: Vec::new(),
         installation: None,
         brought: None,
         open_files: Limit {

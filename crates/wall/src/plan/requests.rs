@@ -12,6 +12,7 @@ use super::{
     Guard, Operation, Step,
     environment::CERTIFICATES,
     home::{self, hidden, read_only},
+    indexes,
     layout::Layout,
     workspace::{self, PathRefusal},
 };
@@ -60,6 +61,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let given: Vec<_> = given.map(|found| found.real.as_path()).collect();
     home::mask(facts, &given, layout);
     other_state(config, facts, &given, layout);
+    indexes::place(config, facts, layout);
 
     let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
@@ -264,12 +266,13 @@ fn state_refusal(moved: &MovedState, config: &Config, facts: &Facts) -> Option<P
         },
     };
     let own = own_paths(config, facts);
-    if facts.workspace.starts_with(&real) && facts.workspace != real {
+    if let Some(refusal) = workspace::refusal(&real, &facts.home) {
+        Some(refusal)
+    } else if facts.workspace.starts_with(&real) && facts.workspace != real {
         Some(PathRefusal::HoldsWorkspace)
-    } else if own.iter().any(|own| own.starts_with(&real)) || is_in(&real, &own) {
-        Some(PathRefusal::Own)
     } else {
-        workspace::refusal(&real, &facts.home)
+        let is_own = own.iter().any(|own| own.starts_with(&real)) || is_in(&real, &own);
+        is_own.then_some(PathRefusal::Own)
     }
 }
 

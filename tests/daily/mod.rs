@@ -1,0 +1,3 @@
+//! A day's work inside, with the real tools.
+
+mod agents;
