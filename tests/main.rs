@@ -3,7 +3,7 @@
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
-//! * `daily`: a day's work with real tools;
+//! * `daily/`: ordinary development, with the real tools;
 //! * `denials`: from what is printed to what works;
 //! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
 //! * `log`: what is written down; `typed`: completions and manual;
@@ -16,7 +16,7 @@ mod denials;
 mod doctor;
 mod ending;
 mod exposed;
-mod feature;
+pub(crate) mod feature;
 mod local;
 mod log;
 mod support;

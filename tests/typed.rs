@@ -1,6 +1,6 @@
 //! What helps with typing: completions in a real shell, pages in a real formatter.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use stockade_world::{Laptop, test};
 
@@ -10,15 +10,17 @@ use crate::support::standard;
 fn offered(laptop: &Laptop, words: &str) -> Vec<String> {
     let script = format!(
         "source <(stockade completions bash)
-        complete -p stockade > /dev/null || exit 9
+        function=$(complete -p stockade | sed 's/.*-F \\([^ ]*\\).*/\\1/')
         COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-        _stockade stockade \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
+        $function stockade \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"
         printf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
     let output = laptop.command("/bin/bash").args(["-c", &script]).run();
     let output = output.expect("bash").expect_success();
     assert_eq!(output.stderr(), "");
-    output.stdout().lines().map(str::to_owned).collect()
+    // Readline shows each once, in order.
+    let words: BTreeSet<String> = output.stdout().lines().map(str::to_owned).collect();
+    words.into_iter().collect()
 }
 
 #[test]
@@ -32,6 +34,47 @@ fn bash_completes_commands_flags_and_agents() {
         assert_eq!(offered(laptop, "stockade config sh"), ["show"]);
         assert!(offered(laptop, "stockade ''").len() > 10);
         assert_eq!(offered(laptop, "stockade verify-p"), [""], "what is hidden");
+        // Values of options.
+        assert_eq!(offered(laptop, "stockade run --mode ho"), ["host"]);
+        assert_eq!(offered(laptop, "stockade run --hardening ''").len(), 2);
+        assert_eq!(offered(laptop, "stockade run --limit mem"), ["memory="]);
+        assert_eq!(offered(laptop, "stockade plan --profile cod"), ["codex"]);
+        // The command, and what it takes.
+        assert_eq!(offered(laptop, "stockade run -- dpkg-que"), ["dpkg-query"]);
+        assert_eq!(
+            offered(laptop, "stockade run --quiet -- cat /etc/host"),
+            hosts()
+        );
+    });
+}
+
+/// The files of the machine whose paths begin so.
+fn hosts() -> Vec<String> {
+    let entries = fs::read_dir("/etc").expect("/etc").flatten();
+    let paths = entries.map(|entry| entry.path().to_string_lossy().into_owned());
+    let mut paths: Vec<String> = paths.filter(|path| path.starts_with("/etc/host")).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn fish_completes_values_and_commands() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let offered = |line: &str| {
+            let script = format!("stockade completions fish | source; complete -C '{line}'");
+            let output = laptop.command("fish").args(["-c", &script]).run();
+            let output = output.expect("fish").expect_success().stdout();
+            let words = output.lines().map(|line| line.split('\t').next());
+            words
+                .map(|word| word.unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(offered("stockade run --mode ho"), ["host"]);
+        assert_eq!(offered("stockade run --limit mem"), ["memory="]);
+        assert_eq!(offered("stockade run --profile cod"), ["codex"]);
+        assert_eq!(offered("stockade run -- dpkg-que"), ["dpkg-query"]);
+        assert!(offered("stockade run -q -- git checkou").contains(&"checkout".to_owned()));
     });
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn plan(mut plan: Plan) -> Plan {
         "display" => pass(&mut plan, "DISPLAY"),
         "git" => plan
             .environment
-            .retain(|variable| variable.name != "GIT_CONFIG_GLOBAL"),
+            .retain(|variable| variable.name != "GIT_CONFIG_SYSTEM"),
         "names" => resolve_elsewhere(&mut plan),
         _ => {}
     }

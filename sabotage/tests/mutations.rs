@@ -49,9 +49,19 @@ const MUTATIONS: &[(&str, &[&str])] = &[
         &["call.ioctl.btrfs_ioc_snap_destroy_v2"],
     ),
     (
+        "filter ioctl(BTRFS_IOC_SNAP_CREATE)",
+        &["call.ioctl.btrfs_ioc_snap_create"],
+    ),
+    (
+        "filter ioctl(BTRFS_IOC_SNAP_CREATE_V2)",
+        &["call.ioctl.btrfs_ioc_snap_create_v2"],
+    ),
+    (
         "filter ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)",
         &["call.ioctl.bch_ioctl_subvolume_destroy"],
     ),
+    ("filter fcntl(F_SETLEASE)", &["call.fcntl.f_setlease"]),
+    ("filter fcntl(F_SETDELEG)", &["call.fcntl.f_setdeleg"]),
     (
         "filter unshare(CLONE_NEWNS)",
         &["call.unshare.clone_newns", "nested.mounts"],

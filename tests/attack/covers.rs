@@ -98,6 +98,34 @@ fn try_all(laptop: &Laptop, options: &[&str], is_refused: impl Fn(&str, &str) ->
     assert_eq!(said(laptop, Place::Outside, STATE), before);
 }
 
+/// A snapshot of Btrfs has the files without their covers. On other file systems the call comes as far
+/// as to them.
+const SNAPSHOT: &str = "import fcntl, os, struct
+place = os.open('.', os.O_RDONLY)
+for request, form in (0x50009401, 'q4088s'), (0x50009417, 'q48x4040s'):
+    arguments = bytearray(struct.pack(form, place, b'snapshot'))
+    try: fcntl.ioctl(place, request, arguments)
+    except OSError as error: print(os.strerror(error.errno))
+    else: print('made')";
+
+#[test]
+fn p12_no_snapshot_shows_what_is_covered() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PREPARE);
+        let script = ["-IS", "-c", SNAPSHOT];
+        for options in [&[][..], &["--nested"]] {
+            let tried = inside(laptop, options).args(script).run().expect("an end");
+            let refused = "Operation not permitted\n".repeat(2);
+            assert_eq!(tried.expect_success().stdout(), refused, "{options:?}");
+        }
+        let outside = laptop.command("/usr/bin/python3").args(script);
+        let outside = outside.run().expect("an end").expect_success().stdout();
+        let is_tried = !outside.is_empty() && !outside.contains("not permitted");
+        assert!(is_tried, "positive control: {outside}");
+    });
+}
+
 /// Where sandboxes work inside the sandbox, the broker keeps the covers.
 #[test]
 fn p12_no_cover_can_be_lifted_where_sandboxes_work_inside() {

@@ -345,7 +345,8 @@ fn f06_control_characters_are_characters_and_nothing_else() {
         let home = laptop.home().join(odd);
         fs::create_dir_all(home.join(".ssh")).expect("a directory");
         let session = laptop
-            .stockade(["run", "--quiet", "--", "bash", "-c", "cd && pwd; ls -A"])
+            .stockade(["run", "--quiet", "--caches", "empty"])
+            .args(["--", "bash", "-c", "cd && pwd; ls -A"])
             .env("HOME", &home);
         let output = session.run().expect("the end").expect_success();
         assert_eq!(output.stdout(), format!("{}\n", home.display()));

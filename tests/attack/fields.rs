@@ -38,7 +38,7 @@ const NEXT: &str = "--next--";
 const WEB: &str = "curl -s --max-time 20 http://www.example.com/ || echo nothing";
 
 /// All but those that are seen from outside, which have tests of their own below.
-const FIELDS: [Field; 21] = [
+const FIELDS: [Field; 22] = [
     field(
         Key::Mode,
         "[network]\nmode = \"none\"\n",
@@ -92,6 +92,12 @@ const FIELDS: [Field; 21] = [
         "[files]\nhide = [\"~/project/README.md\"]\n",
         "grep -c small README.md 2>/dev/null || echo nothing",
         ["1", "nothing"],
+    ),
+    field(
+        Key::Caches,
+        "[files]\ncaches = \"empty\"\n",
+        "cat ~/.cache/mine 2>/dev/null || echo nothing",
+        ["a download", "nothing"],
     ),
     field(
         Key::PassEnv,
@@ -176,6 +182,8 @@ fn n08_every_field_changes_what_is_inside() {
         let laptop = world.laptop();
         let own = Site::text("the host's\n");
         laptop.http("127.0.0.1:5432", own).expect("listen");
+        let cache = laptop.home().join(".cache/mine");
+        std::fs::write(cache, "a download\n").expect("a cache");
         // By default, all in one session.
         let lines = FIELDS.map(|field| format!("({})", field.line));
         let usual = run(laptop, "", &lines.join(&format!("; echo {NEXT}; "))).stdout();

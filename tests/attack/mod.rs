@@ -18,6 +18,7 @@ mod f_files;
 mod f_launch;
 mod f_planted;
 mod f_process;
+mod f_tools;
 mod fields;
 mod flood;
 mod hello;

@@ -248,7 +248,7 @@ sys.stdin.read()
             let inside = connect(strace);
             let expected = "refused\nrefused\nnothing there\n";
             assert_eq!(inside.stdout(), expected, "{failure}");
-            let told = "~/.cache and ~/.local/share are empty inside";
+            let told = "~/.local/share is empty inside";
             assert!(inside.stderr().contains(told), "{inside:?}");
         }
         drop(listener);

@@ -88,6 +88,35 @@ fn p01_locks_that_a_session_holds_do_not_keep_settings_from_being_put_back() {
 }
 
 /// Each leaves something in place without the notice that a file was closed in a git directory.
+/// Settings that are written by a process that lives on.
+const MAPPING: &str = r#"python3 -c '
+import mmap, os, time
+file = os.open(".git/config", os.O_RDWR)
+length = os.fstat(file).st_size
+text = b"[core]\nfsmonitor = /home/dev/project/evil\n"
+os.pwrite(file, b"\n" * len(text), length)
+mapping = mmap.mmap(file, 0)
+time.sleep(1)
+mapping[length:] = text
+open("mapped", "w")
+time.sleep(20)' > /dev/null 2>&1 &
+    until [ -e mapped ]; do sleep 0.1; done"#;
+
+/// A sparse index: git itself would not leave a submodule out of it.
+const SPARSE: &str = r#"git init -q /tmp/sub; cd /tmp/sub
+    git -c user.name=a -c user.email=a commit -q --allow-empty -m one; cd - > /dev/null
+    git sparse-checkout set --sparse-index in
+    link=$(printf '160000 commit %s\tsub' $(git -C /tmp/sub rev-parse HEAD))
+    python3 -c '
+import hashlib, sys
+old, new = (bytes.fromhex(name) for name in sys.argv[1:])
+index = open(".git/index", "rb").read()[:-20]
+assert old in index
+index = index.replace(old, new)
+open(".git/index", "wb").write(index + hashlib.sha1(index).digest())' \
+        $(git rev-parse HEAD:dir) $( (git ls-tree HEAD:dir; echo "$link") | git mktree --missing)
+    mkdir dir; mv /tmp/sub dir/sub; git -C dir/sub config core.fsmonitor $EVIL"#;
+
 #[test]
 fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
     let sub = "git init -q ../part; git -C ../part -c user.name=a -c user.email=a commit -q \
@@ -130,6 +159,53 @@ fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
             "readlink .git/logs/HEAD",
             "git commit -q --allow-empty -m two; grep -q two ~/log && touch ~/ran",
         ),
+        (
+            "what a hook that is a link leads to",
+            "mkdir tools .git/hooks; echo '#!/bin/sh' > tools/hook; chmod +x tools/hook
+             ln -s ../../tools/hook .git/hooks/pre-commit",
+            "cp evil tools/hook",
+            "grep ran tools/hook",
+            "git commit -q --allow-empty -m two",
+        ),
+        (
+            "a mapping, of which the kernel does not tell",
+            "true",
+            MAPPING,
+            "grep fsmonitor .git/config",
+            "git status",
+        ),
+        (
+            "another name of the file, in a directory that nobody looks at",
+            "true",
+            "mkdir .git/x; ln .git/config .git/x/name; sleep 1
+             printf '[core]\\nfsmonitor = %s\\n' $EVIL >> .git/x/name",
+            "grep fsmonitor .git/config",
+            "git status",
+        ),
+        (
+            "a repository that the workspace becomes",
+            "true",
+            "printf '[core]\\nrepositoryformatversion = 0\\nworktree = %s\\n' /home/dev/project > config
+             printf 'fsmonitor = %s\\n' $EVIL >> config; mkdir objects refs; sleep 1; cp .git/HEAD HEAD; rm .git/HEAD",
+            "grep fsmonitor config",
+            "git status",
+        ),
+        (
+            "a pipe at which git waits",
+            "true",
+            "{ cat .git/config; printf '[core]\\nfsmonitor = %s\\n' $EVIL; } > .git/w
+             rm .git/HEAD; mkfifo .git/HEAD
+             while { mv .git/w .git/config 2>/dev/null; echo 'ref: refs/heads/main'; } > .git/HEAD; do :; done > /dev/null 2>&1 & true",
+            "test -p .git/HEAD && echo pipe; grep fsmonitor .git/config",
+            "git status",
+        ),
+        (
+            "a submodule in a directory that the index has as a whole",
+            "mkdir in dir; touch in/a dir/b; git add .; git commit -q -m two",
+            SPARSE,
+            "grep fsmonitor dir/sub/.git/config",
+            "git status",
+        ),
     ];
     test(&standard(), |world| {
         let laptop = world.laptop();
@@ -157,6 +233,40 @@ fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
             running.wait().expect("an end").expect_success();
         }
         said(laptop, Place::Outside, "rm -rf ~/.gitconfig");
+    });
+}
+
+/// Has who opens a file wait until the settings are changed.
+const LEASE: &str = r#"import fcntl, os, signal
+text = open(".git/config").read() + "[core]\nfsmonitor = /home/dev/project/evil\n"
+open(".git/w", "w").write(text)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+file = os.open(".git/HEAD", os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+signal.sigwait([signal.SIGIO])
+os.rename(".git/w", ".git/config")
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)"#;
+
+#[test]
+fn p01_nobody_inside_holds_up_a_git_outside() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        outside(&format!("{REPOSITORY}; {EVIL}"));
+        let holder = laptop.command("python3").args(["-c", LEASE]);
+        let holder = holder.spawn().expect("a program");
+        holder.expect("held").expect("a lease");
+        outside("git status");
+        assert!(ran(laptop), "positive control");
+        holder.wait().expect("an end").expect_success();
+
+        outside(&format!("{REPOSITORY}; {EVIL}"));
+        let words = ["run", "--", "python3", "-c", LEASE];
+        let output = laptop.stockade(words).run().expect("an end");
+        let stderr = output.stderr();
+        assert!(stderr.contains("PermissionError"), "{output:?}");
+        assert!(!output.stdout().contains("held"), "{output:?}");
     });
 }
 

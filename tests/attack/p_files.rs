@@ -148,3 +148,41 @@ fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
         assert!(!output.stderr().contains("in any project"), "{output:?}");
     });
 }
+
+/// In a directory in which git tracks some files, the others keep their protection, whatever is done
+/// to the directory.
+#[test]
+fn p07_untracked_files_beside_tracked_ones_cannot_be_changed() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let setup = "mkdir -p .vscode/own; echo '{}' > .vscode/tasks.json; git add .vscode
+            echo own > .vscode/launch.json; echo own > .vscode/own/x";
+        let look = "cat .vscode/launch.json .vscode/own/x";
+        let attack = "exec 2>/dev/null
+            change() { for f in .vscode/launch.json .vscode/own/x .vscode/own .vscode; do
+                echo evil > $f; rm -rf $f; mv $f aside; ln -sfn /tmp $f; mv -T /tmp/new $f; done
+                mkdir -p .vscode/own; echo evil > .vscode/launch.json; echo evil > .vscode/own/x
+                touch .vscode/own/new; }
+            git stash -qu; git clean -qfdx .vscode; git checkout -qf -B x; change; export -f change
+            unshare --user --map-root-user --mount bash -c 'umount -l .vscode/launch.json .vscode/own
+                umount -l .vscode; mount -o remount,bind,rw .vscode; change'; true";
+        said(laptop, Place::Outside, setup);
+        for options in [&[][..], &["--nested"], &["--hardening", "strict"]] {
+            session(laptop, options, attack);
+            assert_eq!(
+                said(laptop, Place::Outside, look),
+                "own\nown\n",
+                "{options:?}"
+            );
+            said(
+                laptop,
+                Place::Outside,
+                "ls .vscode/own/new 2>/dev/null && exit 1; true",
+            );
+        }
+        // Outside, the same changes them.
+        said(laptop, Place::Outside, attack);
+        let after = laptop.shell(look).run().expect("its end").stdout();
+        assert!(!after.contains("own"), "{after}");
+    });
+}

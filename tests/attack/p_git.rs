@@ -212,6 +212,12 @@ fn p01_hooks_and_remotes_do_not_run_programs_outside() {
             "git checkout -q -b x; git checkout -q main",
         ),
         plant(
+            "a remote whose name is an option",
+            "git checkout -q -b new; git config remote.local.url /usr; git config branch.new.remote local
+             git config 'remote.--upload-pack=touch ~/ran;.url' https://www.example.com/",
+            "git fetch --all; git checkout -q main",
+        ),
+        plant(
             "a remote in the workspace, whose hooks run",
             "git init -q --bare r; mkdir -p r/hooks; cp evil r/hooks/pre-receive
              git remote add other /home/dev/project/r",
@@ -297,6 +303,24 @@ fn p01_links_among_gits_own_files_lead_nowhere() {
             "ln -sf ~/secret .git/MERGE_MSG",
             "echo secret > ~/secret; GIT_EDITOR=true git commit -q --allow-empty
              git log -1 --format=%B | grep -q secret && touch ~/ran; git reset -q --hard HEAD^",
+        ),
+        plant(
+            "what a merge records of a conflict",
+            "git config rerere.enabled true
+             for i in 1 2; do
+                git checkout -q -b b$i main; printf 'touch ~/ran\\n%s\\n' $i > file.bin; git commit -q -a -m $i
+             done
+             git merge -q b1; printf 'touch ~/ran\\n3\\n' > file.bin; git rerere
+             git reset -q --hard; git checkout -q main
+             for record in .git/rr-cache/*; do ln -s ~/rc $record/thisimage; done",
+            "rm -f ~/rc; echo mine > ~/rc; git checkout -q b2; git merge -q b1; git reset -q --hard
+             git checkout -q main; sh ~/rc; true",
+        ),
+        plant(
+            "the graph of commits",
+            "ln -s ~/rc .git/objects/info/commit-graph",
+            "rm -f ~/rc; echo mine > ~/rc; git commit-graph write --reachable
+             grep -q mine ~/rc || touch ~/ran",
         ),
     ]);
 }

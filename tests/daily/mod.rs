@@ -1,3 +1,58 @@
-//! A day's work inside, with the real tools.
+//! A day's work inside, with the real tools: compilers, package managers, interpreters. Each works
+//! as it does outside, in the profile of every agent.
 
 mod agents;
+mod caches;
+mod dns;
+mod environments;
+mod git;
+mod home;
+mod packages;
+mod small;
+mod toolchains;
+mod workspace;
+
+use std::{fs, path::Path, time::Duration};
+
+use stockade_world::{Builder, Command, Laptop};
+
+use crate::support::standard;
+
+/// Any command's profile, and every agent's.
+const PROFILES: [&str; 5] = ["generic", "claude", "codex", "gemini", "aider"];
+
+/// Compilers take their time on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A laptop whose user has installed Rust with rustup, as whoever runs these tests has.
+fn with_rust() -> Builder {
+    let rustup = option_env!("RUSTUP_HOME").expect("Rust of rustup");
+    let cargo = option_env!("CARGO_HOME").expect("Rust of rustup");
+    standard()
+        .directory("/home/dev/.rustup", rustup)
+        .directory("/home/dev/.cargo/bin", Path::new(cargo).join("bin"))
+        .limit(4 * LIMIT)
+}
+
+/// `stockade run --profile PROFILE -- bash -c SCRIPT`, with this in front of the search path.
+fn inside(laptop: &Laptop, profile: &str, path: &str, script: &str) -> Command {
+    let run = laptop.stockade(["run", "--profile", profile, "--", "bash", "-euc", script]);
+    run.env("PATH", format!("{path}:{SYSTEM}")).limit(LIMIT)
+}
+
+#[track_caller]
+fn said(command: Command) -> String {
+    let output = command.run().expect("its end").expect_success();
+    output.stdout()
+}
+
+/// Writes files below a directory.
+fn write(directory: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = directory.join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+}

@@ -37,7 +37,7 @@ impl<'a> Transcript<'a> {
             let shell = self.world.laptop().command("sh");
             let script = format!("exec 2>&1; {line}");
             let output = shell.args(["-c", &script]).run().expect("the shell ends");
-            without_times(&output.stdout())
+            without_session(&without_times(&output.stdout()))
         };
         // On a busy machine, a program that was denied may be gone before its name is looked up.
         let mut printed = type_it();
@@ -81,6 +81,17 @@ fn without_times(text: &str) -> String {
             &part[..part.len() - rest.len()]
         };
         steady.push_str(&format!(" after {number}{rest}"));
+    }
+    steady
+}
+
+/// The receipt names the session, which is never the same.
+fn without_session(text: &str) -> String {
+    let mut parts = text.split("`stockade log ");
+    let mut steady = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c| c != '`');
+        steady.push_str(&format!("`stockade log 1794882033-61-fd9a{rest}"));
     }
     steady
 }

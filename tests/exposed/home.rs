@@ -9,7 +9,7 @@ use stockade_world::Laptop;
 use super::SCRIPT;
 
 /// Each kind of place that the plan shows a part of has a neighbour that it does not.
-const FILES: [&str; 19] = [
+const FILES: [&str; 32] = [
     ".cache/mozilla/firefox/cache2",
     ".cache/pip/wheel",
     ".cargo/bin/cargo-expand",
@@ -29,6 +29,20 @@ const FILES: [&str; 19] = [
     ".local/state/mine/log",
     ".nvm/versions/node/v22/bin/node",
     ".terminfo/x/mine",
+    // All that are made for whoever has the program, so that the list is the same on all machines.
+    ".bun/install/cache/x",
+    ".cargo/git/db",
+    ".conda/pkgs/x",
+    ".gradle/caches/x",
+    ".gradle/gradle.properties",
+    ".gradle/wrapper/x",
+    ".local/share/pnpm/store/x",
+    ".m2/repository/x",
+    ".m2/wrapper/x",
+    ".npm/_cacache/x",
+    ".nuget/packages/x",
+    ".yarn/berry/x",
+    "go/pkg/mod",
 ];
 
 /// Adds the files, and the audit as an agent, in the place where Claude Code's own installer

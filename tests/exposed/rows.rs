@@ -67,6 +67,7 @@ fn row(access: &str, reason: &str) -> Row {
 fn writing(step: Option<&Step>) -> &'static str {
     match step.map(Step::word) {
         Some("empty" | "scratch" | "processes") => "scratch",
+        Some("kept") => "kept",
         _ => "write",
     }
 }
@@ -85,7 +86,7 @@ fn place(path: &str, access: &str, step: Option<&Step>) -> (String, String) {
     let first = first.filter(|first| !first.is_empty());
     let what = match (step.word(), first) {
         // Many programs keep things there, each under a name of its own.
-        ("scratch", Some(first)) => format!("{}/{first}", step.at),
+        ("scratch" | "kept", Some(first)) => format!("{}/{first}", step.at),
         // Directories on the way to what other steps show, and nothing to be read.
         ("empty", _) if !access.contains('r') => step.at.clone(),
         ("empty" | "devices", _) => path.to_owned(),

@@ -183,7 +183,7 @@ fn runs_inside(agent: &Agent) {
 pub(crate) fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
     let prefix = prefix(agent);
     if !is_inside()
-        && let Err(OutOfReach(why)) = install(agent, &prefix)
+        && let Err(OutOfReach(why)) = install(agent.package, &prefix)
     {
         // Past libtest, which would keep it to itself.
         let _ = writeln!(
@@ -236,7 +236,7 @@ fn prefix(agent: &Agent) -> PathBuf {
 }
 
 /// Why npm cannot get at its registry.
-struct OutOfReach(String);
+pub(crate) struct OutOfReach(String);
 
 /// npm's names for failures of the network.
 const UNREACHABLE: [&str; 9] = [
@@ -251,8 +251,8 @@ const UNREACHABLE: [&str; 9] = [
     "ETIMEDOUT",
 ];
 
-/// Installs the agent, if that was not done before.
-fn install(agent: &Agent, prefix: &Path) -> Result<(), OutOfReach> {
+/// Installs a package, if that was not done before.
+pub(crate) fn install(package: &str, prefix: &Path) -> Result<(), OutOfReach> {
     // npm keeps one cache for all.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock();
@@ -264,7 +264,7 @@ fn install(agent: &Agent, prefix: &Path) -> Result<(), OutOfReach> {
         .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .arg("--prefix")
         .arg(prefix)
-        .arg(agent.package)
+        .arg(package)
         .output()
         .expect("npm starts (test.sh installs it)");
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -24,8 +24,14 @@ fn every_denied_destination_is_named_with_its_count_and_the_rule_to_add() {
         );
         let output = run(world, &[], &line).expect_success();
         assert_eq!(output.stdout(), "done\n");
+        // The last line names the session.
+        let receipt = output.stderr();
+        let (receipt, session) = receipt.split_once("`stockade log ").expect("a session");
+        let session = session.strip_suffix("` shows the whole session\n");
+        let log = world.laptop().stockade(["log", session.expect("the end")]);
+        log.run().expect("its end").expect_success();
         assert_eq!(
-            output.stderr(),
+            receipt,
             "\
 stockade: denied tcp://10.20.0.5:80 (curl, 3 times): 10.20.0.5 is in 10.0.0.0/8 (private use, RFC 1918)
 stockade:   to allow it: --allow tcp://10.20.0.5:80
@@ -36,8 +42,7 @@ stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out
 stockade: to allow any of it always, run `stockade init`, and add to [network] in the file that it makes:
 stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\"]
 stockade: or, for all projects, to [network] in /home/dev/.config/stockade/config.toml
-stockade: `stockade log` shows the whole session
-"
+stockade: "
         );
     });
 }

@@ -44,7 +44,7 @@ fn an_installation_by_npm_runs_with_the_node_that_it_was_installed_with() {
             prefix.join("bin/codex"),
         )
         .unwrap();
-        caller.write(caller.home().join(".nvm/secret"), "decoy");
+        caller.write(caller.home().join("secret"), "decoy");
         let bin = prefix.join("bin");
         let (code, seen, messages) = agent(caller, bin.to_str().unwrap(), "codex", "codex");
         assert_eq!(code, 0, "{messages}");
@@ -52,7 +52,7 @@ fn an_installation_by_npm_runs_with_the_node_that_it_was_installed_with() {
             seen,
             format!("own node runs {}\n", bin.join("codex").display())
         );
-        let probe = format!("touch {}/x; cat ~/.nvm/secret", prefix.display());
+        let probe = format!("touch {}/x; cat ~/secret", prefix.display());
         caller.program(bin.join("probe"), &format!("#!/bin/sh\n{probe}\n"));
         let (_, seen, _) = agent(caller, bin.to_str().unwrap(), "codex", "probe");
         assert_eq!(seen, "");
@@ -70,7 +70,8 @@ fn the_state_is_kept_and_nothing_beside_it() {
         let file = home.join(".claude.json");
         let script = "cat ~/.claude/memory; echo new > ~/.claude/memory; echo '{1}' > ~/.claude.json; \
                   ls -A ~; echo '{}' > ~/.claude/settings.json";
-        let (_, seen, messages) = run(caller.with(&["--profile", "claude"], script));
+        let (_, seen, messages) =
+            run(caller.with(&["--profile", "claude", "--caches", "empty"], script));
         assert_eq!(seen, "old.claude\n.claude.json\n");
         assert_eq!(
             fs::read_to_string(home.join(".claude/memory")).unwrap(),

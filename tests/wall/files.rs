@@ -14,7 +14,7 @@ fn the_home_is_empty_private_and_the_users_own() {
         let probe = "ls -A ~ | wc -l; stat -c '%a %u' ~; touch ~/made-inside; ls -A ~";
         let uid = caller.laptop.uid();
         let expected = format!("0\n700 {uid}\nmade-inside\n");
-        assert_eq!(output(caller.script(probe)), expected);
+        assert_eq!(output(caller.with(&["--caches", "empty"], probe)), expected);
         assert!(!caller.home().join("made-inside").exists());
     });
 }
@@ -49,8 +49,9 @@ fn only_the_named_places_exist() {
         for name in top.lines() {
             assert!(allowed.contains(&name), "/{name} is visible");
         }
-        let private = "ls -A /run /var /var/tmp /dev/shm; test -e /sys || echo no sys";
-        let listed = "/dev/shm:\n\n/run:\nstockade\n\n/var:\nrun\ntmp\n\n/var/tmp:\nno sys\n";
+        let private = "ls -A /run /var /var/tmp /dev/shm; test -e /sys || echo no sys; ls /var/lib";
+        let listed =
+            "/dev/shm:\n\n/run:\nstockade\n\n/var:\nlib\nrun\ntmp\n\n/var/tmp:\nno sys\ndpkg\n";
         assert_eq!(output(caller.script(private)), listed);
     });
 }

@@ -116,8 +116,10 @@ fn what_appears_is_told_and_what_was_there_is_not() {
         ] {
             assert!(messages.contains(expected), "{messages}");
         }
-        let advice = "stockade: to apply what was put back";
-        let findings = messages.lines().filter(|line| !line.starts_with(advice));
+        assert!(messages.contains("stockade:   +evil"), "{messages}");
+        let beside = ["stockade: to apply what was put back", "stockade:   "];
+        let is_finding = |line: &&str| beside.iter().all(|other| !line.starts_with(other));
+        let findings = messages.lines().filter(is_finding);
         assert_eq!(findings.count(), 4, "{messages}");
     });
 }

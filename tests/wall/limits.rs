@@ -49,15 +49,17 @@ fn places_in_memory_share_one_limit() {
 }
 
 #[test]
-fn changes_to_caches_count_as_memory() {
+fn changes_that_are_not_kept_count_as_memory() {
     test(|caller| {
-        caller.write(caller.home().join(".cache/file"), "x");
-        let fill = "head -c 32M /dev/zero > ~/.cache/fill 2>/dev/null; stat -c %s ~/.cache/fill";
-        let held: u64 = output(caller.with(&["--limit", "tmpfs=8M"], fill))
-            .trim()
-            .parse()
-            .unwrap();
-        assert!(held <= 8 << 20, "{held}");
+        for place in [".cache", ".local/share"] {
+            caller.write(caller.home().join(place).join("file"), "x");
+            let fill = format!(
+                "head -c 32M /dev/zero > ~/{place}/fill 2>/dev/null; stat -c %s ~/{place}/fill"
+            );
+            let options = ["--limit", "tmpfs=8M", "--caches", "scratch"];
+            let held: u64 = output(caller.with(&options, &fill)).trim().parse().unwrap();
+            assert!(held <= 8 << 20, "{place}: {held}");
+        }
     });
 }
 

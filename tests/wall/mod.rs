@@ -79,6 +79,8 @@ impl<'a> Caller<'a> {
         command
             .directory(self.project())
             .env("HOME", self.home())
+            // Without directories of another home, which every session would tell of.
+            .env("PATH", "/run/world/bin:/usr/local/bin:/usr/bin:/bin")
             .env("LC_ALL", "C")
     }
 

@@ -86,7 +86,7 @@ fn a_hostile_git_file_opens_no_directory() {
         for path in named {
             fs::write(caller.project().join(".git"), format!("gitdir: {path}\n")).unwrap();
             let probe = format!("cat {}/id_rsa; ls -A ~", secret.display());
-            let (_, seen, _) = run(caller.script(&probe));
+            let (_, seen, _) = run(caller.with(&["--caches", "scratch"], &probe));
             assert_eq!(seen, "", "{path}");
         }
         // Positive control: the file is there.

@@ -24,6 +24,8 @@ fn what_is_asked_for_can_be_read_or_written_as_asked() {
             write.to_str().unwrap(),
             "--read",
             file.to_str().unwrap(),
+            "--caches",
+            "scratch",
         ];
         let probe = "cd; cat read/file write/file single; echo x 2>/dev/null >> read/file; \
         echo x 2>/dev/null >> single; echo x >> write/file; touch read/new 2>/dev/null; \
@@ -164,7 +166,7 @@ fn a_link_to_what_is_asked_for_is_followed_once_and_outside() {
         caller.write(real.join("file"), "data");
         let link = caller.home().join("data");
         symlink(&real, &link).unwrap();
-        let options = ["--read", link.to_str().unwrap()];
+        let options = ["--read", link.to_str().unwrap(), "--caches", "scratch"];
         assert_eq!(
             output(caller.with(&options, "cat ~/data/file; ls ~")),
             "datadata\n"
@@ -205,7 +207,8 @@ fn locale_time_zone_and_certificates_work() {
     test(|caller| {
         let bundle = caller.home().join("corporate.pem");
         caller.write(&bundle, CERTIFICATE);
-        let command = caller.script("cat $SSL_CERT_FILE; date +%Z; ls ~");
+        let probe = "cat $SSL_CERT_FILE; date +%Z; ls ~";
+        let command = caller.with(&["--caches", "scratch"], probe);
         let command = command
             .env("SSL_CERT_FILE", &bundle)
             .env("TZ", "Asia/Tokyo");

@@ -22,6 +22,9 @@ pub(crate) fn keeping(places: &Places, session: &str) -> Keeping {
 
 pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     let loader = context::loader_here()?;
+    if let Some(file) = &arguments.file {
+        return accept_file(&loader.places, file);
+    }
     let sessions = sessions(&loader.places.state);
     let meant = match &arguments.session {
         None => sessions.last().cloned(),
@@ -87,6 +90,26 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     keeping.forget();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets sessions change a file that git tracks.
+fn accept_file(places: &Places, file: &Path) -> Result<ExitCode> {
+    let path = places.workspace.join(file);
+    let shown = shown_path(&path);
+    let accepted = stockade_wall::accept_tracked(&places.state, &places.workspace, &path)
+        .with_context(|| format!("{shown} cannot be accepted"))?;
+    if !accepted {
+        let fix = "sessions may change a file that git tracks; name it as the session did, in the \
+                   directory where you start sessions";
+        return Err(refused(
+            format!("no session keeps {shown} read-only because git did not track it"),
+            fix,
+        ));
+    }
+    terminal::print(format_args!(
+        "Sessions may change {shown} if git tracks it.\n"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,6 +19,20 @@ pub(crate) use misuse::{agent, parse};
 #[derive(Debug, Parser)]
 #[command(name = "stockade", version, max_term_width = 96, after_help = AGENTS)]
 pub(crate) struct Arguments {
+    /// The workspace [default: the current directory]
+    ///
+    /// The command starts in the current directory if that is in the workspace, otherwise at its
+    /// top. With workspace = "repository" in ~/.config/stockade/config.toml, the default is the
+    /// repository around the current directory.
+    #[arg(
+        long,
+        short = 'C',
+        value_name = "DIRECTORY",
+        global = true,
+        display_order = 900
+    )]
+    pub(crate) workspace: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -39,12 +53,18 @@ help of each command.";
 pub(crate) enum Command {
     /// Run a command in the sandbox, in the current directory.
     ///
-    /// The current directory is the workspace. The command can write here, to the agent's own
-    /// settings, and to --write paths. The workspace cannot be your home directory or a directory
-    /// above it.
+    /// The current directory is the workspace, unless --workspace names another one. The command can
+    /// write there, to the agent's own settings, and to --write paths. The workspace cannot be your
+    /// home directory or a directory above it.
     ///
     /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),
+    /// List what sessions keep of package caches, or clear it.
+    ///
+    /// What a command downloads to a package cache is kept for its workspace, and your own caches
+    /// never change. All of it together takes at most 20 GiB: caches that were not used for longest
+    /// go first.
+    Caches(Caches),
     /// Print a completion script for a shell.
     Completions(Completions),
     #[command(subcommand)]
@@ -106,6 +126,31 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = CACHES_EXAMPLES)]
+pub(crate) struct Caches {
+    /// Remove the caches of this workspace [default: the current directory]
+    #[arg(long, value_name = "WORKSPACE", num_args = 0..=1, default_missing_value = ".")]
+    pub(crate) clear: Option<PathBuf>,
+
+    /// With --clear: remove the caches of all workspaces
+    #[arg(long, requires = "clear")]
+    pub(crate) all: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const CACHES_EXAMPLES: &str = "\
+Examples:
+  stockade caches
+  stockade caches --clear
+  stockade caches --clear ~/project
+  stockade caches --clear --all
+
+Exit code: 0, or 1 if a session uses what is to be cleared.";
+
+#[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub(crate) struct Completions {
     /// The shell
@@ -151,7 +196,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
-    /// The session, or the beginning of its name [default: the latest of all projects]
+    /// The session, or the beginning of its name [default: the latest of this workspace, or of all]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 
@@ -326,6 +371,13 @@ pub(crate) struct Accept {
     /// The session: its name as in `stockade log --list`, or the beginning of it [default: the latest
     /// one that left something]
     pub(crate) session: Option<String>,
+
+    /// Let sessions in this directory change a file that programs outside run, now that git tracks it
+    ///
+    /// Sessions may change such a file only if git tracked it before the first of them. One that a
+    /// session may have added to git stays read-only until you accept it.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["session", "show", "yes"])]
+    pub(crate) file: Option<PathBuf>,
 
     /// Only show what it would apply
     #[arg(long, conflicts_with = "yes")]

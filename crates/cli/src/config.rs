@@ -23,7 +23,9 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
             if *json {
                 terminal::print(format_args!("{:#}\n", as_json(&loader, &loaded)))?;
             } else {
-                terminal::write(as_text(&loaded, profile.is_some()).as_bytes())?;
+                terminal::write(
+                    as_text(&loaded, &loader.places.workspace, profile.is_some()).as_bytes(),
+                )?;
             }
         }
         args::Config::Check { file } => {
@@ -119,12 +121,13 @@ fn role(kind: LayerKind, places: &Places) -> (&'static str, String) {
 }
 
 /// TOML, with the origin of each value beside it.
-fn as_text(loaded: &Loaded, asked_for: bool) -> String {
+fn as_text(loaded: &Loaded, workspace: &Path, asked_for: bool) -> String {
     let plain = |text: String| (text, String::new());
     let file = |(kind, path): &(LayerKind, PathBuf)| {
         plain(format!("# {}: {}", word(*kind), shown_path(path)))
     };
-    let mut lines: Vec<(String, String)> = loaded.files.iter().map(file).collect();
+    let mut lines = vec![plain(format!("# workspace: {}", shown_path(workspace)))];
+    lines.extend(loaded.files.iter().map(file));
     if let Some(notice) = loaded.workspace_file.notice() {
         lines.push(plain(format!("# {notice}")));
     }

@@ -6,17 +6,18 @@ use std::{
     fs::{self, File},
     io::Read as _,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, bail};
 use rustix::fs::{Mode, OFlags};
 use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
-    moved_state,
+    moved_state, shown_path,
 };
 use stockade_policy::{BROADCAST, Policy, Route, Rule};
 
-use crate::settings::Settings;
+use crate::{exit::refused, settings::Settings};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
@@ -72,12 +73,40 @@ pub(crate) fn home() -> Result<PathBuf> {
     Ok(home)
 }
 
+/// The workspace that was typed, for whichever command.
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+pub(crate) fn choose_workspace(path: PathBuf) {
+    // Nobody types it twice.
+    let _ = CHOSEN.set(path);
+}
+
 /// A loader for commands that run nothing.
 pub(crate) fn loader_here() -> Result<Loader> {
     let home = home()?;
-    let workspace = fs::canonicalize(".")
+    let here = fs::canonicalize(".")
         .context("the current directory is gone: change to one that exists")?;
-    Ok(loader(&home, &workspace))
+    let workspace = match CHOSEN.get() {
+        Some(path) => directory(path)?,
+        None => {
+            let places = Places::new(&home, &here, |name| env::var_os(name));
+            places.default_workspace()
+        }
+    };
+    let mut loader = loader(&home, &workspace);
+    loader.places.current_directory = here;
+    Ok(loader)
+}
+
+fn directory(path: &Path) -> Result<PathBuf> {
+    let shown = shown_path(path);
+    let fix = "name an existing directory with --workspace";
+    let real = fs::canonicalize(path);
+    let real = real.map_err(|error| refused(format!("cannot use {shown}: {error}"), fix))?;
+    if !real.is_dir() {
+        return Err(refused(format!("{shown} is not a directory"), fix));
+    }
+    Ok(real)
 }
 
 /// A loader for what was typed: the settings, and the named profile or that of the command.
@@ -124,6 +153,28 @@ pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
         .idle_rules()
         .map(|(index, rule, why)| (index, rule, why.to_string()));
     by_itself.chain(to_broadcasts(&policy)).map(said).collect()
+}
+
+/// Rules that cover so much that the jail is hardly one.
+pub(crate) fn wide_rules(effective: &Effective) -> Vec<String> {
+    let policy = effective.policy();
+    let rules = policy.rules.iter().enumerate();
+    // Wider than any network of an organisation.
+    let wide = rules.filter(|(_, rule)| {
+        rule.network().is_some_and(|network| {
+            let narrow = if network.addr().is_ipv4() { 8 } else { 7 };
+            network.prefix_len() < narrow
+        })
+    });
+    let said = |(index, rule): (usize, &Rule)| {
+        let origin = effective.origin_of_rule(index).map(ToString::to_string);
+        let origin = origin.unwrap_or_default();
+        format!(
+            "rule `{rule}` ({origin}) opens the LAN, VPNs and every other network that this machine \
+             reaches: name the addresses that the command needs"
+        )
+    };
+    wide.map(said).collect()
 }
 
 /// Rules for a broadcast address of a subnet that this machine is in now.

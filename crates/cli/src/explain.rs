@@ -9,7 +9,9 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
-use stockade_policy::{Host, Hostname, Outcome, Protocol, Target, decide_name, explain as decided};
+use stockade_policy::{
+    Host, Hostname, Outcome, Policy, Protocol, Target, decide_name, explain as decided,
+};
 
 use crate::{args, context, terminal};
 
@@ -47,9 +49,26 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         if explanation.outcome == Outcome::Denied && !explanation.fixes.is_empty() {
             text.push_str("  in the list `allow` of [network], or with --allow\n");
         }
+        text.push_str(name_server(&policy, &target));
         terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(explanation.outcome))
+}
+
+/// Who answers questions that are sent to port 53 of an address.
+fn name_server(policy: &Policy, target: &Target) -> &'static str {
+    const DNS: u16 = 53;
+    let is_dns = target.port().is_some_and(|port| port.get() == DNS);
+    match target.host() {
+        Host::Address(address) if is_dns && policy.name_server(*address).is_named() => {
+            "  as a name server, it is asked itself, for names that the rules allow\n"
+        }
+        Host::Address(_) if is_dns => {
+            "  but questions for names never get there: Stockade answers them from this machine's \
+             resolvers. With a rule for just this address, Stockade asks it\n"
+        }
+        _ => "",
+    }
 }
 
 fn exit_code(outcome: Outcome) -> ExitCode {

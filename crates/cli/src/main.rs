@@ -5,6 +5,7 @@
 mod accept;
 mod advice;
 mod args;
+mod caches;
 mod completions;
 mod config;
 mod context;
@@ -42,9 +43,13 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(message) => return exit::usage(&message),
     };
+    if let Some(workspace) = arguments.workspace {
+        context::choose_workspace(workspace);
+    }
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),
+        Command::Caches(arguments) => caches::caches(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -1,11 +1,13 @@
 //! What is said before a session and at its end. During it the terminal belongs to the command.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
-use stockade_config::{Effective, Limits, Loader, Sourced};
+use stockade_config::{Effective, Limits, Loader, Sourced, shown_path};
 use stockade_gate::{Denials, Fix, Ruling, Subject};
 use stockade_policy::{Reason, Restriction};
-use stockade_wall::{Change, Finding, Layer, LayerState, Protection, folded};
+use stockade_wall::{
+    Change, Discarded, DiscardedPlace, Finding, Layer, LayerState, Protection, folded,
+};
 use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
 
 use crate::{advice, terminal};
@@ -19,9 +21,13 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         let asked = match layer.protection {
             Protection::Scratch => {
                 eprintln!(
-                    "stockade: ~/.cache and ~/.local/share are empty inside: the kernel cannot \
-                     overlay them here (see `stockade doctor`)"
+                    "stockade: ~/.local/share is empty inside: the kernel cannot overlay it here \
+                     (see `stockade doctor`)"
                 );
+                None
+            }
+            Protection::Caches => {
+                eprintln!("stockade: package caches: {why}");
                 None
             }
             Protection::Memory => effective.limits.memory.as_ref().map(|limit| &limit.origin),
@@ -102,6 +108,7 @@ pub(crate) fn tell_denials(
     denials: &Denials,
     programs: &HashMap<Subject, Process>,
     loader: &Loader,
+    session: &str,
 ) {
     const LINES: usize = 8;
     let all = denials.by_count();
@@ -143,7 +150,7 @@ pub(crate) fn tell_denials(
         }
     }
     if !all.is_empty() {
-        eprintln!("stockade: `stockade log` shows the whole session");
+        eprintln!("stockade: `stockade log {session}` shows the whole session");
     }
 }
 
@@ -207,12 +214,59 @@ fn in_addition(ruling: &Ruling) -> String {
     String::new()
 }
 
+/// Why ssh asked about a server that the user knows, or refused it.
+pub(crate) fn tell_known_hosts(path: &Path) {
+    if path.exists() {
+        eprintln!(
+            "stockade: ssh had no known hosts inside; to give it yours: --read ~/.ssh/known_hosts"
+        );
+    }
+}
+
 /// To be put before the command.
 fn flag(fix: &Fix) -> String {
     match fix {
         Fix::Allow(rule) => format!("--allow {rule}"),
         Fix::HostPort(port) => format!("--host-port {port}"),
     }
+}
+
+/// What the command wrote to its private home, which is gone.
+pub(crate) fn tell_discarded(discarded: &Discarded) {
+    const MOST: usize = 5;
+    const LONGEST: usize = 60;
+    if discarded.files == 0 {
+        return;
+    }
+    let place = |place: &DiscardedPlace| {
+        let path = format!("~/{}", shown_path(&place.path));
+        let path = terminal::cut(&path, LONGEST);
+        let size = terminal::size(place.bytes);
+        match place.is_directory {
+            true => format!(
+                "{path}/ ({}, {size})",
+                terminal::counted(place.files, "file")
+            ),
+            false => format!("{path} ({size})"),
+        }
+    };
+    let mut places: Vec<_> = discarded.places.iter().take(MOST).map(place).collect();
+    let more = discarded.places.len().saturating_sub(MOST);
+    if more > 0 {
+        places.push(format!("and {more} more"));
+    }
+    let least = if discarded.is_at_least {
+        "at least "
+    } else {
+        ""
+    };
+    let files = terminal::counted(discarded.files, "file");
+    let were = if discarded.files == 1 { "was" } else { "were" };
+    eprintln!(
+        "stockade: {least}{files} written outside the workspace {were} discarded: {}",
+        places.join(", ")
+    );
+    eprintln!("stockade:   to keep files there: --write DIRECTORY");
 }
 
 /// Whether a limit of the session may be why the command was killed.
@@ -255,12 +309,26 @@ fn limit_behind(code: u8, limits: &Limits) -> Option<String> {
 /// What the session left behind that will run outside, or would have.
 pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     const LINES: usize = 24;
+    const DIFF_LINES: usize = 16;
     let shown = folded(findings);
+    // Of all diffs together.
+    let mut room = 48;
     for finding in shown.iter().take(LINES) {
         eprintln!("stockade: {finding}");
+        for line in finding.diff.iter().take(room.min(DIFF_LINES)) {
+            eprintln!("stockade:   {line}");
+        }
+        let rest = finding.diff.len().saturating_sub(room.min(DIFF_LINES));
+        room = room.saturating_sub(finding.diff.len());
+        if rest > 0 {
+            eprintln!(
+                "stockade:   and {}: `stockade log {session}`",
+                terminal::counted(rest as u64, "more line")
+            );
+        }
     }
     if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
-        eprintln!("stockade: and {more} more of these: `stockade log`");
+        eprintln!("stockade: and {more} more of these: `stockade log {session}`");
     }
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {

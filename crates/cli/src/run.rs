@@ -1,11 +1,16 @@
 //! `stockade run`: what was typed → a session → what there is to say → the exit code. The session
 //! itself is `crates/warden`.
 
-use std::{ffi::OsString, io, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result};
 use stockade_config::{Effective, Loader, Mode, Network, shown};
-use stockade_wall::{CommandLine, Watch};
+use stockade_wall::{CommandLine, INNER_STAGE, Plan};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
@@ -13,6 +18,25 @@ use stockade_warden::{
 use crate::{accept, args, context, exit::refused, hooks, login, receipt, wall_config};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
+    // Only a session has this file; what a variable says anybody can set.
+    if !Path::new(INNER_STAGE).exists() {
+        return start(arguments);
+    }
+    if !arguments.quiet {
+        eprintln!(
+            "stockade: this is inside a session already, whose sandbox applies to what you start here"
+        );
+    }
+    start(arguments).map_err(|error| {
+        refused(
+            format!("a sandbox in the sandbox cannot be started: {error:#}"),
+            "leave `stockade` out, since the command is in the sandbox already; or start the outer \
+             session with --nested",
+        )
+    })
+}
+
+fn start(arguments: &args::Run) -> Result<ExitCode> {
     let quiet = arguments.quiet;
     let command = command_line(&arguments.command)?;
     let profile = arguments.profile.as_deref();
@@ -24,18 +48,16 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     {
         eprintln!("stockade: {line}");
     }
-    let config = wall_config::config(&effective, &loader, &command.program);
+    let id = warden::identifier();
+    let mut config = wall_config::config(&effective, &loader, &command.program);
+    config.session = Some(id.clone());
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = LogDirectory::of(&loader.places.home).make();
 
-    let mut planned = Planned::new(&config, None)?;
+    let mut planned = Planned::new(&config, Some(&loader.places.workspace))?;
     tell_created(&planned.created_state, quiet);
-    let id = warden::identifier();
-    let keeping = accept::keeping(&loader.places, &id);
-    let watch = Watch::begin(&config, &planned.facts, &planned.plan, Some(keeping))?;
     planned.plan = hooks::plan(planned.plan);
     if !quiet {
-        receipt::tell_findings(watch.begun(), &id);
         for given in &planned.plan.given {
             eprintln!("stockade: WARNING: {given}");
         }
@@ -51,8 +73,8 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         listing: Some(Listing {
             id: id.clone(),
             loader: loader.clone(),
-            workspace: planned.facts.workspace.clone(),
-            watch,
+            config,
+            keeping: accept::keeping(&loader.places, &id),
             notify: if quiet {
                 receipt::tell_notice_quietly
             } else {
@@ -60,10 +82,12 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
             },
         }),
     };
+    let shows_known_hosts = shows(&planned.plan, &loader.places.home.join(KNOWN_HOSTS));
     let ready = planned
         .launch(request, hooks::in_jail)
         .map_err(with_advice)?;
     if !quiet {
+        receipt::tell_findings(ready.begun(), &id);
         receipt::tell_missing(ready.layers(), &effective);
     }
     let ended = ready.run();
@@ -82,10 +106,26 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     }
     if !quiet {
         receipt::tell_findings(&ended.findings, &id);
+        receipt::tell_discarded(&ended.discarded);
         receipt::tell_limit(outcome.exit_code(), &effective.limits);
-        receipt::tell_denials(&ended.denials, &ended.journal.programs, &loader);
+        receipt::tell_denials(&ended.denials, &ended.journal.programs, &loader, &id);
+        if ended.journal.used_ssh && !shows_known_hosts {
+            receipt::tell_known_hosts(&loader.places.home.join(KNOWN_HOSTS));
+        }
     }
     Ok(outcome.exit_code().into())
+}
+
+/// The keys of ssh servers that the user knows.
+const KNOWN_HOSTS: &str = ".ssh/known_hosts";
+
+/// Whether the plan gives this file, or all of its directory.
+fn shows(plan: &Plan, path: &Path) -> bool {
+    let mut steps = plan.files.iter();
+    steps.any(|step| {
+        let source = step.operation.source();
+        source.is_some_and(|source| source != Path::new("/") && path.starts_with(source))
+    })
 }
 
 /// Says where an agent that is run for the first time keeps its settings and login.
@@ -109,6 +149,9 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     let loaded = context::load(loader)?;
     for idle in context::idle_rules(&loaded.effective) {
         eprintln!("stockade: {idle}");
+    }
+    for wide in context::wide_rules(&loaded.effective) {
+        eprintln!("stockade: WARNING: {wide}");
     }
     for (agent, warning) in &loaded.misspelled {
         if loaded.effective.profile.as_deref() == Some(*agent) {

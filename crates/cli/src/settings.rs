@@ -157,7 +157,8 @@ mod tests {
     use crate::args::{Arguments, Command};
 
     /// Flags of `run` that no file can have in its place, and why.
-    const NOT_SETTINGS: [(&str, &str); 4] = [
+    const NOT_SETTINGS: [(&str, &str); 5] = [
+        ("workspace", "decides which files are read"),
         ("profile", "chooses among tables of the files"),
         ("quiet", "is about this one call"),
         ("no-forge", "is three keys at once"),

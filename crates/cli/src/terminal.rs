@@ -86,6 +86,24 @@ pub(crate) fn counted(number: u64, one: &str) -> String {
     }
 }
 
+/// A number of bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes.div_ceil(1024);
+    let mut tenths = 0;
+    let mut unit = 0;
+    while value >= 1024 && unit + 1 < UNITS.len() {
+        tenths = value % 1024 * 10 / 1024;
+        value /= 1024;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    match (unit, value) {
+        (1.., 0..10) => format!("{value}.{tenths} {name}"),
+        _ => format!("{value} {name}"),
+    }
+}
+
 /// No more of it than fits.
 pub(crate) fn cut(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
@@ -139,5 +157,19 @@ mod tests {
         assert_eq!(text, "A    B   C\n1    é   x\n100  bb\n");
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, shown) in [
+            (0, "0 KiB"),
+            (1, "1 KiB"),
+            (1 << 20, "1.0 MiB"),
+            (3 << 19, "1.5 MiB"),
+            (700 << 20, "700 MiB"),
+            (20 << 30, "20 GiB"),
+        ] {
+            assert_eq!(size(bytes), shown);
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 use stockade_config::{self as config, Effective, GENERIC, Loader, Mode, Sourced, moved_state};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, MovedState, Nested,
-    Network, PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits,
+    MovedState, Nested, Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
@@ -114,6 +114,13 @@ pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString)
                 at,
             })
             .collect(),
+        caches: match files.caches.value {
+            config::Caches::Keep => CacheMode::Keep(places.state.clone()),
+            config::Caches::Scratch => CacheMode::Scratch,
+            config::Caches::Empty => CacheMode::Empty,
+        },
+        session: None,
+        state: Some(places.state.clone()),
         own: vec![places.user.clone(), places.state.clone()],
     }
 }

@@ -37,7 +37,6 @@ fn show_tells_every_value_and_where_it_comes_from() {
         "publish = [] # built in",
         "set.A = \"\\u001B\" # /D/home/.config/stockade/config.toml:7",
         "# profile: generic, for commands without one of their own (--profile NAME shows another)",
-        "\"/D/home/.cargo/bin\", # profile generic",
         "processes = 4096 # built in",
         "# memory # not set: no limit",
     ] {

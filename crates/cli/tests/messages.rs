@@ -200,7 +200,7 @@ fn a_plan_tells_the_network_and_who_asked_for_what() {
             &format!("allow 10.0.0.1 {file}:3"),
             &format!("host port 5432 inside is this machine's 127.0.0.1:5432 {file}:4"),
             "publish this machine's 127.0.0.1:8080 is 3000 inside --publish",
-            "read-only /D/home/.cargo/bin to be read: profile generic",
+            "read-only /D/home/.cargo/bin a toolchain",
             &format!("read-only /D/home/data to be read: {file}:6"),
             &format!("A=(1 byte, not shown) set: {file}:8"),
             "processes: 4096 so that the host stays usable: built in",

@@ -33,6 +33,7 @@ pub(crate) fn state(
     effective: &mut Effective,
     environment: &BTreeMap<OsString, OsString>,
     home: &Path,
+    layers: &[Layer],
 ) -> Result<(), Diagnostic> {
     let mut variables = STATE_VARIABLES.iter();
     let profile = effective.profile.as_deref();
@@ -57,6 +58,15 @@ pub(crate) fn state(
             return Err(Diagnostic::new(title).help(help));
         }
     };
+    let mut locks = layers.iter().flat_map(|layer| &layer.locks);
+    if let Some(lock) = locks.find(|lock| lock.covers(Key::Write)) {
+        let title = format!(
+            "{} moves the agent's state, and files.write is locked by the administrator of this machine",
+            variable.name
+        );
+        let problem = Diagnostic::at(title, lock.place.clone()).label("locked here");
+        return Err(problem.help("unset the variable"));
+    }
     let source = SourceKind::Environment(variable.name);
     let source = Source::new(source, value.to_string_lossy());
     let write = &mut effective.files.write;

@@ -11,8 +11,8 @@ use crate::{
     setting::{Setting, Shown},
     source::{Origin, Sourced},
     value::{
-        ConfigValue, Count, Fault, GitSettings, Given, Hardening, HostName, Memory, Mode, Port,
-        Published, Root, Roots, Seconds, Size, VariableName, wrong_type,
+        Caches, ConfigValue, Count, Fault, GitSettings, Given, Hardening, HostName, Memory, Mode,
+        Port, Published, Root, Roots, Seconds, Size, VariableName, wrong_type,
     },
 };
 
@@ -68,6 +68,12 @@ keys! {
 
         /// A file or directory to hide, in the workspace too; it must exist
         Hide hide: Vec<Sourced<PathBuf>> = Vec::new(), "hide", Less;
+
+        /// Package caches and ~/.cache: keep changes for this workspace, scratch, or empty
+        ///
+        /// The host's caches never change. keep: the next session in this workspace has what this
+        /// one downloads. scratch: changes are gone at the end. empty: caches also start empty.
+        Caches caches: Sourced<Caches> = Caches::Keep.into(), "caches", More;
     }
 
     /// Which environment variables the command gets.
@@ -94,6 +100,9 @@ keys! {
     /// How much of the kernel's interface the command gets.
     [agent] Agent, "Process" {
         /// Kernel restrictions: default, or strict (no user namespaces inside)
+        ///
+        /// With strict, files that run by themselves outside, such as .envrc, are read-only even
+        /// if git tracks them.
         Hardening hardening: Sourced<Hardening> = Hardening::Default.into(), "hardening", Less;
 
         /// Let sandboxes work inside the sandbox: bubblewrap, those of Codex and Claude Code

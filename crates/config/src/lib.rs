@@ -45,6 +45,7 @@ mod starter;
 mod text;
 mod trust;
 mod value;
+mod workspace;
 
 pub use check::{Checked, check_file};
 pub use compare::{Difference, differences, wider};
@@ -67,6 +68,6 @@ pub use starter::starter;
 pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
-    Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots, Seconds,
-    Size, VariableName,
+    Caches, Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots,
+    Seconds, Size, VariableName,
 };

@@ -23,7 +23,7 @@ use crate::{
     source::{Origin, Source, SourceKind},
     text::{meant, shown, shown_path},
     trust::{Record, Trust, hash},
-    value::Port,
+    value::{Port, Roots},
 };
 
 #[derive(Debug, Clone)]
@@ -127,7 +127,11 @@ impl Loader {
         let roots = self.places.roots();
         let variable = |name: &str| self.environment.get(OsStr::new(name)).cloned();
         let typed = environment::layer(variable, &roots);
-        for layer in [typed, self.flags.layer(&roots)] {
+        let here = Roots {
+            workspace: Some(self.places.current_directory.clone()),
+            ..roots.clone()
+        };
+        for layer in [typed, self.flags.layer(&here)] {
             match layer {
                 Ok(layer) => layers.push(layer),
                 Err(problems) => wrong.extend(problems),
@@ -149,7 +153,12 @@ impl Loader {
             self.check_loss(&record, &loss, layers.clone(), &effective)?;
         }
         // Not before: what a file narrows is compared without them.
-        follow::state(&mut effective, &self.environment, &self.places.home)?;
+        follow::state(
+            &mut effective,
+            &self.environment,
+            &self.places.home,
+            &layers,
+        )?;
         self.check_writable(&effective)?;
         if let Some(port) = self.login {
             follow::login(&mut effective, port, &layers);

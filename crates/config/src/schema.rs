@@ -29,7 +29,7 @@ pub fn schema() -> Value {
         },
         "workspace": {
             "type": "string",
-            "description": "The project that the file is about. Only in ~/.config/stockade/projects.",
+            "description": "In ~/.config/stockade/projects: the project that the file is about. In the user's and the administrator's file: \"directory\" or \"repository\", what a session's workspace is if it is not named.",
             "minLength": 1,
         },
     });

@@ -139,6 +139,7 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         read = ["~/data", "$HOME/x"]
         write = ["/scratch"]
         hide = ["/home/ada/project/.env"]
+        caches = "scratch"
         [env]
         pass = ["EDITOR"]
         set = { A = "1", B = "" }
@@ -391,6 +392,7 @@ fn what_changes_is_told_and_whether_it_widens() {
         internet = false
         [files]
         hide = [\"/a\"]
+        caches = \"empty\"
         [agent]
         hardening = \"strict\"
         [limits]

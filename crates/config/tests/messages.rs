@@ -371,6 +371,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Read, ""),
         (Key::Write, "~bob"),
         (Key::Hide, "a/../b"),
+        (Key::Caches, "none"),
         (Key::PassEnv, "A=1"),
         (Key::SetEnv, "A"),
         (Key::SetEnv, "1A=x"),

@@ -124,7 +124,7 @@ impl Hold {
             let resolution = Rc::clone(&self.resolution);
             spawn_local(async move {
                 if let Some(near) = tcp.acceptor.let_through(held).await {
-                    dns::serve_stream(near, &resolution).await;
+                    dns::serve_stream(near, key.destination, &resolution).await;
                 }
             });
             return;

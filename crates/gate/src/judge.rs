@@ -10,8 +10,8 @@ use std::{
 };
 
 use stockade_policy::{
-    Evidence, Flow, Hostname, NameVerdict, Policy, Protocol, Reason, Verdict, decide, decide_claim,
-    decide_name, decide_quic, is_on_internet,
+    Evidence, Flow, Hostname, NameServer, NameVerdict, Policy, Protocol, Reason, Verdict, decide,
+    decide_claim, decide_name, decide_quic, is_on_internet,
 };
 use stockade_wire::packet::Unreachable;
 
@@ -172,6 +172,17 @@ impl Judge {
             self.denied(Subject::Flow(flow), ruling, Some(client));
         }
         denies
+    }
+
+    /// How a name server can be asked itself: a rule names it, and it may be reached.
+    pub(crate) fn name_server(&self, server: SocketAddr) -> NameServer {
+        let named = self.policy().name_server(server.ip().to_canonical());
+        let may =
+            |flow: Option<Flow>| flow.is_some_and(|flow| self.verdict(&flow, None).is_allowed());
+        NameServer {
+            udp: named.udp && may(Flow::udp(server)),
+            tcp: named.tcp && may(Flow::tcp(server)),
+        }
     }
 
     /// Whether a name may be asked for.

@@ -146,14 +146,17 @@ impl Gate {
         Policies(self.policies.clone())
     }
 
-    /// Stops serving and tells what was denied.
+    /// Stops serving and tells what was denied. `meanwhile` is run by the calling thread, which
+    /// would only wait.
     ///
     /// # Errors
     /// If the gate died before, or does not come to an end.
-    pub fn finish(self) -> Result<Denials, Error> {
-        // The receiver is gone only if the thread is, which the next line finds out.
+    pub fn finish<T>(self, meanwhile: impl FnOnce() -> T) -> (Result<Denials, Error>, T) {
+        // The receiver is gone only if the thread is, which is found out below.
         let _ = self.stop.send(());
-        self.ended.recv_timeout(END_LIMIT).map_err(|_| Error::Died)
+        let done = meanwhile();
+        let denials = self.ended.recv_timeout(END_LIMIT);
+        (denials.map_err(|_| Error::Died), done)
     }
 }
 

@@ -147,15 +147,17 @@ impl Owner {
 
     /// Builds the jail; it is closed before this returns. `inside` is run as soon as the
     /// network is one that leads nowhere, before it is plumbed: threads that it starts are in
-    /// the jail, and can prepare what will run there in the meantime.
+    /// the jail, and can prepare what will run there in the meantime. `meanwhile` is run by the
+    /// calling thread, which would only wait.
     ///
     /// # Errors
     /// If any step fails. Nothing of the jail is left then.
-    pub fn build(
+    pub fn build<T>(
         self,
         settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
-    ) -> Result<(Jail, Sockets), Error> {
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(Jail, Sockets, T), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
         let socket_factory = SocketFactory::new(orders.clone());
@@ -181,12 +183,13 @@ impl Owner {
                 step: "start the jail's thread",
                 error,
             })?;
-        let sockets = result.recv().map_err(|_| Error::Thread)??;
         let jail = Jail {
             orders,
             thread: Some(thread),
         };
-        Ok((jail, sockets))
+        let done = meanwhile();
+        let sockets = result.recv().map_err(|_| Error::Thread)??;
+        Ok((jail, sockets, done))
     }
 }
 

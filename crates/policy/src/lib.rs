@@ -51,7 +51,7 @@ pub use explain::{Answer, Explanation, HostAnswers, Outcome, explain};
 pub use flow::{Flow, Protocol};
 pub use name::{Hostname, NamePattern};
 pub use names::{LONGEST_NOTE, NameReason, NameVerdict, decide_name};
-pub use policy::{Idle, Policy};
+pub use policy::{Idle, NameServer, Policy};
 pub use rule::{Ports, Rule, Scope};
 pub use rules::RuleSet;
 pub use syntax::{Problem, RuleError};

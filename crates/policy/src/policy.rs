@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
+use crate::flow::Flow;
 use crate::rule::Rule;
 use crate::rules::RuleSet;
 
@@ -14,6 +16,21 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// By which transports a rule names this address as a name server. A rule for a network does
+    /// not: nobody has said that a name server is in it.
+    #[must_use]
+    pub fn name_server(&self, address: IpAddr) -> NameServer {
+        let is_named = |flow: Option<Flow>| {
+            let mut rules = self.rules.iter();
+            flow.is_some_and(|flow| rules.any(|rule| rule.is_for(address) && rule.serves(&flow)))
+        };
+        let server = SocketAddr::new(address, DNS);
+        NameServer {
+            udp: is_named(Flow::udp(server)),
+            tcp: is_named(Flow::tcp(server)),
+        }
+    }
+
     /// Rules that change no decision as the policy stands: each with its number
     /// and the reason. To be warned of, as their author believes otherwise.
     pub fn idle_rules(&self) -> impl Iterator<Item = (usize, &Rule, Idle)> {
@@ -31,6 +48,23 @@ impl Policy {
                     None
                 }
             })
+    }
+}
+
+const DNS: u16 = 53;
+
+/// How a name server that a rule names can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NameServer {
+    pub udp: bool,
+    pub tcp: bool,
+}
+
+impl NameServer {
+    /// Whether it can be asked at all.
+    #[must_use]
+    pub fn is_named(self) -> bool {
+        self.udp || self.tcp
     }
 }
 

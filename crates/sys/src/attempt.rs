@@ -42,9 +42,11 @@ const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541c;
 
 const UNCOVERS: &str = "removes a directory although it is a mount point";
+const COPIES: &str = "copies files without their covers";
+const HOLDS: &str = "holds up programs outside that open a file";
 
 #[rustfmt::skip]
-pub const ATTEMPTS: [Attempt; 23] = [
+pub const ATTEMPTS: [Attempt; 27] = [
     refused("ioctl(TIOCSTI)", "types into the caller's terminal", Ioctl(TIOCSTI)),
     refused("ioctl(TIOCLINUX)", "pastes into the caller's terminal", Ioctl(TIOCLINUX)),
     refused("io_uring_setup", "makes system calls that no filter sees", Nothing(libc::SYS_io_uring_setup, 1)),
@@ -57,7 +59,11 @@ pub const ATTEMPTS: [Attempt; 23] = [
     refused("userfaultfd", "holds the kernel up", Nothing(libc::SYS_userfaultfd, NONSENSE | 1)),
     refused("ioctl(BTRFS_IOC_SNAP_DESTROY)", UNCOVERS, Ioctl(0x5000_940f)),
     refused("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", UNCOVERS, Ioctl(0x5000_943f)),
+    refused("ioctl(BTRFS_IOC_SNAP_CREATE)", COPIES, Ioctl(0x5000_9401)),
+    refused("ioctl(BTRFS_IOC_SNAP_CREATE_V2)", COPIES, Ioctl(0x5000_9417)),
     refused("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", UNCOVERS, Ioctl(0x4020_bc11)),
+    refused("fcntl(F_SETLEASE)", HOLDS, NoDescriptor(libc::SYS_fcntl, 1024)),
+    refused("fcntl(F_SETDELEG)", HOLDS, NoDescriptor(libc::SYS_fcntl, 1040)),
     no_family("socket(AF_VSOCK)", "reaches the host of a virtual machine past the jail", Socket(libc::AF_VSOCK)),
     no_family("socket(AF_PACKET)", "makes and sees packets of any form", Socket(libc::AF_PACKET)),
     no_family("socketpair(AF_TIPC)", "makes sockets of a family that no namespace contains",

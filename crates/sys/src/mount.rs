@@ -43,11 +43,13 @@ impl Tree {
     /// If this thread has no authority over its mount namespace.
     pub fn memory(bytes: Option<u64>) -> io::Result<Self> {
         let settings = bytes.map(|bytes| ("size", bytes.to_string()));
-        Self::file_system("tmpfs", settings)
+        Self::file_system("tmpfs", settings, &[])
     }
 
     /// A directory that shows what `lower` holds, the first layer in front, and keeps changes
-    /// to it in `upper`. `work` is an empty directory beside `upper`, for the kernel.
+    /// to it in `upper`. `work` is an empty directory beside `upper`, for the kernel. If it is
+    /// `volatile`, changes reach the disk when the kernel likes: a crash of the machine may spoil
+    /// them, and the end of the mount does not wait for the disk.
     ///
     /// # Errors
     /// If the file system below cannot be laid under another one, or the kernel permits it
@@ -56,6 +58,7 @@ impl Tree {
         lower: &[BorrowedFd<'_>],
         upper: BorrowedFd<'_>,
         work: BorrowedFd<'_>,
+        volatile: bool,
     ) -> io::Result<Self> {
         let path = |fd: BorrowedFd<'_>| format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
         let lower: Vec<_> = lower.iter().copied().map(path).collect();
@@ -64,7 +67,14 @@ impl Tree {
             ("upperdir", path(upper)),
             ("workdir", path(work)),
         ];
-        Self::file_system("overlay", settings)
+        // Without privilege over the whole system, the notes that the kernel keeps on files have
+        // to be of the users' kind.
+        let flags = if volatile {
+            &["userxattr", "volatile"][..]
+        } else {
+            &["userxattr"]
+        };
+        Self::file_system("overlay", settings, flags)
     }
 
     /// The control groups (of version 2) from that down which is the root of this thread's
@@ -73,21 +83,20 @@ impl Tree {
     /// # Errors
     /// If this thread has no authority over its mount or cgroup namespace.
     pub fn control_groups() -> io::Result<Self> {
-        Self::file_system("cgroup2", [])
+        Self::file_system("cgroup2", [], &[])
     }
 
     fn file_system(
         kind: &str,
         settings: impl IntoIterator<Item = (&'static str, String)>,
+        flags: &[&str],
     ) -> io::Result<Self> {
         let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
         for (key, value) in settings {
             fsconfig_set_string(context.as_fd(), key, value)?;
         }
-        // Without privilege over the whole system, the notes that the kernel keeps on
-        // files have to be of the users' kind.
-        if kind == "overlay" {
-            fsconfig_set_flag(context.as_fd(), "userxattr")?;
+        for flag in flags {
+            fsconfig_set_flag(context.as_fd(), *flag)?;
         }
         fsconfig_create(context.as_fd())?;
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -103,8 +112,24 @@ impl Tree {
     /// # Errors
     /// If the kernel is older than Linux 5.12.
     pub fn make_read_only(&self) -> io::Result<()> {
+        self.set(libc::MOUNT_ATTR_RDONLY)
+    }
+
+    /// Takes all power from programs and devices in this view.
+    ///
+    /// # Errors
+    /// If the kernel is older than Linux 5.12.
+    pub fn restrict(&self, is_read_only: bool) -> io::Result<()> {
+        let powerless = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+        self.set(match is_read_only {
+            true => powerless | libc::MOUNT_ATTR_RDONLY,
+            false => powerless,
+        })
+    }
+
+    fn set(&self, attributes: u64) -> io::Result<()> {
         let attributes = libc::mount_attr {
-            attr_set: libc::MOUNT_ATTR_RDONLY,
+            attr_set: attributes,
             attr_clr: 0,
             propagation: 0,
             userns_fd: 0,

@@ -3,11 +3,15 @@
 //! The functions move the caller for good: an unprivileged process that left a
 //! namespace has no authority to come back.
 
-use std::{fs, io};
+use std::{
+    fs::{self, File},
+    io,
+    os::{fd::AsFd as _, unix::fs::MetadataExt as _},
+};
 
 use rustix::{
     mount::MountPropagationFlags,
-    thread::{CapabilitySet, UnshareFlags},
+    thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags},
 };
 
 /// Who the process is on the host, read before it enters any namespace.
@@ -69,6 +73,33 @@ pub fn enter_user_namespace(identity: Identity) -> Result<(), UserNamespaceError
 /// If the kernel refuses, e.g. because the limit of network namespaces is reached.
 pub fn enter_network_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)
+}
+
+/// A network namespace, for another thread to enter.
+#[derive(Debug)]
+pub struct Network(File);
+
+impl Network {
+    /// That of the calling thread.
+    ///
+    /// # Errors
+    /// If there are no descriptors left, or `/proc` is not there.
+    pub fn current() -> io::Result<Self> {
+        File::open("/proc/thread-self/ns/net").map(Self)
+    }
+
+    /// Moves the calling thread, and it alone, there, if it is elsewhere.
+    ///
+    /// # Errors
+    /// If the thread has no authority over it.
+    pub fn enter(&self) -> io::Result<()> {
+        let [here, there] = [Self::current()?.0.metadata()?, self.0.metadata()?];
+        if (here.dev(), here.ino()) != (there.dev(), there.ino()) {
+            let kind = Some(LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(self.0.as_fd(), kind)?;
+        }
+        Ok(())
+    }
 }
 
 /// Moves the calling thread, and it alone, into a copy of its mount namespace. What is

@@ -200,6 +200,16 @@ pub fn cpu_time(pid: Pid) -> Option<Duration> {
     if unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &raw mut clock) } != 0 {
         return None;
     }
+    time_of(clock)
+}
+
+/// How long the calling thread has run.
+#[must_use]
+pub fn cpu_time_of_thread() -> Option<Duration> {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

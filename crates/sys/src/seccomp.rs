@@ -19,8 +19,8 @@ use seccompiler::{
 
 // The numbers of system calls, under the names that tables of them are written with.
 pub use libc::{
-    SYS_bpf as BPF, SYS_clone as CLONE, SYS_clone3 as CLONE3, SYS_fsmount as FSMOUNT,
-    SYS_io_uring_setup as IO_URING_SETUP, SYS_ioctl as IOCTL,
+    SYS_bpf as BPF, SYS_clone as CLONE, SYS_clone3 as CLONE3, SYS_fcntl as FCNTL,
+    SYS_fsmount as FSMOUNT, SYS_io_uring_setup as IO_URING_SETUP, SYS_ioctl as IOCTL,
     SYS_landlock_create_ruleset as LANDLOCK_CREATE_RULESET, SYS_open_tree as OPEN_TREE,
     SYS_openat2 as OPENAT2, SYS_perf_event_open as PERF_EVENT_OPEN, SYS_setns as SETNS,
     SYS_syslog as SYSLOG, SYS_unshare as UNSHARE, SYS_userfaultfd as USERFAULTFD,

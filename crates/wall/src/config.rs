@@ -35,6 +35,11 @@ pub struct Config {
     pub limits: Limits,
     /// Agents' state that variables of the caller's name, of whichever agent.
     pub moved_state: Vec<MovedState>,
+    pub caches: CacheMode,
+    /// The name of the session, which the command gets in a variable.
+    pub session: Option<String>,
+    /// Where it is recorded which files git did not track in earlier sessions.
+    pub state: Option<PathBuf>,
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
@@ -48,6 +53,18 @@ pub enum GitSettings {
     Defuse,
     /// They are told of.
     Tell,
+}
+
+/// What becomes of what the command writes to package caches. The host's never change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CacheMode {
+    /// The next session in the same workspace has it; in Stockade's own directory.
+    Keep(PathBuf),
+    /// It is gone at the end.
+    #[default]
+    Scratch,
+    /// The same, and caches start empty.
+    Empty,
 }
 
 /// Something that is asked for, and by whom: a file and line, a flag, a profile. The plan's

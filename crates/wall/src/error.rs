@@ -38,7 +38,7 @@ pub enum Error {
     )]
     WorkspaceRefused { path: PathBuf, refusal: PathRefusal },
     #[error("these paths do not exist: {}: create them, or leave them out", list(.0))]
-    MissingPaths(Vec<PathBuf>),
+    MissingPaths(Vec<(PathBuf, String)>),
     #[error(
         "{path:?} of the configuration cannot be given, because it {refusal}: \
          name just what is needed"
@@ -183,8 +183,9 @@ pub enum Error {
     Supervise(io::Error),
 }
 
-fn list(paths: &[PathBuf]) -> String {
-    let paths: Vec<_> = paths.iter().map(|path| format!("{path:?}")).collect();
+fn list(paths: &[(PathBuf, String)]) -> String {
+    let path = |(path, by): &(PathBuf, String)| format!("{path:?} ({by})");
+    let paths: Vec<_> = paths.iter().map(path).collect();
     paths.join(", ")
 }
 

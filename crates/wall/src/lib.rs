@@ -35,8 +35,10 @@
 //! outside, why Ctrl-C does not kill bubblewrap, and why Ctrl-Z stops the command and
 //! not what keeps it. See [`supervise`](Running::supervise) for who has the terminal when.
 
+mod caches;
 mod config;
 mod control;
+mod discarded;
 mod encoding;
 mod error;
 mod facts;
@@ -52,18 +54,20 @@ mod supervise;
 mod tables;
 mod terminal;
 
+pub use caches::{CacheOfWorkspace, CacheStore, Cleared, Housekeeping};
 pub use config::{
-    Agent, Asked, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested,
+    Network, PathRequest, Root,
 };
+pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
-    EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Installation, Kind, Limit, Place,
-    Procfs, Resource, SystemForm, SystemPlace,
+    CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
+    Installation, Kind, Limit, Place, Procfs, Resource, SystemForm, SystemPlace, Toolchains,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
-pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, folded};
+pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, accept_tracked, folded};
 pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
     Protection, Reason, Step, Variable,

@@ -51,9 +51,10 @@ pub(crate) fn open_up(directory: &OwnedFd) -> io::Result<()> {
 }
 
 /// The path of what a path leads to, without links. Unlike [`fs::canonicalize`], which asks for each
-/// name on the way, this takes one walk: a path that was made to be long takes no longer.
+/// name on the way, this takes one walk: a path that was made to be long takes no longer. A path
+/// that leads elsewhere for every process, such as `/proc/self/cwd`, has none.
 pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
-    let place = open(CWD, path, OFlags::PATH, ResolveFlags::empty())?;
+    let place = open(CWD, path, OFlags::PATH, ResolveFlags::NO_MAGICLINKS)?;
     let real = fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
     // The kernel appends a word to the path of what has been removed meanwhile.
     let (there, here) = (lstat(&real)?, fstat(&place)?);
@@ -88,6 +89,7 @@ pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
 
 /// What is in a directory, by name. Tables name hundreds of files that mostly are not there: one
 /// list is cheaper than a look at each.
+#[derive(Debug)]
 pub(crate) struct Names {
     directory: PathBuf,
     /// None if each is to be looked at.
@@ -119,9 +121,12 @@ impl Names {
 
     /// Whether there may be something at this path. Of paths elsewhere it knows nothing.
     pub(crate) fn may_hold(&self, path: &Path) -> bool {
-        let Ok(below) = path.strip_prefix(&self.directory) else {
-            return true;
-        };
+        let below = path.strip_prefix(&self.directory);
+        below.map_or(true, |below| self.may_hold_below(below))
+    }
+
+    /// The same of a path from the directory down.
+    pub(crate) fn may_hold_below(&self, below: &Path) -> bool {
         match (&self.names, below.components().next()) {
             (Some(names), Some(Component::Normal(name))) => {
                 names.contains(&name.as_encoded_bytes().to_ascii_lowercase())
@@ -216,6 +221,8 @@ mod tests {
             assert!(pin_below(&top, Path::new(path)).is_err(), "{path}");
         }
         assert!(pin_below(&top, Path::new("../x")).is_err());
+        assert_eq!(real(&place.join("way")).unwrap(), place.join("directory"));
+        assert!(real(Path::new("/proc/self/cwd")).is_err());
     }
 
     #[test]

@@ -4,9 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
-use stockade_wall::{FAILED, Finding, Layer, Outcome, Running};
+use stockade_wall::{Discarded, FAILED, Finding, Layer, Outcome, Running};
 
-use crate::{error::SessionError, journal::JournalEnd, launch::SessionInfo};
+use crate::{
+    error::SessionError,
+    journal::JournalEnd,
+    launch::SessionInfo,
+    record::{Recorded, Recorder},
+};
 
 /// All of it is built, and the warden has given up its capabilities. The command waits. Dropped, it
 /// never runs.
@@ -38,6 +43,8 @@ pub struct Ended {
     pub denials: Denials,
     /// What it left behind that runs outside, or would have.
     pub findings: Vec<Finding>,
+    /// What it wrote to its private home, and is gone.
+    pub discarded: Discarded,
     pub journal: JournalEnd,
 }
 
@@ -46,6 +53,13 @@ impl SandboxReady {
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         self.running.layers()
+    }
+
+    /// What was found in the workspace before the session.
+    #[must_use]
+    pub fn begun(&self) -> &[Finding] {
+        let recorder = self.session.recorder.as_ref();
+        recorder.map(Recorder::begun).unwrap_or_default()
     }
 
     /// Starts the command, and waits for its end.
@@ -64,37 +78,41 @@ impl SandboxReady {
         } = session;
         let in_force = Arc::new(Mutex::new(effective.clone()));
         // Before the command runs, which could take the last descriptor that the user may have.
-        let recorded = recorder.map(|recorder| {
+        let mut recorded = recorder.map(|recorder| {
             if let Network::Jail { gate, .. } = &network {
                 recorder.offer_reload(&mut running, gate.policies(), &effective, &in_force);
             }
             recorder.begin(&command, &mut running, received, &in_force, &effective)
         });
 
+        let home = running.take_home();
+        let _housekeeping = running.tidy_caches();
         // All of it is built and recorded: the command starts.
         let outcome = running.supervise();
 
-        let (denials, _jail) = match network {
+        let mut look = || recorded.as_mut().map(Recorded::left_behind);
+        let (denials, findings, _jail) = match network {
             Network::Jail { jail, gate } => {
                 // Its thread ends meanwhile. It is waited for last, when `_jail` is dropped.
                 jail.end();
-                (gate.finish(), Some(jail))
+                let (denials, findings) = gate.finish(look);
+                (denials, findings, Some(jail))
             }
             Network::WithoutJail(events) => {
                 // So that the log does not wait for more.
                 drop(events);
-                (Ok(Denials::default()), None)
+                (Ok(Denials::default()), look(), None)
             }
         };
+        let findings = findings.unwrap_or_default();
         let (outcome, denials) = match (outcome, denials) {
             (Ok(outcome), Ok(denials)) => (Ok(outcome), denials),
             (Err(error), _) => (Err(error.into()), Denials::default()),
             (_, Err(error)) => (Err(error.into()), Denials::default()),
         };
         let code = outcome.as_ref().map_or(FAILED, Outcome::exit_code);
-        let (findings, journal) = recorded
-            .map(|recorded| recorded.end(code))
-            .unwrap_or_default();
+        let journal = recorded.map(|recorded| recorded.end(code, findings.clone()));
+        let discarded = home.map(|home| home.discarded()).unwrap_or_default();
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         Ended {
             outcome,
@@ -103,7 +121,8 @@ impl SandboxReady {
                 false => Denials::default(),
             },
             findings,
-            journal,
+            discarded,
+            journal: journal.unwrap_or_default(),
         }
     }
 }

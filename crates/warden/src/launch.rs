@@ -9,7 +9,7 @@ use stockade_gate::{EventReceiver, EventSender, Gate, Local};
 use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
 use stockade_sys::confine::keep_capabilities;
-use stockade_wall::{CommandLine, Launch};
+use stockade_wall::{CommandLine, Facts, Launch, Plan};
 
 use crate::{
     attribution::{self, ProgramSearch},
@@ -21,7 +21,7 @@ use crate::{
     sandbox::SandboxUnderway,
 };
 
-/// Starts to build the sandbox, in the network of the thread that calls it.
+/// Starts the sandbox's processes, in the network of the thread that calls it.
 pub type StartSandbox = Box<dyn FnOnce() + Send>;
 
 impl Planned {
@@ -63,12 +63,13 @@ impl Planned {
             Mode::Jail => Some(JailPlan::of(&effective, policy)?),
             Mode::None | Mode::Host => None,
         };
+        let Self { facts, plan, .. } = self;
         Ok(Prepared {
             launch,
             jail,
             command,
             effective,
-            listing,
+            listing: listing.map(|listing| (listing, facts, plan)),
         })
     }
 }
@@ -106,8 +107,11 @@ struct Prepared {
     jail: Option<JailPlan>,
     command: CommandLine,
     effective: Effective,
-    listing: Option<Listing>,
+    listing: ToRecord,
 }
+
+/// What makes the session known, with what is looked at by.
+type ToRecord = Option<(Listing, Facts, Plan)>;
 
 impl Prepared {
     fn enter(self) -> Result<(OwnerOfA, Option<JailPlan>), SessionError> {
@@ -117,12 +121,9 @@ impl Prepared {
         let owner = OwnerOfA {
             owner,
             launch: self.launch,
-            session: SessionInfo {
-                command: self.command,
-                effective: self.effective,
-                // Starts the first thread.
-                recorder: self.listing.map(Recorder::start),
-            },
+            command: self.command,
+            effective: self.effective,
+            listing: self.listing,
         };
         Ok((owner, self.jail))
     }
@@ -140,25 +141,30 @@ pub(crate) struct SessionInfo {
 struct OwnerOfA {
     owner: Owner,
     launch: Launch,
-    session: SessionInfo,
+    command: CommandLine,
+    effective: Effective,
+    listing: ToRecord,
 }
 
 impl OwnerOfA {
     fn build_jail<Start>(
-        mut self,
+        self,
         plan: JailPlan,
         in_jail: impl FnOnce(StartSandbox) -> Start,
     ) -> Result<JailBuilt, SessionError>
     where
         Start: FnOnce() + Send + 'static,
     {
-        // The jail's thread calls `start` as soon as it is in a network that leads nowhere. From
-        // then on the sandbox is built at the same time as its network and the gate.
+        // The sandbox is laid out at the same time as its network and the gate are built. Its first
+        // process starts when the jail's thread calls `start`, in a network that leads nowhere.
         let (sandbox, start) = SandboxUnderway::of(self.launch)?;
+        // Meanwhile, this thread looks at the workspace: nothing runs yet that could change it.
+        let record = || self.listing.map(Recorder::start).transpose();
         // Returns when every packet is refused, and the sockets for the gate exist.
-        let (jail, sockets) = self.owner.build(plan.settings, in_jail(start))?;
+        let (jail, sockets, recorder) = self.owner.build(plan.settings, in_jail(start), record)?;
+        let mut recorder = recorder?;
         // Its socket, by which it asks about others, is made in the jail.
-        if let Some(recorder) = &mut self.session.recorder {
+        if let Some(recorder) = &mut recorder {
             let search = ProgramSearch::new(&jail).ok();
             recorder.search = search.map(|search| Arc::new(Mutex::new(search)));
         }
@@ -171,12 +177,17 @@ impl OwnerOfA {
             policy: plan.policy,
             local: plan.local,
             sandbox,
-            session: self.session,
+            session: SessionInfo {
+                command: self.command,
+                effective: self.effective,
+                recorder,
+            },
         })
     }
 
     /// With no network, or the host's. The sandbox is all there is to build.
     fn ready_without_jail(self) -> Result<SandboxReady, SessionError> {
+        let recorder = self.listing.map(Recorder::start).transpose()?;
         // It needs authority over mounts to lay out what is shown.
         let running = self.launch.spawn()?;
         give_up_capabilities()?;
@@ -185,7 +196,11 @@ impl OwnerOfA {
             running,
             network: Network::WithoutJail(events),
             received,
-            session: self.session,
+            session: SessionInfo {
+                command: self.command,
+                effective: self.effective,
+                recorder,
+            },
         })
     }
 }

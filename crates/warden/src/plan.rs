@@ -7,7 +7,9 @@ use std::{
 
 use stockade_config::{Effective, Loader};
 use stockade_policy::Policy;
-use stockade_wall::{Bubblewrap, CommandLine, Config, Error, Facts, Finding, Plan, Signals, Watch};
+use stockade_wall::{
+    Bubblewrap, CommandLine, Config, Error, Facts, Finding, Keeping, Plan, Signals,
+};
 
 /// The plan of files, environment and processes, with what it was made from.
 #[derive(Debug)]
@@ -39,9 +41,10 @@ pub struct Listing {
     pub id: String,
     /// Reads the configuration again.
     pub loader: Loader,
-    pub workspace: PathBuf,
-    /// Has looked at the workspace before the session.
-    pub watch: Watch,
+    /// What the session was planned by.
+    pub config: Config,
+    /// Where what is put back is kept.
+    pub keeping: Keeping,
     /// Tells the user at once.
     pub notify: fn(Notice),
 }

@@ -1,11 +1,11 @@
 //! What makes a session known to others: its log, its control socket, and the look at what it
 //! leaves behind. The session runs without any of them, and says so.
 
-use std::{io, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
-use stockade_config::{Effective, GitSettings};
+use stockade_config::Effective;
 use stockade_gate::{EventReceiver, Policies};
-use stockade_wall::{CommandLine, Finding, Live, Running, Watch};
+use stockade_wall::{CommandLine, Facts, Finding, Live, Plan, Running, Watch};
 
 use crate::{
     attribution::SharedSearch,
@@ -24,6 +24,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Recorder {
     listing: Listing,
+    workspace: PathBuf,
+    /// Has looked at the workspace before the session.
+    watch: Watch,
     journal: io::Result<PendingJournal>,
     /// Without it, denials are logged without the program.
     pub(crate) search: Option<SharedSearch>,
@@ -31,14 +34,25 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Starts the thread that will write the log. It exists before the command does, which could
-    /// take the last process that the user may have.
-    pub(crate) fn start(listing: Listing) -> Self {
+    /// take the last process that the user may have. Then looks at the workspace.
+    pub(crate) fn start(
+        (listing, facts, plan): (Listing, Facts, Plan),
+    ) -> Result<Self, stockade_wall::Error> {
         let directory = LogDirectory::of(&listing.loader.places.home);
-        Self {
-            journal: PendingJournal::start(directory, &listing.id),
+        let journal = PendingJournal::start(directory, &listing.id);
+        let keeping = Some(listing.keeping.clone());
+        Ok(Self {
+            watch: Watch::begin(&listing.config, &facts, &plan, keeping)?,
+            journal,
             search: None,
             listing,
-        }
+            workspace: facts.workspace,
+        })
+    }
+
+    /// What was found before the session already.
+    pub(crate) fn begun(&self) -> &[Finding] {
+        self.watch.begun()
     }
 
     /// Has the session reload when another command of the user asks for it, or a SIGHUP.
@@ -79,15 +93,11 @@ impl Recorder {
         launched: &Effective,
     ) -> Recorded {
         let Listing {
-            id,
-            loader,
-            workspace,
-            watch,
-            notify,
+            id, loader, notify, ..
         } = self.listing;
         let start = SessionStart {
             id: &id,
-            workspace: &workspace,
+            workspace: &self.workspace,
             command,
             effective: launched,
             layers: running.layers(),
@@ -109,14 +119,17 @@ impl Recorder {
             let directory = directory();
             notify(Notice::NotLogged { directory, error });
         });
-        let watch = Arc::new(watch);
-        let live = match launched.git.settings.value {
-            GitSettings::Tell => None,
-            GitSettings::Defuse => Live::begin(Arc::clone(&watch))
-                .inspect(|live| running.on_alarm(live.alarm()))
-                .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
-                .ok(),
+        let watch = Arc::new(self.watch);
+        let found = journal.as_ref().ok().map(Journal::findings);
+        let tell = move |finding| {
+            if let Some(found) = &found {
+                found(finding);
+            }
         };
+        let live = Live::begin(Arc::clone(&watch), tell)
+            .inspect(|live| running.on_alarm(live.alarm()))
+            .map_err(|error| notify(Notice::WatchedAtEndOnly(error)))
+            .ok();
         // Nobody looks at them while the session is suspended.
         let suspended = Arc::clone(&watch);
         let session = id.clone();
@@ -144,20 +157,17 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Looks for what the session left behind, and writes the last line.
-    pub(crate) fn end(self, code: u8) -> (Vec<Finding>, JournalEnd) {
-        let findings = left_behind(&self.watch, self.live);
-        let end = SessionEnd {
-            code,
-            findings: findings.clone(),
-        };
-        let journal = self.journal.map(|journal| journal.finish(end));
-        (findings, journal.unwrap_or_default())
+    /// What the session leaves behind. A signal that comes now ends the search for it.
+    pub(crate) fn left_behind(&mut self) -> Vec<Finding> {
+        let interruption = Interruption::begin();
+        self.watch
+            .end(self.live.take(), &|| interruption.is_there())
     }
-}
 
-/// What the session leaves behind. A signal that comes now ends the search for it.
-fn left_behind(watch: &Watch, live: Option<Live>) -> Vec<Finding> {
-    let interruption = Interruption::begin();
-    watch.end(live, &|| interruption.is_there())
+    /// Writes the last line.
+    pub(crate) fn end(self, code: u8, findings: Vec<Finding>) -> JournalEnd {
+        let end = SessionEnd { code, findings };
+        let journal = self.journal.map(|journal| journal.finish(end));
+        journal.unwrap_or_default()
+    }
 }

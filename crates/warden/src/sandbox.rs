@@ -1,7 +1,8 @@
 //! A sandbox that is being built while its network is.
 
-use std::{sync::mpsc, thread};
+use std::{io, sync::mpsc, thread};
 
+use stockade_sys::namespace::Network;
 use stockade_wall::{Cancel, Launch, Running};
 
 use crate::{error::SessionError, launch::StartSandbox};
@@ -16,19 +17,25 @@ pub(crate) struct SandboxUnderway {
 }
 
 impl SandboxUnderway {
-    /// What starts to build it on a thread of its own, to be called in the jail.
+    /// Starts to build it on a thread of its own. Its processes start when what is returned is called
+    /// in the jail, in the network of the thread that calls it.
     pub(crate) fn of(launch: Launch) -> Result<(Self, StartSandbox), SessionError> {
         let (done, built) = mpsc::channel();
+        let (jail, networks) = mpsc::channel::<io::Result<Network>>();
         let cancel = Some(launch.cancel()?);
-        let start = move || {
-            let thread = thread::Builder::new().name("stage".to_owned());
-            let thread = thread.spawn(move || {
-                // The receiver waits for it.
-                let _ = done.send(launch.spawn_here());
-            });
-            // Without a thread there is no sender either, and the receiver knows.
-            drop(thread);
+        let enter = move || {
+            let network = networks.recv().map_err(io::Error::other)??;
+            network.enter()
         };
+        let thread = thread::Builder::new().name("stage".to_owned());
+        let thread = thread.spawn(move || {
+            // The receiver waits for it.
+            let _ = done.send(launch.spawn_here(enter));
+        });
+        // Without a thread there is no sender either, and the receiver knows.
+        drop(thread);
+        // Likewise: without a receiver there is no sandbox.
+        let start = move || drop(jail.send(Network::current()));
         Ok((Self { built, cancel }, Box::new(start)))
     }
 

@@ -123,6 +123,7 @@ const OURS: &[&str] = &[
     "--hardening",
     "--limit",
     "--no-forge",
+    "--workspace",
 ];
 
 fn meant_for_us(word: &OsString) -> Option<&str> {

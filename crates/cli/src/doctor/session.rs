@@ -127,8 +127,14 @@ fn lacking(layer: &str, why: &str, machine: &Machine) -> Option<Check> {
         ),
         Protection::Scratch => (
             "overlay",
-            "both are empty inside: tools find none of their data and downloads",
+            "it is empty inside, and package caches have none of your downloads",
             "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
+        ),
+        Protection::Caches => (
+            "caches",
+            "package caches start empty",
+            "Linux 5.11 or newer with overlayfs (in a container: ~/.local/state on a disk, not on \
+             overlayfs)",
         ),
         Protection::Group => (
             "control-group",

@@ -42,7 +42,8 @@ pub(super) fn checks() -> Vec<Check> {
 fn workspace(loader: &stockade_config::Loader, loaded: &stockade_config::Loaded) -> Check {
     const NAME: &str = "workspace";
     let config = wall_config::config(&loaded.effective, loader, &"sh".into());
-    let plan = Facts::gather(&config, None).and_then(|facts| Plan::build(&config, &facts));
+    let facts = Facts::gather(&config, Some(&loader.places.workspace));
+    let plan = facts.and_then(|facts| Plan::build(&config, &facts));
     match plan {
         Ok(plan) => {
             let mut found = "this directory can be a workspace".to_owned();

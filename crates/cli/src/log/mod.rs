@@ -10,6 +10,7 @@ mod text;
 
 use std::{
     io::{self, Write as _},
+    path::Path,
     process::ExitCode,
     thread,
     time::Duration,
@@ -32,7 +33,9 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
     if arguments.list {
         return list::list(&directory, arguments.json);
     }
-    let id = choose(&directory, arguments.session.as_deref())?;
+    let here = context::loader_here().ok();
+    let here = here.map(|loader| loader.places.workspace);
+    let id = choose(&directory, arguments.session.as_deref(), here.as_deref())?;
     let shower = Shower {
         denied: arguments.denied,
         json: arguments.json,
@@ -46,15 +49,32 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The session that is meant: by its name or the beginning of it, or the latest.
-fn choose(directory: &LogDirectory, wanted: Option<&str>) -> Result<String> {
+/// The session that is meant: by its name or the beginning of it, or the latest of this workspace,
+/// or of all.
+fn choose(
+    directory: &LogDirectory,
+    wanted: Option<&str>,
+    workspace: Option<&Path>,
+) -> Result<String> {
     let sessions = directory.sessions();
     let Some(wanted) = wanted else {
         // The sessions of `stockade verify` are not what anybody asks about, unless there
         // are no others.
-        let mut latest = sessions.iter().rev();
-        let meant = latest.find(|id| !is_verified(directory, id));
-        return meant.or(sessions.last()).cloned().ok_or_else(|| {
+        let mut latest = None;
+        let is_here = |id: &&String| {
+            let first = first_line(directory, id);
+            let is_meant = first
+                .as_ref()
+                .is_none_or(|line| !verify::is_session(&line["command"]));
+            if is_meant && latest.is_none() {
+                latest = Some((*id).clone());
+            }
+            let at = first.as_ref().and_then(|line| line["workspace"].as_str());
+            is_meant && at.is_some() && at.map(Path::new) == workspace
+        };
+        let here = sessions.iter().rev().find(is_here).cloned();
+        let meant = here.or(latest).or_else(|| sessions.last().cloned());
+        return meant.ok_or_else(|| {
             let what = format!("there are no logs in {}", directory.path().display());
             refused(what, "run something: stockade run -- COMMAND")
         });
@@ -68,10 +88,12 @@ fn choose(directory: &LogDirectory, wanted: Option<&str>) -> Result<String> {
     })
 }
 
-/// Whether it is a session of `stockade verify`, which probes itself.
-fn is_verified(directory: &LogDirectory, id: &str) -> bool {
+fn first_line(directory: &LogDirectory, id: &str) -> Option<Value> {
     let first = Reader::open(directory.clone(), id).and_then(|mut reader| reader.next());
-    matches!(first, Ok(Some(Item::Line(line, _))) if verify::is_session(&line["command"]))
+    match first {
+        Ok(Some(Item::Line(line, _))) => Some(line),
+        _ => None,
+    }
 }
 
 struct Shower {
@@ -157,13 +179,13 @@ mod tests {
     fn a_session_is_known_by_the_beginning_of_its_name_if_no_other_has_it() {
         let path = tempfile::tempdir().expect("a directory");
         let directory = LogDirectory::at(path.path());
-        let none = choose(&directory, None).expect_err("nothing");
+        let none = choose(&directory, None, None).expect_err("nothing");
         let fix = &none.downcast_ref::<Refused>().expect("a fix").fix;
         assert!(fix.contains("stockade run"));
         for id in ["100-7", "100-77", "200-1"] {
             fs::write(directory.file(id, 1), "").expect("a log");
         }
-        let chosen = |wanted| choose(&directory, wanted).map_err(|error| error.to_string());
+        let chosen = |wanted| choose(&directory, wanted, None).map_err(|error| error.to_string());
         assert_eq!(chosen(None), Ok("200-1".to_owned()));
         assert_eq!(chosen(Some("2")), Ok("200-1".to_owned()));
         assert_eq!(chosen(Some("100-7")), Ok("100-7".to_owned()));

@@ -41,6 +41,9 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
     if !why.is_empty() {
         text.push_str(&format!("{dim}{why}{plain}"));
     }
+    for line in line["diff"].as_array().into_iter().flatten() {
+        text.push_str(&format!("{BELOW}{}", said(line)));
+    }
     if !line["process"].is_null() {
         let program = program(&line["process"]);
         text.push_str(&format!("{BELOW}{dim}{program}{plain}"));
@@ -242,9 +245,11 @@ mod tests {
         }
         all["process"] =
             json!({ "pid": hostile, "exe": hostile, "argv": [hostile], "parents": [hostile] });
+        all["diff"] = json!([hostile]);
         all["layers"] = json!({ hostile: format!("absent: {hostile}") });
         for event in [
-            "start", "open", "close", "deny", "name", "reload", "lost", "part", "end", hostile,
+            "start", "open", "close", "deny", "name", "reload", "lost", "part", "found", "end",
+            hostile,
         ] {
             let shown = line(event, &all, false).replace(BELOW, "");
             let acted_on = shown.contains(|c: char| c.is_control() || c == '\u{202e}');

@@ -18,7 +18,7 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let loader = context::loader_for(&arguments.settings, profile, Some(&program))?;
     let loaded = context::load(&loader)?;
     let config = wall_config::config(&loaded.effective, &loader, &program);
-    let facts = Facts::gather(&config, None)?;
+    let facts = Facts::gather(&config, Some(&loader.places.workspace))?;
     let plan = Plan::build(&config, &facts)?;
     if arguments.json {
         terminal::print(format_args!("{:#}\n", as_json(&plan, &loaded.effective)))?;

@@ -93,7 +93,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
     let config = wall_config::config(&effective, &loader, &program);
-    let facts = Facts::gather(&config, None)?;
+    let facts = Facts::gather(&config, Some(&loader.places.workspace))?;
     let plan = Plan::build(&config, &facts)?;
     let leaves = plan
         .working_directory
@@ -102,7 +102,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     // Where the logs are is among what must not be seen. The session would make it, too.
     let _ = LogDirectory::of(&loader.places.home).make();
     let assignment = assignment(&outside, &plan, &home, &leaves);
-    let mut session = ProbedSession::start(&outside, &flags(&given))?;
+    let mut session = ProbedSession::start(&outside, &loader.places.workspace, &flags(&given))?;
     let seen: Observations = session.ask(&assignment)?;
     let left_is_found = fs::remove_file(&leaves).is_ok();
     let listener_was_reached = reached_from_here(&seen, &outside);

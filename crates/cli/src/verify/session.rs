@@ -7,6 +7,7 @@ use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::fd::OwnedFd,
+    path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -40,7 +41,11 @@ pub(super) struct ProbedSession {
 
 impl ProbedSession {
     /// Starts it. `settings` are flags of `run`.
-    pub(super) fn start(outside: &Outside, settings: &[OsString]) -> Result<Self> {
+    pub(super) fn start(
+        outside: &Outside,
+        workspace: &Path,
+        settings: &[OsString],
+    ) -> Result<Self> {
         // A pipe that had a path, though it has none any more: what a rule about paths says of it
         // can be found out inside. A file would not get there.
         let (messages, writer) = unnamed(&outside.token).context("cannot make a pipe in /tmp")?;
@@ -49,7 +54,8 @@ impl ProbedSession {
         fcntl_setfd(&spare, FdFlags::empty())?;
         let program = env::current_exe().context("this program's own file cannot be found")?;
         let mut child = Command::new(program)
-            .arg("run")
+            .args(["run", "--workspace"])
+            .arg(workspace)
             .args(settings)
             .args(["--quiet", "--", INNER_STAGE, PROBE])
             .env(SECRET_VARIABLE, &outside.token)

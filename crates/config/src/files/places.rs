@@ -19,6 +19,8 @@ pub struct Places {
     pub home: PathBuf,
     /// Links resolved.
     pub workspace: PathBuf,
+    /// Where relative paths of options start.
+    pub current_directory: PathBuf,
 }
 
 /// Stockade's own directory. XDG says that a relative path is ignored.
@@ -36,6 +38,7 @@ impl Places {
             state: Self::state_of(home, &variable),
             home: home.to_owned(),
             workspace: workspace.to_owned(),
+            current_directory: workspace.to_owned(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::{
     source::{Place, Source, SourceKind},
     text::{masked, meant, shown},
     value::{self, Fault, Given, Roots, VariableName, set_variable},
+    workspace::{DIRECTORY, REPOSITORY},
 };
 
 /// What a file says.
@@ -60,6 +61,13 @@ pub(crate) fn workspace_of(source: &Arc<Source>, roots: &Roots) -> Option<PathBu
         workspace: None,
     };
     value::path(text, &roots).ok()
+}
+
+/// What a user's file says about workspaces that nobody names, whatever else is in it.
+pub(crate) fn default_workspace(source: &Arc<Source>) -> Option<String> {
+    let (table, _) = DeTable::parse_recoverable(source.text());
+    let text = at_top(&table, "workspace")?.get_ref().as_str()?;
+    Some(text.to_owned())
 }
 
 /// Whether a file has this key at its top, whatever else is in it.
@@ -122,9 +130,11 @@ impl Reader<'_> {
                 "workspace" if self.kind == LayerKind::Project => {
                     layer.workspace = self.workspace(node);
                 }
+                "workspace" if matches!(self.kind, LayerKind::System | LayerKind::User) => {
+                    self.default_workspace(node);
+                }
                 "workspace" => {
-                    let title =
-                        "`workspace` is only allowed in files in ~/.config/stockade/projects";
+                    let title = "`workspace` is not allowed in a project's own file";
                     self.report(self.problem(name, title));
                 }
                 section => match known_section(section) {
@@ -314,6 +324,25 @@ impl Reader<'_> {
         }
     }
 
+    /// Here, it is only checked: the workspace is known before files are read as a whole.
+    fn default_workspace(&mut self, node: &Node<'_>) {
+        let expected = format!("\"{DIRECTORY}\" or \"{REPOSITORY}\"");
+        match node.get_ref().as_str() {
+            Some(DIRECTORY | REPOSITORY) => {}
+            Some(text) => {
+                let title = format!("invalid value `{}`: expected {expected}", shown(text));
+                let problem = self.problem(node, title);
+                self.report(match meant(text, [DIRECTORY, REPOSITORY]) {
+                    Some(near) => problem.label(format!("did you mean `{near}`?")),
+                    None => problem.help(
+                        "the path of one project belongs in a file in ~/.config/stockade/projects",
+                    ),
+                });
+            }
+            None => self.report(self.mismatch(node, "`workspace`", &expected)),
+        }
+    }
+
     fn unknown_at_top(&mut self, name: &Name<'_>, node: &Node<'_>) {
         let is_table = node.get_ref().is_table();
         let what = if is_table { "section" } else { "key" };
@@ -321,8 +350,8 @@ impl Reader<'_> {
         let mut names = section_names();
         names.push("profiles");
         match self.kind {
-            LayerKind::System => names.push("lock"),
-            LayerKind::Project => names.push("workspace"),
+            LayerKind::System => names.extend(["lock", "workspace"]),
+            LayerKind::Project | LayerKind::User => names.push("workspace"),
             _ => {}
         }
         self.unknown(name, title, &names);

@@ -83,6 +83,18 @@ choice! {
 }
 
 choice! {
+    /// What becomes of what the command writes to package caches. The host's never change.
+    Caches {
+        /// They start empty, and are gone at the end.
+        Empty as "empty",
+        /// They have what the host's have, and changes are gone at the end.
+        Scratch as "scratch",
+        /// They have what the host's have, and changes are there in the next session.
+        Keep as "keep",
+    }
+}
+
+choice! {
     /// How narrow the kernel's interface is for the command.
     Hardening {
         /// Programs inside can make user namespaces.

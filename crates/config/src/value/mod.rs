@@ -16,7 +16,7 @@ use std::{fmt, ops::Range};
 use serde_json::Value;
 
 pub use self::{
-    choice::{GitSettings, Hardening, Mode, Root},
+    choice::{Caches, GitSettings, Hardening, Mode, Root},
     host::HostName,
     path::Roots,
     ports::{Port, Published},

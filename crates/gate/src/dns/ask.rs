@@ -12,6 +12,7 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 use socket2::{Domain, Socket, Type};
+use stockade_policy::NameServer;
 use stockade_sys::{socket::report_errors, transparent::Family};
 use stockade_wire::dns::{Query, is_truncated};
 use tokio::{io::Interest, net::UdpSocket};
@@ -44,6 +45,23 @@ impl SocketPool {
             return Ok(ask_stream(server, query).await.unwrap_or(answer));
         }
         Ok(answer)
+    }
+
+    /// The answer of a server that a rule names, by the transports of the rule.
+    pub(super) async fn ask_named(
+        &self,
+        server: SocketAddr,
+        by: NameServer,
+        query: &Query,
+    ) -> io::Result<Vec<u8>> {
+        match by {
+            NameServer {
+                udp: true,
+                tcp: true,
+            } => self.ask(server, query).await,
+            NameServer { udp: true, .. } => self.ask_datagram(server, query).await,
+            NameServer { .. } => ask_stream(server, query).await,
+        }
     }
 
     async fn ask_datagram(&self, server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {

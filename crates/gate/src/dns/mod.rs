@@ -1,4 +1,5 @@
-//! DNS for the jail: queries to any server are answered by the host's own resolvers.
+//! DNS for the jail: queries to any server are answered by the host's own resolvers, or by that
+//! server itself if a rule names it.
 //!
 //! The agent's query is checked, sent upstream under a fresh identifier from a fresh
 //! port, and the answer is checked against the question before it goes back: neither a
@@ -9,7 +10,7 @@ mod cache;
 pub(crate) mod resolvers;
 mod upstream;
 
-use std::{io, rc::Rc, time::Duration};
+use std::{io, net::SocketAddr, rc::Rc, time::Duration};
 
 use stockade_sys::transparent::{AnyAddressUdp, Arrival};
 use stockade_wire::dns::{self, Query};
@@ -97,7 +98,7 @@ fn answer(
             return resolution.names.judge.events.overlook();
         };
         resolution.await_next();
-        let response = resolution.names.resolve(&query).await;
+        let response = resolution.names.resolve(&query, arrival.destination).await;
         resolution.await_next();
         reply(&socket, &query.fit(response, query.udp_limit()), arrival);
     });
@@ -110,8 +111,12 @@ fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
         .send(response, arrival.client, arrival.destination.ip());
 }
 
-/// Answers the queries of one DNS connection (RFC 7766), one after the other.
-pub(crate) async fn serve_stream(mut stream: TcpStream, resolution: &Resolution) {
+/// Answers the queries of one DNS connection to this server (RFC 7766), one after the other.
+pub(crate) async fn serve_stream(
+    mut stream: TcpStream,
+    server: SocketAddr,
+    resolution: &Resolution,
+) {
     // One too many is closed; the client comes again.
     let Ok(_permit) = resolution.streams.try_acquire() else {
         return;
@@ -127,7 +132,7 @@ pub(crate) async fn serve_stream(mut stream: TcpStream, resolution: &Resolution)
                 let Ok(_permit) = resolution.permits.acquire().await else {
                     return;
                 };
-                resolution.names.resolve(&query).await
+                resolution.names.resolve(&query, server).await
             }
             Err(_) => match dns::formerr(&bytes) {
                 Some(complaint) => complaint,

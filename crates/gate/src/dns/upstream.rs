@@ -2,10 +2,12 @@
 
 use std::{
     cell::RefCell,
+    net::SocketAddr,
     rc::Rc,
     time::{Duration, Instant},
 };
 
+use stockade_policy::NameServer;
 use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
 use tokio::time::timeout;
 
@@ -26,6 +28,24 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    /// The answer of a server that a rule names, which is asked each time.
+    pub(crate) async fn ask_named(
+        &self,
+        server: SocketAddr,
+        by: NameServer,
+        query: &Query,
+    ) -> Vec<u8> {
+        for _ in 0..ROUNDS {
+            let asking = self.sockets.ask_named(server, by, query);
+            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, asking).await {
+                return answer;
+            }
+        }
+        let text = format!("Stockade: {} did not answer", server.ip());
+        let code = ExtendedError::NO_REACHABLE_AUTHORITY;
+        query.error(Rcode::ServFail, Some(&ExtendedError { code, text }))
+    }
+
     /// The host's resolvers. Others may give other answers, so a change empties the cache.
     fn servers(&self) -> Rc<Resolvers> {
         let servers = self.resolvers.current();

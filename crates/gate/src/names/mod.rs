@@ -14,7 +14,11 @@ pub(crate) mod hosts;
 pub(crate) mod pins;
 mod tunnel;
 
-use std::{net::IpAddr, rc::Rc, time::Instant};
+use std::{
+    net::{IpAddr, SocketAddr},
+    rc::Rc,
+    time::Instant,
+};
 
 use stockade_policy::{Hostname, NameReason, NameVerdict};
 use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
@@ -54,9 +58,14 @@ impl Names {
         }
     }
 
-    pub(crate) async fn resolve(&self, query: &Query) -> Vec<u8> {
+    /// The answer to a question that was sent to this server. If a rule names the server it is
+    /// asked itself; it knows nothing of the host's file.
+    pub(crate) async fn resolve(&self, query: &Query, server: SocketAddr) -> Vec<u8> {
         let name = Hostname::from_labels(query.name().labels());
-        if let Some(answer) = self.own_answer(query, name.as_ref()) {
+        let by = self.judge.name_server(server);
+        if !by.is_named()
+            && let Some(answer) = self.own_answer(query, name.as_ref())
+        {
             return answer;
         }
         let open = self.judge.policy().internet;
@@ -84,7 +93,10 @@ impl Names {
             query,
             addresses: None,
         };
-        let answer = self.upstream.ask(query).await;
+        let answer = match by.is_named() {
+            true => self.upstream.ask_named(server, by, query).await,
+            false => self.upstream.ask(query).await,
+        };
         self.release(query, name.as_ref(), answer, asked)
     }
 

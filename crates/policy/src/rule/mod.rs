@@ -108,6 +108,14 @@ impl Rule {
                 .is_none_or(|ports| flow.port().is_some_and(|port| ports.contains(port)))
     }
 
+    /// Whether the rule is about this one address.
+    pub(crate) fn is_for(&self, address: IpAddr) -> bool {
+        let one = self
+            .network()
+            .filter(|it| it.prefix_len() == it.max_prefix_len());
+        one.is_some_and(|network| network.addr() == address)
+    }
+
     /// The hosts that the rule is about.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -1,9 +1,9 @@
-//! The user's name and mail address, from the user's own git settings.
+//! The user's name, mail address and aliases, from the user's own git settings.
 //!
 //! git itself is not asked: it would run in the workspace, whose settings may be hostile, and a
 //! process takes time.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     git::settings::{self, Setting},
@@ -44,7 +44,19 @@ pub(super) fn settings(home: &Path, workspace: &Path) -> Vec<(String, String)> {
         let setting = all.rfind(|setting| setting.is(section, name))?;
         Some((setting.key().into_owned(), setting.value().into_owned()))
     });
-    taken.collect()
+    taken.chain(aliases(all.iter().flatten())).collect()
+}
+
+/// The aliases that are commands of git's. Those that start a program would find another one, or
+/// none, inside; and an address may have a password in it.
+fn aliases<'a>(all: impl Iterator<Item = &'a Setting>) -> BTreeMap<String, String> {
+    const MOST: usize = 500;
+    let own = all.filter(|it| it.section() == b"alias" && it.subsection().is_none());
+    let own = own.map(|it| (it.key().into_owned(), it.value().into_owned()));
+    // The last of a name counts.
+    let mut own: BTreeMap<String, String> = own.collect();
+    own.retain(|_, value| !value.trim_start().starts_with('!') && !value.contains("://"));
+    own.into_iter().take(MOST).collect()
 }
 
 /// Whether the condition of an `includeIf` holds. Of its kinds only `gitdir:` is known, and of that
@@ -78,13 +90,18 @@ mod tests {
         write(
             ".gitconfig",
             "[user]\nname = \"Ada \\\"L\\\"\"\n[core]\neditor = evil\n\
+             [alias]\nst = status -sb\nx = !evil\nst2 = one\nst2 = !two\np = push https://a:b@c\n\
              [includeIf \"gitdir:~/work/\"]\npath = ~/.gitconfig-work\n",
         );
         write(".gitconfig-work", "[user]\nemail = a@work\n");
         let settings = |workspace: &str| settings(home, &home.join(workspace));
         let expected = |mail: &str| {
-            [("user.name", "Ada \"L\""), ("user.email", mail)]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            [
+                ("user.name", "Ada \"L\""),
+                ("user.email", mail),
+                ("alias.st", "status -sb"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
         };
         assert_eq!(settings("play/x"), expected("a@home"));
         assert_eq!(settings("work/x"), expected("a@work"));

@@ -1,6 +1,8 @@
 //! Facts about the machine and the caller: everything that the plan depends on, read
 //! once, so that the plan itself is a pure function.
 
+mod caches;
+mod environments;
 mod etc;
 mod git;
 mod guards;
@@ -10,6 +12,7 @@ mod installation;
 mod limits;
 mod place;
 mod proc;
+mod toolchains;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,13 +25,15 @@ use std::{
 use rustix::fs::{Access, AtFlags};
 
 pub use self::{
+    caches::{CachePlace, Caches},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
-    guards::Guarded,
+    guards::{Guarded, Guards},
     installation::Installation,
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
+    toolchains::Toolchains,
 };
 pub(crate) use self::{
     git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
@@ -37,6 +42,7 @@ pub(crate) use self::{
 use self::{
     installation::Search,
     place::{directory, first_missing, look},
+    toolchains::Surroundings,
 };
 use crate::{
     config::{Agent, Config, PathRequest},
@@ -98,9 +104,7 @@ pub struct Facts {
     /// What counts like the workspace, since the command may write there.
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
-    pub guarded: Vec<Guarded>,
-    /// The same, but it cannot be protected, since it is a link.
-    pub unguarded: Vec<PathBuf>,
+    pub guards: Guards,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// The user's settings of package managers that name indexes, without logins.
@@ -109,6 +113,13 @@ pub struct Facts {
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
     pub brought: Option<Installation>,
+    /// The directories of the caller's search path that exist: as they are named, and where they
+    /// are.
+    pub search_path: Vec<(PathBuf, PathBuf)>,
+    /// The toolchains of the home, and those that variables name.
+    pub toolchains: Toolchains,
+    /// The package caches of the home, and those that variables name.
+    pub caches: Caches,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
     /// The version of Landlock that the kernel has; 0 is none.
@@ -163,7 +174,7 @@ impl Facts {
             .into_iter()
             .chain(tops)
             .collect();
-        let (guarded, unguarded) = guards::find(&tops, &trees, &home.real);
+        let guards = Guards::find(config, &tops, &trees, &home.real);
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
         let secrets = etc::secrets();
@@ -180,6 +191,18 @@ impl Facts {
             Installation::find(program.as_deref()?, search, outside)
         };
         let (installation, brought) = (find(program, *is_known), find(brought, true));
+        let surroundings = Surroundings {
+            home: &home.real,
+            workspace: &workspace,
+            writable: &writable,
+            own: &own_directories(config, &home.real),
+            environment: &environment,
+            names: &Names::of(home.real.clone()),
+        };
+        let mut toolchains = Toolchains::find(surroundings);
+        let programs: Vec<_> = installation.iter().chain(&brought).collect();
+        toolchains.add_environments(&programs, surroundings);
+        let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
         let launched_by = env::args_os()
@@ -205,12 +228,14 @@ impl Facts {
             no_certificates,
             git,
             given,
-            guarded,
-            unguarded,
             indexes: indexes::find(&home.real, &environment, &writable),
+            guards,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
+            search_path: search_path(&environment),
+            toolchains,
+            caches,
             open_files: Limit::current(Resource::OpenFiles),
             landlock: stockade_sys::confine::landlock_version(),
             executable,
@@ -235,6 +260,25 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
         .map(|(_, value)| value.as_os_str())
 }
 
+fn search_path(environment: &[(OsString, OsString)]) -> Vec<(PathBuf, PathBuf)> {
+    let path = variable(environment, "PATH").unwrap_or_default();
+    let mut all: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for named in env::split_paths(path).filter(|named| named.is_absolute()) {
+        if let Ok(real) = directory(&named)
+            && !all.iter().any(|(known, _)| *known == named)
+        {
+            all.push((named, real));
+        }
+    }
+    all
+}
+
+/// Where Stockade keeps what it trusts.
+pub(crate) fn own_directories(config: &Config, home: &Path) -> Vec<PathBuf> {
+    let in_home = home::OWN_DIRECTORIES.iter().map(|name| home.join(name));
+    config.own.iter().cloned().chain(in_home).collect()
+}
+
 /// Every path that a plan may have to know about.
 fn paths(
     config: &Config,
@@ -246,11 +290,13 @@ fn paths(
         .map(|name| home.join(name));
     let programs = home::PROGRAMS_IN_STATE.iter();
     let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
-    let bulk = home::SCRATCH.iter();
-    let bulk: Vec<_> = bulk.map(|(name, _)| Names::of(home.join(name))).collect();
-    let credentials = credentials::in_bulk()
-        .map(|name| home.join(name))
-        .filter(move |path| bulk.iter().all(|names| names.may_hold(path)));
+    let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
+        let path = home.join(directory);
+        let names = Names::of(path.clone());
+        let below = credentials::below_bulk(directory);
+        let below = below.filter(move |below| names.may_hold_below(Path::new(below)));
+        below.map(move |below| path.join(below))
+    });
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
     tables
@@ -278,27 +324,25 @@ fn given_directories(
 
 /// Where the known places of secrets that are missing would be, or what would hold them.
 fn reserved(home: &Path, found: &BTreeMap<PathBuf, Found>) -> Vec<PathBuf> {
-    let mut reserved = Vec::new();
-    for (directory, _) in home::SCRATCH {
-        let directory = home.join(directory);
+    let mut reserved = BTreeSet::new();
+    for (name, _) in home::SCRATCH {
+        let directory = home.join(name);
         let Some(shown) = found.get(&directory) else {
             continue;
         };
         let names = Names::of(directory.clone());
-        let places = credentials::in_bulk().map(|name| home.join(name));
-        for place in places.filter(|place| !found.contains_key(place)) {
-            let Ok(below) = place.strip_prefix(&directory) else {
-                continue;
-            };
-            reserved.push(match below.components().next() {
-                Some(first) if !names.may_hold(&place) => shown.real.join(first),
-                _ => first_missing(&shown.real, below),
-            });
+        // Most of them, and many share their first name.
+        let mut absent = BTreeSet::new();
+        for below in credentials::below_bulk(name) {
+            if !names.may_hold_below(Path::new(below)) {
+                absent.extend(below.split('/').next());
+            } else if !found.contains_key(&directory.join(below)) {
+                reserved.insert(first_missing(&shown.real, Path::new(below)));
+            }
         }
+        reserved.extend(absent.into_iter().map(|first| shown.real.join(first)));
     }
-    reserved.sort();
-    reserved.dedup();
-    reserved
+    reserved.into_iter().collect()
 }
 
 /// What the tables show of the home.

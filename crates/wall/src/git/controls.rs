@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     fs,
+    os::unix::fs::FileTypeExt as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -20,8 +21,8 @@ use crate::{
     },
     nofollow,
     tables::autorun::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX, REDIRECTION,
-        REMOTES, STRATEGY,
+        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX, PIPE,
+        REDIRECTION, REMOTES, STRATEGY,
     },
 };
 
@@ -182,14 +183,12 @@ impl Collection<'_> {
         }
     }
 
-    /// Git reads and writes through any link in its directory, such as `logs/HEAD` and
-    /// `COMMIT_EDITMSG`, and makes none itself. They are put back.
+    /// Git reads and writes through any link in its directory, such as `logs/HEAD`,
+    /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
+    /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
     fn add_links(&mut self, top: &Path, of: Option<&Path>) {
-        // Names of branches and submodules have slashes. What is deeper elsewhere is many objects,
-        // or not git's own.
-        const DEEP: [&str; 3] = ["logs", "refs", "modules"];
-        let mut left = vec![(top.to_owned(), 0)];
-        while let Some((directory, depth)) = left.pop() {
+        let mut left = vec![top.to_owned()];
+        while let Some(directory) = left.pop() {
             if let Some(deepest) = is_too_deep(&directory) {
                 self.unseen.add(deepest, TOO_DEEP);
                 continue;
@@ -209,11 +208,13 @@ impl Collection<'_> {
                 if kind.is_symlink() && !is_branch(&path) {
                     self.add(&path, Kind::Whole(REDIRECTION), of);
                 }
-                let is_deep =
-                    depth == 0 || DEEP.iter().any(|name| path.starts_with(top.join(name)));
+                if kind.is_fifo() {
+                    self.add(&path, Kind::Whole(PIPE), of);
+                }
                 // Repositories of submodules and worktrees have a look of their own.
-                if kind.is_dir() && is_deep && !self.repositories.contains(&path) {
-                    left.push((path, depth + 1));
+                if kind.is_dir() && !is_of_objects(&path, top) && !self.repositories.contains(&path)
+                {
+                    left.push(path);
                 }
             }
         }
@@ -336,8 +337,10 @@ impl Collection<'_> {
             return;
         };
         if real.is_dir() {
+            self.named.hooks.insert(real.clone());
             self.add_programs(&real, why, repository);
         } else {
+            self.named.files.insert(real.clone());
             self.add(&real, Kind::Whole(why), repository);
         }
     }
@@ -384,6 +387,16 @@ impl Collection<'_> {
         let link = fs::read_link(parent).map(Content::Link);
         link.is_ok_and(|link| before.contents.get(parent) != Some(&link))
     }
+}
+
+/// Whether a directory holds single objects: there are many, git writes no file twice, and takes
+/// nothing for an object that is none.
+fn is_of_objects(directory: &Path, repository: &Path) -> bool {
+    let Ok(name) = directory.strip_prefix(repository.join("objects")) else {
+        return false;
+    };
+    let name = name.as_os_str().as_encoded_bytes();
+    name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether a link is the old form of saying which branch is checked out.

@@ -1,6 +1,7 @@
-//! The gitlinks of an index: where other repositories lie in a worktree.
+//! The gitlinks of an index: where other repositories lie in a worktree. And its files, which git
+//! changes when it switches branches.
 //!
-//! `git status` at the top visits each of them, with its settings and its hooks.
+//! `git status` at the top visits each gitlink, with its settings and its hooks.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -10,18 +11,38 @@ use std::os::unix::ffi::OsStringExt as _;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Links {
     pub(crate) paths: Vec<PathBuf>,
+    /// Whole directories, whose entries git takes from a tree when it comes to that: any of them may
+    /// be a gitlink.
+    pub(crate) directories: Vec<PathBuf>,
     /// The file of the index that this one adds to.
     pub(crate) shared: Option<String>,
     /// There are gitlinks in the place of some entries of that one; it does not say which.
     pub(crate) is_replacing: bool,
 }
 
+const GITLINK: u32 = 0o160_000;
+const DIRECTORY: u32 = 0o040_000;
+
 /// The gitlinks of an index whose hashes are so long, or all its paths. `None` if it is no index
 /// that can be read in one way only, as git writes it.
 pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
-    const GITLINK: u32 = 0o160_000;
+    read_wanted(index, hash, &|kind, _| kind == GITLINK || all)
+}
+
+/// The files and links of an index whose paths are wanted, in the same way. `None` also if the index
+/// adds to another one, whose entries it may remove.
+pub(crate) fn files(
+    index: &[u8],
+    hash: usize,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Option<Vec<PathBuf>> {
+    let is_file = |kind| !matches!(kind, GITLINK | DIRECTORY);
+    let links = read_wanted(index, hash, &|kind, path| is_file(kind) && is_wanted(path))?;
+    links.shared.is_none().then_some(links.paths)
+}
+
+fn read_wanted(index: &[u8], hash: usize, is_wanted: &dyn Fn(u32, &[u8]) -> bool) -> Option<Links> {
     const KIND: u32 = 0o170_000;
-    const DIRECTORY: u32 = 0o040_000;
     const EXTENDED: u16 = 0x4000;
     const LENGTH: u16 = 0xfff;
     // Times, device, inode, mode, user, group, size.
@@ -95,10 +116,13 @@ pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
         if is_odd(name) {
             return None;
         }
-        if kind == GITLINK || all {
+        if kind == DIRECTORY || is_wanted(kind, name) {
             room = room.checked_sub(name.len())?;
-            let path = std::ffi::OsString::from_vec(name.to_vec());
-            links.paths.push(path.into());
+            let path = std::ffi::OsString::from_vec(name.to_vec()).into();
+            match kind {
+                DIRECTORY => links.directories.push(path),
+                _ => links.paths.push(path),
+            }
         }
     }
     let entries_end = at;
@@ -200,6 +224,8 @@ mod tests {
                     .status();
                 assert!(status.unwrap().success());
                 let index = fs::read(place.path().join(".git/index")).unwrap();
+                let under_a = files(&index, length, &|path| path.starts_with(b"a/")).unwrap();
+                assert_eq!(under_a, ["a/b/c", "a/b/d"].map(PathBuf::from));
                 let links = read(&index, length, false).unwrap().paths;
                 assert_eq!(
                     links,
@@ -213,6 +239,23 @@ mod tests {
             }
         }
         assert_eq!(read(b"", 20, false), None);
+    }
+
+    /// What git has left out of the worktree as a whole.
+    #[test]
+    fn directories_of_a_sparse_index_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let script = "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+            git init -q .; mkdir -p in a/b; touch in/x a/b/c top; git add .
+            git -c user.name=a -c user.email=a commit -q -m one
+            git sparse-checkout set --sparse-index in";
+        let mut command = Command::new("bash");
+        let command = command.args(["-ec", script]).current_dir(place.path());
+        assert!(command.status().unwrap().success());
+        let index = fs::read(place.path().join(".git/index")).unwrap();
+        let links = read(&index, 20, false).unwrap();
+        assert_eq!(links.directories, ["a"].map(PathBuf::from));
+        assert_eq!(links.paths, Vec::<PathBuf>::new());
     }
 
     /// An index in parts, and one that adds to another; and none that has two readings.
@@ -246,6 +289,7 @@ mod tests {
             "git config index.version 2; git update-index --index-version 2; git update-index --split-index",
         );
         let shared = read(&split, 20, false).unwrap().shared.unwrap();
+        assert_eq!(files(&split, 20, &|_| true), None);
         assert!(place.path().join(".git").join(shared).exists());
 
         let plain = made("git update-index --no-split-index; git config --unset index.threads");

@@ -8,3 +8,4 @@ pub(crate) mod controls;
 mod index;
 pub(crate) mod repositories;
 pub(crate) mod settings;
+pub(crate) mod tracked;

@@ -8,8 +8,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs, io,
+    mem::MaybeUninit,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
+    io::Errno,
 };
 
 use super::{
@@ -19,14 +25,14 @@ use super::{
 use crate::{
     facts::{Git, absolute, beside_parts, is_in, line_of, looks_like_repository, named_directory},
     leftovers::{
-        SHALLOW,
+        DEEP, SHALLOW,
         bounds::{Bounds, Unseen},
     },
     nofollow,
 };
 
 /// An index of a million files is about this long.
-const LONGEST_INDEX: u64 = 128 << 20;
+pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
 pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
@@ -82,17 +88,20 @@ impl Search<'_> {
     pub(crate) fn look_in_tree(&mut self, deepest: usize) {
         // What git keeps for itself is a place for repositories, too, that others lead to.
         if deepest > SHALLOW {
-            self.walk(self.workspace.join(".git"), deepest);
+            self.walk(self.workspace.join(".git"), deepest, false, 0);
         }
-        self.walk(self.workspace.to_owned(), deepest);
+        self.walk(self.workspace.to_owned(), deepest, false, 0);
     }
 
-    fn walk(&mut self, top: PathBuf, deepest: usize) {
+    fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
         let mut level = vec![top];
+        // One for all of them: a tree has many directories, most of them small.
+        let mut buffer = Vec::with_capacity(1 << 15);
         for _ in 0..deepest {
             let mut below = Vec::new();
             for directory in &level {
-                if !self.list(directory, &mut below) {
+                let buffer = buffer.spare_capacity_mut();
+                if !self.list(directory, is_reached, depth, &mut below, buffer) {
                     let why = "the tree is too large to look for repositories in all of it";
                     self.repositories.unseen.add(self.workspace, why);
                     return;
@@ -110,14 +119,22 @@ impl Search<'_> {
     }
 
     /// One directory of the tree. Whether there was time for it.
-    fn list(&mut self, directory: &Path, below: &mut Vec<PathBuf>) -> bool {
+    fn list(
+        &mut self,
+        directory: &Path,
+        is_reached: bool,
+        depth: usize,
+        below: &mut Vec<PathBuf>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> bool {
         if self.bounds.are_reached() {
             return false;
         }
-        let entries = match fs::read_dir(directory) {
-            Ok(entries) => entries,
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match open(directory, flags, Mode::empty()) {
+            Ok(opened) => opened,
             // Who comes from nearer by has a shorter path to it.
-            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return false,
+            Err(Errno::NAMETOOLONG) => return false,
             Err(_) => {
                 // Others go by name into what can be entered only.
                 let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
@@ -128,20 +145,29 @@ impl Search<'_> {
             }
         };
         let mut has_head = false;
-        for entry in entries {
+        let mut entries = RawDir::new(&opened, buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
             if self.bounds.are_reached() {
                 return false;
             }
-            let Ok(entry) = entry else { continue };
-            let name = entry.file_name();
             if name == ".git" {
                 if directory == self.workspace {
                     continue;
                 }
-                self.look_at(directory, false, 0);
+                self.look_at(directory, is_reached, depth);
             }
             has_head |= name == "HEAD";
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_directory = match entry.file_type() {
+                // Not every file system says so here.
+                FileType::Unknown => statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
+                kind => kind.is_dir(),
+            };
+            if is_directory {
                 let path = directory.join(name);
                 if !self.bounds.hold(path.as_os_str().len()) {
                     return false;
@@ -150,7 +176,7 @@ impl Search<'_> {
             }
         }
         if has_head && looks_like_repository(directory) {
-            self.add(directory, None, false, 0);
+            self.add(directory, None, false, depth);
         }
         true
     }
@@ -169,11 +195,13 @@ impl Search<'_> {
             true => nofollow::real(&dot_git).ok().filter(|real| real.is_dir()),
             false => named_directory(&dot_git).filter(|named| is_too_deep(named).is_none()),
         };
-        if is_link || leads_to.is_none() {
+        let leads_away = leads_to.as_ref().is_none_or(|to| !self.is_writable(to));
+        // No session could have changed what is elsewhere. But where git goes by itself, it would write
+        // there.
+        if is_link || leads_to.is_none() || (leads_away && is_reached) {
             self.repositories.astray.insert(dot_git, is_reached);
         }
-        // No session could have changed what is elsewhere.
-        if let Some(real) = leads_to.filter(|real| self.is_writable(real)) {
+        if let Some(real) = leads_to.filter(|_| !leads_away) {
             self.add(&real, Some(root), is_reached, depth);
         }
     }
@@ -340,8 +368,10 @@ impl Search<'_> {
                 return;
             };
             all = links.is_replacing;
-            next = links.shared.map(|name| directory.join(name));
-            for link in &links.paths {
+            next = links.shared.as_deref().map(|name| directory.join(name));
+            let whole = links.directories.iter().map(|link| (link, true));
+            let links = links.paths.iter().map(|link| (link, false));
+            for (link, is_whole) in links.chain(whole) {
                 for root in &roots {
                     if self.is_over(&path, MANY_SUBMODULES) {
                         return;
@@ -353,7 +383,11 @@ impl Search<'_> {
                         if self.repositories.links.len() < MOST {
                             self.repositories.links.insert(nested.clone());
                         }
-                        self.look_at(&nested, is_reached, depth + 1);
+                        match is_whole {
+                            // If it is there, git looks at what is in it.
+                            true => self.walk(nested, DEEP, is_reached, depth + 1),
+                            false => self.look_at(&nested, is_reached, depth + 1),
+                        }
                     }
                 }
             }
@@ -373,7 +407,7 @@ pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
 }
 
 /// The settings of a repository, or of that of a worktree; none if git may read others.
-fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
+pub(super) fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
     let is_worktree = directory.join("commondir").exists();
     let owner = directory.ancestors().nth(2).filter(|_| is_worktree);
     match nofollow::read(&owner.unwrap_or(directory).join("config")) {
@@ -383,7 +417,7 @@ fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
 }
 
 /// Nothing in an index says how long its hashes are.
-fn hash_length(settings: &[Setting]) -> usize {
+pub(super) fn hash_length(settings: &[Setting]) -> usize {
     let mut all = settings.iter().rev();
     let format = all.find(|setting| setting.is("extensions", "objectformat"));
     match format.map(Setting::bytes) {

@@ -10,7 +10,7 @@ use std::io;
 
 use stockade_sys::seccomp::{
     Answer::{self, NoSuchCall, NoSuchFamily, NotPermitted, TurnedOff},
-    Argument, BPF, CLONE, CLONE3, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
+    Argument, BPF, CLONE, CLONE3, FCNTL, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
     PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, SYSLOG, UNSHARE, USERFAULTFD,
 };
@@ -47,6 +47,12 @@ const UNSHARE_EMPTY_MNTNS: u32 = 0x0010_0000;
 /// Removes a subvolume of Btrfs by its name, or by its number.
 const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
 
+/// Makes a snapshot of a subvolume, with all that is in it.
+const BTRFS_SNAP_CREATE: [u32; 2] = [0x5000_9401, 0x5000_9417];
+
+/// A lease on a file, and one on a directory (Linux 6.19).
+const LEASES: [u32; 2] = [1024, 1040];
+
 /// The bits of a request that say whose it is, and those of bcachefs, one of which does the same.
 const IOCTL_TYPE: u32 = 0xff00;
 const BCACHEFS: u32 = 0xbc00;
@@ -64,6 +70,9 @@ type Rule = (&'static str, i64, &'static [Argument], Answer, &'static str);
 const KEY_STORE: &str = "reads and changes the keys of the user, which no namespace contains";
 const FAMILIES: &str = "makes a socket of a family that the network namespace may not contain";
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
+const SNAPSHOTS: &str = "copies files without their covers, and before Linux 6.8 also those around \
+    what is shown";
+const HOLDS: &str = "holds up who opens a file outside: git, until its settings are changed";
 const NEW_MOUNTS: &str = "makes a mount namespace, from which covers can be lifted";
 const OTHER_MOUNTS: &str = "joins a mount namespace";
 const NEW_USERS: &str = "makes a user namespace";
@@ -94,8 +103,14 @@ const ALWAYS: &[Rule] = &[
         SUBVOLUMES),
     ("ioctl(BTRFS_IOC_SNAP_DESTROY_V2)", IOCTL, &[Argument::is(1, BTRFS_SNAP_DESTROY[1])], NotPermitted,
         SUBVOLUMES),
+    ("ioctl(BTRFS_IOC_SNAP_CREATE)", IOCTL, &[Argument::is(1, BTRFS_SNAP_CREATE[0])], NotPermitted,
+        SNAPSHOTS),
+    ("ioctl(BTRFS_IOC_SNAP_CREATE_V2)", IOCTL, &[Argument::is(1, BTRFS_SNAP_CREATE[1])], NotPermitted,
+        SNAPSHOTS),
     ("ioctl(BCH_IOCTL_SUBVOLUME_DESTROY)", IOCTL, &[Argument::masked(1, IOCTL_TYPE, BCACHEFS)], NotPermitted,
         SUBVOLUMES),
+    ("fcntl(F_SETLEASE)", FCNTL, &[Argument::is(1, LEASES[0])], NotPermitted, HOLDS),
+    ("fcntl(F_SETDELEG)", FCNTL, &[Argument::is(1, LEASES[1])], NotPermitted, HOLDS),
 ];
 
 /// In addition, unless sandboxes are to work inside the sandbox: no mount namespace of one's own.

@@ -3,11 +3,7 @@
 //! They go to bubblewrap through a descriptor, each ended by NUL. So an argument can hold any byte
 //! that a path or a variable can hold, and nothing shows in the process list.
 
-use std::{
-    ffi::OsStr,
-    io,
-    os::{fd::RawFd, unix::ffi::OsStrExt},
-};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::staging;
 use crate::{
@@ -15,16 +11,9 @@ use crate::{
     sabotage,
 };
 
-/// Bubblewrap's options for `plan`. For each file that the plan brings along, `provide`
-/// makes a descriptor from which bubblewrap will read the contents.
-pub(crate) fn arguments(
-    plan: &Plan,
-    provide: impl FnMut(&str) -> io::Result<RawFd>,
-) -> io::Result<Vec<u8>> {
-    let mut writer = Writer {
-        bytes: Vec::new(),
-        provide,
-    };
+/// Bubblewrap's options for `plan`.
+pub(crate) fn arguments(plan: &Plan) -> Vec<u8> {
+    let mut writer = Writer(Vec::new());
     for (isolation, _) in &plan.isolation {
         writer.options(isolation_options(*isolation));
     }
@@ -35,9 +24,13 @@ pub(crate) fn arguments(
     if sabotage::gives_capabilities(plan) {
         writer.options(&["--cap-add", "ALL"]);
     }
-    for (number, step) in plan.files.iter().enumerate() {
-        let staged = staging::path(number, &step.operation).unwrap_or_default();
-        writer.step(step, &staged)?;
+    writer.options(&["--bind", staging::ROOT, "/"]);
+    let are_in_place = staging::are_in_place(&plan.files).into_iter();
+    for ((number, step), is_in_place) in plan.files.iter().enumerate().zip(are_in_place) {
+        if !is_in_place {
+            let staged = staging::path(number, &step.operation).unwrap_or_default();
+            writer.step(step, &staged);
+        }
     }
     // The inner stage is told the environment by other means: a hook of the loader's that
     // the user passes on is for the command. This one is where programs are looked for.
@@ -52,7 +45,7 @@ pub(crate) fn arguments(
     // The inner stage is process 1 itself: bubblewrap's own reaper would only be in the
     // way, since it hides stops from us.
     writer.raw("--as-pid-1");
-    Ok(writer.bytes)
+    writer.0
 }
 
 fn isolation_options(isolation: Isolation) -> &'static [&'static str] {
@@ -67,15 +60,12 @@ fn isolation_options(isolation: Isolation) -> &'static [&'static str] {
     }
 }
 
-struct Writer<F> {
-    bytes: Vec<u8>,
-    provide: F,
-}
+struct Writer(Vec<u8>);
 
-impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
+impl Writer {
     fn raw(&mut self, argument: impl AsRef<OsStr>) {
-        self.bytes.extend(argument.as_ref().as_bytes());
-        self.bytes.push(0);
+        self.0.extend(argument.as_ref().as_bytes());
+        self.0.push(0);
     }
 
     fn options(&mut self, options: &[&str]) {
@@ -84,31 +74,32 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
         }
     }
 
-    fn step(&mut self, step: &Step, staged: &str) -> io::Result<()> {
+    fn step(&mut self, step: &Step, staged: &str) {
         match &step.operation {
-            Operation::ReadOnly { .. } | Operation::HiddenFile | Operation::HiddenDirectory => {
+            Operation::ReadOnly { .. }
+            | Operation::Text(_)
+            | Operation::HiddenFile
+            | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);
             }
-            Operation::Writable { .. } | Operation::Scratch { .. } | Operation::Empty { .. } => {
+            Operation::Writable { .. }
+            | Operation::Scratch { .. }
+            | Operation::Kept(_)
+            | Operation::Empty { .. } => {
                 self.options(&["--bind", staged]);
             }
             Operation::Device { .. } => self.options(&["--dev-bind", staged]),
             // It is on the stage already, as a part of what it protects.
-            Operation::Guard(_) | Operation::Absent => return Ok(()),
+            Operation::Guard(_) | Operation::Absent => return,
             Operation::Link { text } => {
                 self.raw("--symlink");
                 self.raw(text);
-            }
-            Operation::Text(text) => {
-                let fd = (self.provide)(text)?.to_string();
-                self.options(&["--perms", "0444", "--ro-bind-data", &fd]);
             }
             Operation::Devices => self.raw("--dev"),
             Operation::Processes => self.raw("--proc"),
             Operation::Freeze => self.raw("--remount-ro"),
         }
         self.raw(&step.at);
-        Ok(())
     }
 }
 
@@ -116,8 +107,11 @@ impl<F: FnMut(&str) -> io::Result<RawFd>> Writer<F> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Asked, Config, Network},
-        facts::tests::facts,
+        config::{Asked, Config, Network, PathRequest},
+        facts::{
+            Kind,
+            tests::{facts, with},
+        },
     };
 
     fn split(bytes: &[u8]) -> Vec<String> {
@@ -134,16 +128,10 @@ mod tests {
         facts.workspace = "/home/ada/a\nb --bind / /".into();
         facts.current_directory = facts.workspace.clone();
         let plan = Plan::build(&Config::default(), &facts).unwrap();
-        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let arguments = split(&arguments(&plan));
         let has = |wanted: &[&str]| arguments.windows(wanted.len()).any(|w| w == wanted);
         let workspace = "/home/ada/a\nb --bind / /";
-        let number = plan
-            .files
-            .iter()
-            .position(|step| step.at == facts.workspace);
-        let staged = format!("/tmp/{}", number.unwrap());
-        assert!(has(&["--bind", &staged, workspace]), "{arguments:?}");
-        assert!(has(&["--chdir", workspace]));
+        assert!(has(&["--chdir", workspace]), "{arguments:?}");
     }
 
     #[test]
@@ -157,7 +145,7 @@ mod tests {
             ..Config::default()
         };
         let plan = Plan::build(&config, &facts).unwrap();
-        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let arguments = split(&arguments(&plan));
         let set = arguments
             .windows(2)
             .filter(|window| window[0] == "--setenv")
@@ -166,29 +154,29 @@ mod tests {
     }
 
     #[test]
-    fn files_are_handed_over_by_descriptor() {
+    fn bubblewrap_puts_in_place_only_what_the_stage_cannot() {
+        let (device, file) = ("/dev/kvm", "/home/ada/data");
+        let facts = with(facts(), &[(device, Kind::Other), (file, Kind::File)]);
         let config = Config {
             network: Network::Jail {
                 resolv_conf: "nameserver 192.0.2.53\n".into(),
             },
+            write: [device, file].map(PathRequest::by_user).to_vec(),
             ..Config::default()
         };
-        let plan = Plan::build(&config, &facts()).unwrap();
-        let mut provided = Vec::new();
-        let bytes = arguments(&plan, |text| {
-            provided.push(text.to_owned());
-            Ok(9)
-        });
-        let arguments = split(&bytes.unwrap());
-        assert!(provided.contains(&"nameserver 192.0.2.53\n".to_owned()));
-        let wanted = ["--perms", "0444", "--ro-bind-data", "9", "/etc/resolv.conf"];
-        assert!(arguments.windows(5).any(|window| window == wanted));
+        let plan = Plan::build(&config, &facts).unwrap();
+        let arguments = split(&arguments(&plan));
+        let bound = arguments
+            .windows(3)
+            .filter(|window| window[0].ends_with("bind"));
+        let bound: Vec<_> = bound.map(|window| window[2].as_str()).collect();
+        assert_eq!(bound, ["/", "/dev/shm", device]);
     }
 
     #[test]
     fn the_network_stays_the_starting_threads() {
         let plan = Plan::build(&Config::default(), &facts()).unwrap();
-        let arguments = split(&arguments(&plan, |_| Ok(9)).unwrap());
+        let arguments = split(&arguments(&plan));
         let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
         assert!(!has("--unshare-net") && !has("--unshare-all"));
         for wanted in ["--unshare-user", "--unshare-pid", "--as-pid-1"] {

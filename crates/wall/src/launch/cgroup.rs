@@ -19,7 +19,7 @@ use rustix::{
     fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, fstat, mkdirat, openat, unlinkat},
     io::Errno,
 };
-use stockade_sys::{mount::Tree, namespace::enter_cgroup_namespace};
+use stockade_sys::{closing::SlowToClose, mount::Tree, namespace::enter_cgroup_namespace};
 
 use super::scope;
 
@@ -36,7 +36,7 @@ const WRITABLE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     /// The groups, from the caller's own down.
-    groups: Tree,
+    groups: SlowToClose<Tree>,
     name: String,
     /// The group itself. Its lock says that it is in use also while nobody is in it.
     directory: OwnedFd,
@@ -81,7 +81,7 @@ impl Cgroup {
     }
 
     fn attempt() -> io::Result<Option<Self>> {
-        let groups = Tree::control_groups()?;
+        let groups = SlowToClose::new(Tree::control_groups()?)?;
         remove_stale(&groups);
         // The root of all groups. Who is root could make one, but not remove it in the end,
         // having given up the power to.

@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod kept;
 mod scope;
 mod staging;
 pub(crate) mod streams;
@@ -24,6 +25,7 @@ use std::{
 
 use rustix::fs::MemfdFlags;
 use stockade_sys::{
+    closing::SlowToClose,
     namespace::{Identity, enter_user_namespace, has_authority},
     process::Descent,
 };
@@ -37,6 +39,7 @@ use self::{
 };
 use crate::{
     control::{Control, Order, Start},
+    discarded::HomePlan,
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -65,11 +68,13 @@ pub struct Launch {
     /// What bubblewrap joins when it is started.
     join: Arc<OnceLock<OwnedFd>>,
     layers: Vec<Layer>,
+    home: HomePlan,
     held: Held,
 }
 
 impl Plan {
-    /// Opens all that the sandbox needs. Nothing is written to disk.
+    /// Opens all that the sandbox needs. Nothing is written to disk but empty directories, in which
+    /// changes to caches are kept.
     ///
     /// # Errors
     /// If the process has no descriptors left, or a standard stream is nothing to be given to a
@@ -101,14 +106,23 @@ impl Plan {
             group: Arc::clone(&join),
         };
         let call = self.command(command, bubblewrap.path(), inner, descent)?;
+        let caches = kept::open(self);
+        let kept = kept::state(caches.as_ref());
+        let caches = caches.and_then(Result::ok);
         Ok(Launch {
             bubblewrap,
             call,
-            staging: Staging::of(self),
+            staging: Staging::of(self, caches.as_ref()),
             streams,
             memory: self.limit(Resource::Data),
             join,
-            layers: self.layers.clone(),
+            layers: {
+                let (protection, state) = (Protection::Caches, kept);
+                let mut layers = self.layers.clone();
+                layers.push(Layer { protection, state });
+                layers
+            },
+            home: HomePlan::of(self),
             held: Held {
                 control,
                 signals,
@@ -116,6 +130,8 @@ impl Plan {
                 sought,
                 start,
                 streams: WardenStreams::default(),
+                caches,
+                home: None,
             },
         })
     }
@@ -128,14 +144,7 @@ impl Plan {
         control: OwnedFd,
         mut descent: Descent,
     ) -> Result<Command, Error> {
-        let options = arguments(self, |text| {
-            let file = in_memory(text.as_bytes())?;
-            let number = file.as_raw_fd();
-            descent.keep.push(file);
-            Ok(number)
-        })
-        .map_err(failed("the sandbox's own files"))?;
-        let options = in_memory(&options).map_err(failed("bubblewrap's arguments"))?;
+        let options = in_memory(&arguments(self)).map_err(failed("bubblewrap's arguments"))?;
         let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
         let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
@@ -195,19 +204,19 @@ impl Launch {
         }
         let thread = thread::Builder::new()
             .name("stage".to_owned())
-            .spawn(|| self.spawn_here())
+            .spawn(|| self.spawn_here(|| Ok(())))
             .map_err(failed("a thread"))?;
         let died = |_| Err(failed("a thread")(io::ErrorKind::Other.into()));
         thread.join().unwrap_or_else(died)
     }
 
     /// The same, by a thread that has authority over mounts and is wanted for nothing else: it
-    /// moves into another mount namespace. It may end, since none of those that it starts is
-    /// bound to it.
+    /// moves into another mount namespace, and by `enter` into the sandbox's network. It may end,
+    /// since none of those that it starts is bound to it.
     ///
     /// # Errors
-    /// Those of [`Self::spawn`].
-    pub fn spawn_here(self) -> Result<Running, Error> {
+    /// Those of [`Self::spawn`], and that of `enter`.
+    pub fn spawn_here(self, enter: impl FnOnce() -> io::Result<()>) -> Result<Running, Error> {
         let Self {
             bubblewrap,
             mut call,
@@ -216,22 +225,28 @@ impl Launch {
             memory,
             join,
             mut layers,
+            home,
             mut held,
         } = self;
-        let surroundings = surroundings(staging, &streams, memory)?;
-        layers.extend(surroundings.layers);
+        let surroundings = surroundings(staging, &streams, memory, home.home())?;
+        for layer in surroundings.layers {
+            layers.retain(|other| other.protection != layer.protection);
+            layers.push(layer);
+        }
         if let Some(group) = &surroundings.group {
             let list = group.processes().map_err(failed("a control group"))?;
             // Nobody else has set it.
             let _ = join.set(list);
         }
+        held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
         let (_, version) = bubblewrap.identify()?;
+        enter().map_err(failed("the sandbox's network"))?;
         let child = call.spawn().map_err(failed("starting bubblewrap"))?;
         // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
         // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);
-        let bwrap = BwrapProcess::new(child, surroundings.group);
+        let bwrap = BwrapProcess::new(child, surroundings.group, own_mounts());
         let bwrap = bwrap.map_err(failed("taking charge of bubblewrap"))?;
         Ok(Running::new(bwrap, held, Achieved { layers, version }))
     }
@@ -242,6 +257,7 @@ struct Surroundings {
     group: Option<Cgroup>,
     layers: Vec<Layer>,
     given: CommandStreams,
+    home: Option<OwnedFd>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -249,12 +265,16 @@ const NO_MEMORY_LIMIT: &str = "no control group here counts memory, so the limit
     process on its own; for all together, start `systemd-run --user --scope -p MemoryMax=SIZE \
     stockade …` in a login session of systemd";
 
+const NO_CACHE_OVERLAY: &str = "the kernel cannot overlay them here, so they have only what earlier \
+    sessions in this workspace left";
+
 /// Builds the stage and the control group, and says what came of what could not be known
 /// before.
 fn surroundings(
     staging: Staging,
     streams: &Streams,
     memory: Option<u64>,
+    home: &Path,
 ) -> Result<Surroundings, Error> {
     let layer = |protection, holds: bool, otherwise| Layer {
         protection,
@@ -263,8 +283,8 @@ fn surroundings(
             false => LayerState::Absent(otherwise),
         },
     };
-    let built = staging.build(streams)?;
-    let no_overlay = "the kernel cannot overlay them, so both are empty inside";
+    let built = staging.build(streams, home)?;
+    let no_overlay = "the kernel cannot overlay it, so it is empty inside";
     let limited = memory.and_then(|bytes| Cgroup::with_memory_limit(bytes).unwrap_or_default());
     let is_limited = limited.is_some();
     let made = limited.map_or_else(Cgroup::make, |group| Ok(Some(group)));
@@ -273,6 +293,9 @@ fn surroundings(
         layer(Protection::Scratch, built.scratch, no_overlay),
         layer(Protection::Group, made.is_ok(), no_group),
     ];
+    if !built.caches {
+        layers.push(layer(Protection::Caches, false, NO_CACHE_OVERLAY));
+    }
     if memory.is_some() {
         layers.push(layer(Protection::Memory, is_limited, NO_MEMORY_LIMIT));
     }
@@ -281,7 +304,15 @@ fn surroundings(
         group,
         layers,
         given: built.given,
+        home: built.home,
     })
+}
+
+/// What keeps the calling thread's mounts until the kernel has time for them. Otherwise they would go
+/// with bubblewrap, whose end would take as long as their unmounting. Without it, it does.
+fn own_mounts() -> Option<SlowToClose<File>> {
+    let namespace = File::open("/proc/thread-self/ns/mnt").ok()?;
+    SlowToClose::new(namespace).ok()
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -6,16 +6,22 @@
 //! by one that planted a link before. So what is shown is opened by this module, once,
 //! without following links: the paths of a plan have none. That is done in a mount namespace
 //! that only bubblewrap will inherit. There, a small file system in memory is laid over
-//! `/tmp`, and on it each place gets a number under which bubblewrap finds it:
+//! `/tmp`, and on it the sandbox's root, which bubblewrap shows as a whole:
 //!
 //! ```text
-//! /tmp/3   a view of the workspace, by descriptor
-//!    └ .git            a view of itself, so that it cannot be renamed
-//!       └ hooks        a read-only view of itself
-//! /tmp/4   an empty directory, to be the sandbox's /tmp
-//! /tmp/5   ~/.cache with changes to it kept in memory, without its known places of secrets
+//! /tmp/root
+//!    ├ usr             a read-only view of the host's
+//!    ├ tmp             a view of /tmp/0, an empty directory
+//!    └ home/ada        a view of /tmp/16, an empty directory
+//!       ├ .cache       the host's with changes to it kept in memory, without known places of secrets
+//!       └ project      a view of the workspace, by descriptor
+//!          └ .git      a view of itself, so that it cannot be renamed
+//!             └ hooks  a read-only view of itself
+//! /tmp/14  what bubblewrap itself puts in its place: what goes to /dev or /proc
 //! ```
-//! Nobody else sees this directory. All places in memory share one limit of size.
+//! For each place that bubblewrap shows by itself, it reads the whole table of mounts; a descriptor
+//! of it is enough here. Nobody else sees this directory. All places in memory share one limit of
+//! size.
 //!
 //! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
 //! of its own in front of it (docs/decisions/0020-white-outs-and-one-table-of-secrets.md).
@@ -26,19 +32,28 @@
 
 use std::{
     collections::BTreeSet,
-    io,
-    os::fd::{AsFd, OwnedFd},
+    fs::File,
+    io::{self, Write as _},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkdirat, mknodat, openat};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, fstat, linkat, mkdirat, mknodat, openat, symlinkat},
+    io::Errno,
+    process::umask,
+};
 use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
 
-use super::streams::{CommandStreams, Streams};
+use super::{
+    kept::KeptLayer,
+    streams::{CommandStreams, Streams},
+};
 use crate::{
+    caches::OpenCaches,
     error::Error,
     nofollow::{pin, pin_below},
-    plan::{Fallback, Guard, Operation, Plan, Step},
+    plan::{Fallback, Guard, Operation, Plan, Step, index_enclosing},
 };
 
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
@@ -48,18 +63,51 @@ const STAGE: &str = "/tmp";
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
 const HIDDEN_DIRECTORY: &str = "directory";
+/// The one white-out that all others are links to, which is cheaper than to make each.
+const WHITE_OUT: &str = "white-out";
 
 /// The device by which overlayfs knows that a name does not exist.
-const WHITE_OUT: u64 = 0;
+const ABSENT: u64 = 0;
 
-/// Where bubblewrap finds the place of a step, if it is one that is staged.
+/// The sandbox's root, which bubblewrap finds here.
+pub(crate) const ROOT: &str = "/tmp/root";
+/// Its name on the stage.
+const ROOT_NAME: &str = "root";
+
+/// Where bubblewrap finds what it puts in its place itself, if that is staged.
 pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } => Some(format!("{STAGE}/{step}")),
+        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) => {
+            Some(format!("{STAGE}/{step}"))
+        }
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
+}
+
+/// For each step, whether it is put in its place on the stage. Bubblewrap does the rest: devices and
+/// processes, and what lies in their directories.
+pub(crate) fn are_in_place(files: &[Step]) -> Vec<bool> {
+    let mut are_in_place = Vec::<bool>::new();
+    for (number, step) in files.iter().enumerate() {
+        let around = enclosing(files, number).and_then(|around| are_in_place.get(around));
+        let is_for_bubblewrap = matches!(
+            step.operation,
+            Operation::Device { .. }
+                | Operation::Devices
+                | Operation::Processes
+                | Operation::Freeze
+        );
+        are_in_place.push(around.is_none_or(|around| *around) && !is_for_bubblewrap);
+    }
+    are_in_place
+}
+
+/// The earlier step that decides what is seen where this one goes.
+fn enclosing(files: &[Step], number: usize) -> Option<usize> {
+    let (step, before) = (files.get(number)?, files.get(..number)?);
+    index_enclosing(before, &step.at)
 }
 
 /// What is to be laid out.
@@ -67,6 +115,16 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
 pub(crate) struct Staging {
     memory: Option<u64>,
     files: Vec<Step>,
+    /// Of each step, where changes to it are kept.
+    layers: Vec<Option<KeptLayer>>,
+}
+
+/// A place in the sandbox.
+struct Spot {
+    /// From the stage down.
+    below: PathBuf,
+    /// It lies in memory, so it is made if it is not there.
+    is_made: bool,
 }
 
 /// What could not be known before the stage was built.
@@ -74,20 +132,26 @@ pub(crate) struct Staging {
 pub(crate) struct Built {
     /// Scratch directories could be overlaid. Otherwise they are empty, or read-only.
     pub(crate) scratch: bool,
+    /// The same of caches that are kept. Otherwise they have what earlier sessions left alone.
+    pub(crate) caches: bool,
     /// The command's standard streams.
     pub(crate) given: CommandStreams,
+    /// The private home.
+    pub(crate) home: Option<OwnedFd>,
 }
 
 impl Staging {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan, caches: Option<&OpenCaches>) -> Self {
+        let layer = |step: &Step| KeptLayer::of(&step.operation, caches);
         Self {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
             files: plan.files.clone(),
+            layers: plan.files.iter().map(layer).collect(),
         }
     }
 
     /// Lays it all out, in a mount namespace of this thread's own.
-    pub(crate) fn build(self, streams: &Streams) -> Result<Built, Error> {
+    pub(crate) fn build(self, streams: &Streams, home: &Path) -> Result<Built, Error> {
         let failed = |what| {
             move |error| Error::Stage {
                 what,
@@ -98,24 +162,49 @@ impl Staging {
         // Only what is opened after this belongs to the new namespace, and can be shown in it.
         enter_mount_namespace().map_err(failed("a mount namespace for"))?;
         let pins = self.pins()?;
+        // One that is gone is not kept.
+        let layer = |layer: &Option<KeptLayer>| layer.as_ref()?.pin().ok();
+        let layers: Vec<_> = self.layers.iter().map(layer).collect();
         let given = streams.open()?;
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
         let mut built = Built {
             scratch: true,
+            caches: true,
             given,
+            home: None,
         };
-        for (number, (step, pin)) in self.files.iter().zip(&pins).enumerate() {
-            let name = number.to_string();
+        let steps = self.files.iter().zip(are_in_place(&self.files));
+        let opened = pins.iter().zip(&layers);
+        for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
             let failed = |error| Error::Stage {
                 what: "showing",
                 path: path.to_owned(),
                 error,
             };
+            let name = number.to_string();
+            let spot = is_in_place.then(|| self.spot(number, &step.at));
             match (&step.operation, pin) {
-                (Operation::Empty { mode }, _) => {
-                    stage.directory(&name, *mode).map_err(failed)?;
+                (Operation::Scratch { reserved, .. }, Some(pin)) if let Some(layer) = layer => {
+                    let absent = self.absent(&step.at, reserved);
+                    let kept = stage.kept(&name, pin, &absent, layer);
+                    let (tree, is_overlaid) = kept.map_err(failed)?;
+                    built.caches &= is_overlaid;
+                    let place = stage.spot_or(spot.as_ref(), &name, true);
+                    place.and_then(|place| tree.attach(place)).map_err(failed)?;
+                }
+                (Operation::Kept(_), _) => {
+                    let tree = match layer {
+                        Some(layer) => layer.private(),
+                        None => stage
+                            .directory(&format!("{name}-nothing"), 0o700)
+                            .and_then(Tree::view),
+                    };
+                    let place = stage.spot_or(spot.as_ref(), &name, true);
+                    place
+                        .and_then(|place| tree?.attach(place))
+                        .map_err(failed)?;
                 }
                 (
                     Operation::Scratch {
@@ -124,19 +213,44 @@ impl Staging {
                     Some(pin),
                 ) => {
                     let absent = self.absent(&step.at, reserved);
-                    let overlaid = stage.scratch(&name, pin, &absent, *fallback);
-                    built.scratch &= overlaid.map_err(failed)?;
+                    let scratch = stage.scratch(&name, pin, &absent, *fallback);
+                    let (tree, is_overlaid) = scratch.map_err(failed)?;
+                    built.scratch &= is_overlaid;
+                    let place = stage.spot_or(spot.as_ref(), &name, true);
+                    place.and_then(|place| tree.attach(place)).map_err(failed)?;
                 }
                 (operation, Some(pin)) => {
-                    let tree = stage.view(&name, pin).map_err(failed)?;
+                    let tree = stage.view(&name, operation, pin, spot.as_ref());
+                    let tree = tree.map_err(failed)?;
                     if matches!(operation, Operation::Writable { .. }) {
                         stage.protect(&tree, path, self.guards(&step.at))?;
                     }
                 }
-                (_, None) => {}
+                (operation, None) => {
+                    stage.lay(&name, operation, spot.as_ref()).map_err(failed)?;
+                    if step.at == home && matches!(operation, Operation::Empty { .. }) {
+                        built.home = Some(stage.open(&name).map_err(failed)?);
+                    }
+                }
             }
         }
         Ok(built)
+    }
+
+    /// Where a step goes.
+    fn spot(&self, number: usize, at: &Path) -> Spot {
+        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
+        let is_memory = |around: &Step| {
+            use Operation::{Absent, Empty, Kept, Scratch};
+            matches!(
+                around.operation,
+                Empty { .. } | Kept(_) | Scratch { .. } | Absent
+            )
+        };
+        Spot {
+            below: Path::new(ROOT_NAME).join(at.strip_prefix("/").unwrap_or(at)),
+            is_made: around.is_none_or(is_memory),
+        }
     }
 
     /// Opens all that is shown.
@@ -173,53 +287,133 @@ impl Staging {
     }
 }
 
+const NEW: OFlags = OFlags::CREATE
+    .union(OFlags::EXCL)
+    .union(OFlags::WRONLY)
+    .union(OFlags::CLOEXEC);
+
 /// The file system that everything is laid out on.
-struct Stage(Tree);
+pub(super) struct Stage {
+    tree: Tree,
+    umask: Mode,
+}
 
 impl Stage {
     fn new(memory: Option<u64>) -> io::Result<Self> {
-        let stage = Self(Tree::memory(memory)?);
-        stage.0.attach_at(STAGE)?;
-        stage.file(HIDDEN_FILE)?;
+        let tree = Tree::memory(memory)?;
+        tree.attach_at(STAGE)?;
+        // This thread's own, since it has its own mount namespace. Bubblewrap hands the caller's on.
+        let umask = umask(Mode::empty());
+        let stage = Self { tree, umask };
+        stage.file(HIDDEN_FILE, 0)?;
         stage.directory(HIDDEN_DIRECTORY, 0)?;
+        stage.directory(ROOT_NAME, 0o755)?;
         Ok(stage)
     }
 
-    fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
-        mkdirat(self, name, Mode::RWXU)?;
-        let directory = self.open(name)?;
-        // Not subject to the caller's umask.
-        chmodat(self, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
-        Ok(directory)
+    pub(super) fn directory(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
+        mkdirat(self, name, Mode::from_raw_mode(mode))?;
+        self.open(name)
     }
 
-    fn file(&self, name: &str) -> io::Result<OwnedFd> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        openat(self, name, flags, Mode::empty())?;
-        self.open(name)
+    fn file(&self, name: &str, mode: u32) -> io::Result<OwnedFd> {
+        Ok(openat(self, name, NEW, Mode::from_raw_mode(mode))?)
     }
 
     fn open(&self, name: &str) -> io::Result<OwnedFd> {
         pin_below(self, Path::new(name))
     }
 
-    /// Shows what was opened under this name.
-    fn view(&self, name: &str, what: &OwnedFd) -> io::Result<Tree> {
-        let place = if is_directory(what)? {
-            self.directory(name, 0o700)?
-        } else {
-            self.file(name)?
-        };
+    /// Shows what was opened, in its place or where bubblewrap finds it.
+    fn view(
+        &self,
+        name: &str,
+        operation: &Operation,
+        what: &OwnedFd,
+        spot: Option<&Spot>,
+    ) -> io::Result<Tree> {
         let tree = Tree::view(what)?;
-        if is_device(what)? {
+        match operation {
             // It can be written to all the same. But its mode and owner are those of the host's.
-            tree.make_read_only()?;
+            Operation::Device { .. } if is_device(what)? => tree.make_read_only()?,
+            // A directory of devices.
+            Operation::Device { .. } => {}
+            Operation::Writable { .. } => tree.restrict(is_device(what)?)?,
+            _ => tree.restrict(true)?,
         }
-        tree.attach(place)?;
+        tree.attach(self.spot_or(spot, name, is_directory(what)?)?)?;
         Ok(tree)
     }
 
-    /// The same with changes kept here, and without what is absent. Says whether that was
+    /// The same of what is not the host's.
+    fn lay(&self, name: &str, operation: &Operation, spot: Option<&Spot>) -> io::Result<()> {
+        let what = match operation {
+            Operation::Empty { mode } => self.directory(name, *mode)?,
+            Operation::Text(text) => {
+                let mut file = File::from(self.file(name, 0o444)?);
+                file.write_all(text.as_bytes())?;
+                file.into()
+            }
+            Operation::HiddenFile => self.open(HIDDEN_FILE)?,
+            Operation::HiddenDirectory => self.open(HIDDEN_DIRECTORY)?,
+            Operation::Link { text } => {
+                if let Some(Spot { below, .. }) = spot {
+                    let around = self.around(below)?;
+                    symlinkat(text, around, below.file_name().unwrap_or_default())?;
+                }
+                return Ok(());
+            }
+            // They are parts of others, or bubblewrap's.
+            _ => return Ok(()),
+        };
+        // A view that is attached nowhere would be slow to close.
+        let Some(spot) = spot else { return Ok(()) };
+        let place = self.spot(spot, is_directory(&what)?)?;
+        let tree = Tree::view(what)?;
+        if !matches!(operation, Operation::Empty { .. }) {
+            tree.make_read_only()?;
+        }
+        tree.attach(place)
+    }
+
+    /// The place of something in the sandbox, or else where bubblewrap finds it.
+    fn spot_or(&self, spot: Option<&Spot>, name: &str, is_directory: bool) -> io::Result<OwnedFd> {
+        match spot {
+            Some(spot) => self.spot(spot, is_directory),
+            None => self.make(Path::new(name), is_directory),
+        }
+    }
+
+    /// What something is mounted on. Nothing is made in a directory of the host's.
+    fn spot(&self, spot: &Spot, is_directory: bool) -> io::Result<OwnedFd> {
+        match spot.is_made {
+            true => self.make(&spot.below, is_directory),
+            false => pin_below(self, &spot.below),
+        }
+    }
+
+    /// The same in memory, with the directories above it.
+    fn make(&self, below: &Path, is_directory: bool) -> io::Result<OwnedFd> {
+        match pin_below(self, below) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let around = self.around(below)?;
+        let name = below.file_name().unwrap_or_default();
+        if is_directory {
+            mkdirat(&around, name, Mode::from_raw_mode(0o755))?;
+        } else {
+            openat(&around, name, NEW, Mode::from_raw_mode(0o444))?;
+        }
+        pin_below(&around, Path::new(name))
+    }
+
+    fn around(&self, below: &Path) -> io::Result<OwnedFd> {
+        let around = below.parent().filter(|it| !it.as_os_str().is_empty());
+        self.make(around.unwrap_or(Path::new(".")), true)
+    }
+
+    /// A view with changes kept here, and without what is absent. Says whether that was
     /// possible; if not, less is shown.
     fn scratch(
         &self,
@@ -227,37 +421,54 @@ impl Stage {
         what: &OwnedFd,
         absent: &[PathBuf],
         fallback: Fallback,
-    ) -> io::Result<bool> {
-        let place = self.directory(name, 0o700)?;
-        if let Ok(overlay) = self.overlay(name, what, absent) {
-            overlay.attach(place)?;
-            return Ok(true);
+    ) -> io::Result<(Tree, bool)> {
+        if let Ok(overlay) = self.overlay(name, &[], what, absent) {
+            return Ok((overlay, true));
         }
         if fallback == Fallback::ReadOnly && absent.is_empty() {
             let tree = Tree::view(what)?;
-            tree.make_read_only()?;
-            tree.attach(place)?;
+            tree.restrict(true)?;
+            return Ok((tree, false));
         }
-        Ok(false)
+        let nothing = self.directory(&format!("{name}-nothing"), 0o700)?;
+        Ok((Tree::view(nothing)?, false))
     }
 
-    fn overlay(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<Tree> {
-        let changes = format!("{name}-changes");
-        let upper = self.directory(&changes, 0o700)?;
-        let work = self.directory(&format!("{name}-work"), 0o700)?;
+    /// In front of what is absent are layers that belong to the sandbox.
+    pub(super) fn overlay(
+        &self,
+        name: &str,
+        own: &[BorrowedFd<'_>],
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one.
-        chmodat(self, &changes, mode(what)?, AtFlags::empty())?;
-        if absent.is_empty() {
-            return Tree::overlay(&[what.as_fd()], upper.as_fd(), work.as_fd());
-        }
-        let front = self.white_outs(&format!("{name}-front"), what, absent)?;
-        Tree::overlay(&[front.as_fd(), what.as_fd()], upper.as_fd(), work.as_fd())
+        let upper = self.directory(&format!("{name}-changes"), mode(what)?)?;
+        let work = self.directory(&format!("{name}-work"), 0o700)?;
+        let front = match absent.is_empty() {
+            true => None,
+            false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),
+        };
+        let mut lower = own.to_vec();
+        lower.extend(front.iter().map(AsFd::as_fd));
+        lower.push(what.as_fd());
+        Tree::overlay(&lower, upper.as_fd(), work.as_fd(), false)
     }
 
     /// A layer with white-outs and the directories on the way to them, each with the mode that
     /// it has in `what`.
-    fn white_outs(&self, name: &str, what: &OwnedFd, absent: &[PathBuf]) -> io::Result<OwnedFd> {
+    pub(super) fn white_outs(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+    ) -> io::Result<OwnedFd> {
         let front = self.directory(name, 0o700)?;
+        let device = FileType::CharacterDevice;
+        match mknodat(self, WHITE_OUT, device, Mode::empty(), ABSENT) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
         let mut made = BTreeSet::new();
         for path in absent {
             let mut above: Vec<_> = path.ancestors().skip(1).collect();
@@ -265,22 +476,14 @@ impl Stage {
             // The first is the layer itself.
             for directory in above.into_iter().skip(1) {
                 if made.insert(directory) {
-                    mkdirat(&front, directory, Mode::RWXU)?;
-                    if let Ok(original) = pin_below(what, directory)
-                        && is_directory(&original)?
-                    {
-                        let mode = mode(&original)?;
-                        chmodat(&front, directory, mode, AtFlags::empty())?;
-                    }
+                    let mode = match pin_below(what, directory) {
+                        Ok(original) if is_directory(&original)? => mode(&original)?,
+                        _ => 0o700,
+                    };
+                    mkdirat(&front, directory, Mode::from_raw_mode(mode))?;
                 }
             }
-            mknodat(
-                &front,
-                path,
-                FileType::CharacterDevice,
-                Mode::empty(),
-                WHITE_OUT,
-            )?;
+            linkat(self, WHITE_OUT, &front, path, AtFlags::empty())?;
         }
         Ok(front)
     }
@@ -325,13 +528,20 @@ impl Stage {
 }
 
 impl AsFd for Stage {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.as_fd()
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tree.as_fd()
     }
 }
 
-fn mode(what: &OwnedFd) -> io::Result<Mode> {
-    Ok(Mode::from_raw_mode(fstat(what)?.st_mode))
+impl Drop for Stage {
+    fn drop(&mut self) {
+        umask(self.umask);
+    }
+}
+
+/// The bits that permit something.
+pub(super) fn mode(what: &OwnedFd) -> io::Result<u32> {
+    Ok(fstat(what)?.st_mode & 0o7777)
 }
 
 fn is_device(what: &OwnedFd) -> io::Result<bool> {

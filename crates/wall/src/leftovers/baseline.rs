@@ -178,7 +178,7 @@ pub(crate) fn accept(state: &Path, path: &Path, content: &Content) -> io::Result
 }
 
 /// A name for a path that fits into a directory.
-fn name_of(workspace: &Path) -> String {
+pub(crate) fn name_of(workspace: &Path) -> String {
     // FNV-1a; two workspaces of one name only take turns, since the file says whose it is.
     let bytes = workspace.as_os_str().as_bytes().iter();
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::tables::autorun;
+
 /// Something that will run outside and was not there before, or is not hidden any more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
@@ -13,6 +15,8 @@ pub struct Finding {
     pub what: Change,
     /// Who runs it, or what it does.
     pub why: String,
+    /// Of a file that git may change inside: what has changed, by lines, each safe to print.
+    pub diff: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,6 +45,7 @@ impl Finding {
             path: path.to_owned(),
             what,
             why: why.into(),
+            diff: Vec::new(),
         }
     }
 
@@ -63,7 +68,7 @@ impl Finding {
             Change::Appeared | Change::Changed if self.is_removed() => 2,
             Change::Undone(_) => 2,
             Change::Replaced => 3,
-            Change::Appeared | Change::Changed => 4,
+            Change::Appeared | Change::Changed => 4 + autorun::position(&self.why),
             Change::More(_) => 2,
         }
     }
@@ -96,10 +101,7 @@ pub fn folded(findings: &[Finding]) -> Vec<Finding> {
             });
         match more {
             Some(more) => *more += 1,
-            None => folded.push(Finding {
-                what: Change::More(1),
-                ..finding.clone()
-            }),
+            None => folded.push(Finding::new(&finding.path, Change::More(1), &finding.why)),
         }
     }
     folded
@@ -107,7 +109,9 @@ pub fn folded(findings: &[Finding]) -> Vec<Finding> {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, what, why } = self;
+        let Self {
+            path, what, why, ..
+        } = self;
         match what {
             Change::Undone(change) => {
                 write!(f, "put back: {}", Self::new(path, (**change).clone(), why))

@@ -1,15 +1,16 @@
 //! The watch while the session runs: somebody may type `git status` outside before it ends.
 //!
 //! The kernel (inotify) reports changes in the directories of the repositories that git reaches from
-//! the top, and a thread of the warden settles them at once. Where the kernel has no watches left,
-//! the thread looks twice a second. A command that does again at once what was undone would win some
+//! the top, and a thread of the warden settles them at once. It does not report what is written
+//! through a mapping, or by another name of the file; so the thread also looks twice a second, and less
+//! often where a look takes long. A command that does again at once what was undone would win some
 //! of the time: that ends the session.
 
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap},
     ffi::OsStr,
-    io,
+    fs, io,
     mem::MaybeUninit,
     ops::Bound,
     os::{
@@ -28,16 +29,20 @@ use rustix::{
     io::Errno,
 };
 
-use stockade_sys::closing::SlowToClose;
+use stockade_sys::{closing::SlowToClose, process::cpu_time_of_thread};
 
-use super::{Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, locked};
+use super::{
+    Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen, locked,
+};
 use crate::facts::is_in;
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often is looked where nobody tells of changes.
+/// How often is looked where nobody tells of changes. The kernel does not tell of all.
 const RARELY: Duration = Duration::from_millis(500);
+/// What part of the time that takes at most, where it tells of others.
+const SHARE: u32 = 50;
 /// How often the workspace's own repository is looked at while others are.
 const OFTEN: Duration = Duration::from_millis(100);
 const MOST_WATCHES: usize = 2048;
@@ -95,10 +100,11 @@ impl AsFd for Alarm {
 
 impl Live {
     /// To be called by a thread that has given up what it does not need: this one inherits that.
+    /// `tell` gets each change of a file that runs by itself and that the command may write.
     ///
     /// # Errors
     /// If there are no descriptors or threads left.
-    pub fn begin(watch: Arc<Watch>) -> io::Result<Self> {
+    pub fn begin(watch: Arc<Watch>, tell: impl Fn(Finding) + Send + 'static) -> io::Result<Self> {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let findings = Arc::new(Mutex::new(Vec::new()));
         let alarm = Arc::new(Alarm {
@@ -106,6 +112,8 @@ impl Live {
             what: Mutex::default(),
         });
         let mut looking = Looking {
+            seen: RefCell::new(Seen::new(&watch.edits, &watch.baseline.contents)),
+            tell: Box::new(tell),
             watch,
             end: Arc::clone(&end),
             findings: Arc::clone(&findings),
@@ -115,6 +123,7 @@ impl Live {
                 .ok(),
             watched: HashMap::new(),
             is_partial: false,
+            idle: RARELY,
             places: Places::default(),
             alarm: Arc::clone(&alarm),
             times: RefCell::default(),
@@ -175,6 +184,9 @@ impl Drop for Live {
 
 struct Looking {
     watch: Arc<Watch>,
+    /// Of the files that run by themselves and may be changed.
+    seen: RefCell<Seen>,
+    tell: Box<dyn Fn(Finding) + Send>,
     end: Arc<OwnedFd>,
     findings: Arc<Mutex<Vec<Finding>>>,
     inotify: Option<SlowToClose<OwnedFd>>,
@@ -182,6 +194,8 @@ struct Looking {
     watched: HashMap<i32, PathBuf>,
     /// Not all of them could be watched.
     is_partial: bool,
+    /// How long there is no look if nobody tells of changes.
+    idle: Duration,
     places: Places,
     alarm: Arc<Alarm>,
     /// When something in a directory had to be put back.
@@ -201,7 +215,7 @@ impl Looking {
                 Next::Nothing => continue,
                 Next::Look => is_due = true,
             }
-            let begin = Instant::now();
+            let (begin, begun) = (Instant::now(), cpu_time_of_thread());
             if begin < not_before {
                 let suspended = self.watch.suspended.lock();
                 let found = self.watch.settle_top();
@@ -216,6 +230,10 @@ impl Looking {
                 // All of it takes a fifth of the time at most, whatever the session does.
                 is_due = false;
                 not_before = Instant::now() + begin.elapsed() * 4;
+                // Not of the time that others had the processors: a session could keep them busy.
+                let ended = cpu_time_of_thread();
+                let spent = ended.zip(begun).map(|(ended, begun)| ended - begun);
+                self.idle = RARELY.max(spent.unwrap_or_default() * SHARE);
             }
             if self.is_over(begin.elapsed().clamp(PAUSE, OFTEN / 2)) {
                 return;
@@ -243,6 +261,10 @@ impl Looking {
 
     /// Takes down what was put back, and raises the alarm if that is in vain.
     fn note(&self, mut found: Vec<Finding>) {
+        const FEW: usize = 10_000;
+        let bounds = Bounds::new(LOOK / 10, FEW, &|| false);
+        let edited = self.seen.borrow_mut().look(&self.watch.edits, &bounds);
+        edited.into_iter().for_each(&self.tell);
         found.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left() || it.is_removed());
         let mut times = self.times.borrow_mut();
         let now = Instant::now();
@@ -275,17 +297,14 @@ impl Looking {
     /// Waits for a change, or until the next look is due.
     fn wait(&mut self, due: Option<Duration>) -> Next {
         let mut fds = vec![PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
-        let mut timeout = due;
         match &self.inotify {
             Some(inotify) if !self.watched.is_empty() => {
                 fds.push(PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN));
             }
             _ => self.is_partial = true,
         }
-        if self.is_partial {
-            timeout = Some(timeout.unwrap_or(RARELY));
-        }
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let idle = if self.is_partial { RARELY } else { self.idle };
+        let timeout = Timespec::try_from(due.unwrap_or(idle)).ok();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) => return Next::Look,
             Err(Errno::INTR) => return Next::Nothing,
@@ -455,11 +474,15 @@ impl Places {
         if is_in_git || (is_below && is_one_of(directory.file_name(), DIRECTORIES)) {
             return true;
         }
-        // Git reads and writes through links among its files.
+        // Git reads and writes through links among its files, and waits at pipes.
+        let is_odd = || {
+            let metadata = fs::symlink_metadata(&path);
+            metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+        };
         is_new
             && directory
                 .ancestors()
                 .any(|directory| self.git.contains(directory))
-            && path.is_symlink()
+            && is_odd()
     }
 }

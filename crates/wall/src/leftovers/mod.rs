@@ -22,15 +22,18 @@ pub(crate) mod baseline;
 pub(crate) mod bounds;
 pub(crate) mod content;
 mod covers;
+mod diff;
+mod edits;
 mod finding;
 mod live;
 mod quarantine;
 mod reported;
 mod restore;
 mod settlement;
+pub(crate) mod untracked;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::{self, File},
     io,
     os::unix::fs::MetadataExt,
@@ -43,6 +46,7 @@ use self::{
     baseline::{Baseline, Membership},
     bounds::{Bounds, Unseen},
     covers::Covers,
+    edits::Edits,
     live::Places,
     reported::reported_files,
     settlement::Settlement,
@@ -51,6 +55,7 @@ pub use self::{
     finding::{Change, Finding, folded},
     live::{Alarm, Live},
     quarantine::{Keeping, Kept},
+    untracked::accept as accept_tracked,
 };
 use crate::{
     config::{Config, GitSettings},
@@ -77,7 +82,7 @@ const MOST_FILES: usize = 1_000_000;
 /// be. Those that are found later only are judged as new, or told of if they are older.
 pub(crate) const SHALLOW: usize = 2;
 const FEW_FILES: usize = 4096;
-const DEEP: usize = 2048;
+pub(crate) const DEEP: usize = 2048;
 
 /// What there was before a session.
 #[derive(Debug)]
@@ -91,6 +96,7 @@ pub struct Watch {
     mode: GitSettings,
     own: Own,
     told: Vec<(PathBuf, &'static str)>,
+    edits: Edits,
     hidden: Vec<(PathBuf, Option<Identity>)>,
     covers: Covers,
     baseline: Baseline,
@@ -103,6 +109,9 @@ pub struct Watch {
     begun: Vec<Finding>,
     /// What is kept already: a session may change a file again and again.
     kept: Mutex<Vec<Kept>>,
+    /// Files of settings that may stay as they are, each with a hash of its bytes. Nobody inside knows the
+    /// key of the hash.
+    harmless: Mutex<HashMap<PathBuf, u64>>,
     /// What settings of git's name in places that a session can write.
     named: Mutex<Named>,
     /// What was found when the session was suspended. Whoever looks while the session runs holds it,
@@ -154,6 +163,7 @@ impl Watch {
             own,
             mode: config.git,
             told: reported_files(config, facts),
+            edits: Edits::new(facts),
             hidden: hidden.collect(),
             baseline: Baseline::default(),
             taken: BTreeMap::new(),
@@ -161,6 +171,7 @@ impl Watch {
             keeping,
             begun: Vec::new(),
             kept: Mutex::default(),
+            harmless: Mutex::default(),
             named: Mutex::default(),
             suspended: Mutex::default(),
         };
@@ -187,10 +198,32 @@ impl Watch {
             parts.push((top.as_path(), joined.baseline));
             abandoned.push(joined.abandoned);
         }
+        watch.note_untracked(&facts.guards.untracked);
         let order = |one: &Membership, other: &Membership| one.order().cmp(other.order());
         watch.memberships.sort_by(order);
         watch.join(&parts, &abandoned);
         Ok(watch)
+    }
+
+    /// So that no later session takes these for files that the user tracks.
+    fn note_untracked(&mut self, paths: &[PathBuf]) {
+        let Some(Keeping { state, .. }) = &self.keeping else {
+            return;
+        };
+        let locks = self.locks();
+        let tops = self.tops();
+        let note = |top: &&Path| {
+            let own = paths.iter().filter(|path| innermost(&tops, path) == *top);
+            let own: Vec<PathBuf> = own.cloned().collect();
+            let error = untracked::note(state, top, &own).err()?;
+            let why = format!(
+                "a later session may take files for tracked that git does not track now: {error}"
+            );
+            Some(Finding::new(top, Change::Unseen, why))
+        };
+        let findings: Vec<Finding> = tops.iter().filter_map(note).collect();
+        drop(locks);
+        self.begun.extend(findings);
     }
 
     fn join(&mut self, parts: &[(&Path, Baseline)], abandoned: &[Option<Baseline>]) {
@@ -455,7 +488,9 @@ impl Watch {
         let roots = repositories.found.values();
         let roots = roots.filter_map(|repository| repository.root.clone());
         let others = named.files.iter().cloned().chain(roots);
-        let others = others.chain(repositories.links).collect();
+        let others = others.chain(repositories.links);
+        let others = others.chain(self.edits.paths().map(Path::to_owned));
+        let others = others.collect();
         let found = repositories.found.into_keys().chain(repositories.worktrees);
         let known = self.baseline.repositories.iter().cloned();
         Places {

@@ -37,11 +37,10 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
     });
     let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));
-    in_tops
-        .chain(in_home)
-        .chain(in_moved)
-        .chain(dotfiles)
-        .collect()
+    let tracked = facts.guards.tracked.iter();
+    let tracked = tracked.map(|guarded| (guarded.path.clone(), guarded.reason));
+    let all = in_tops.chain(in_home).chain(in_moved).chain(dotfiles);
+    all.chain(tracked).collect()
 }
 
 /// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or

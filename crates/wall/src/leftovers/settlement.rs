@@ -3,7 +3,9 @@
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
-    fs, io,
+    fs,
+    hash::BuildHasher as _,
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -161,7 +163,10 @@ impl<'a> Settlement<'a> {
     }
 
     fn find(&self, path: &Path, what: Change, why: &str) {
-        let finding = Finding::new(path, what, why);
+        self.add(Finding::new(path, what, why));
+    }
+
+    fn add(&self, finding: Finding) {
         if self.told.borrow_mut().insert(finding.clone()) {
             self.findings.borrow_mut().push(finding);
         }
@@ -181,7 +186,12 @@ impl<'a> Settlement<'a> {
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
             Kind::Told(_) | Kind::Plan if self.is_live => {}
-            Kind::Told(why) => self.find(path, change, why),
+            Kind::Told(why) => {
+                let edits = &self.watch.edits;
+                for finding in edits.findings(path, before, &control.content, why) {
+                    self.add(finding);
+                }
+            }
             Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
@@ -240,6 +250,12 @@ impl<'a> Settlement<'a> {
             let undone = [(Change::Malformed, why)];
             return self.put_back(path, control, before, &undone, is_ours);
         };
+        // To ask git takes long. The end judges all of them again.
+        let harmless = &self.watch.harmless;
+        let hash = locked(harmless).hasher().hash_one(now);
+        if self.is_live && locked(harmless).get(path) == Some(&hash) {
+            return;
+        }
         // Of very many changed files, git reads the first; the others are read by us.
         const LONGEST: Duration = Duration::from_millis(300);
         let git = if self.asked.get() < LONGEST {
@@ -265,6 +281,11 @@ impl<'a> Settlement<'a> {
             self.find(path, Change::Setting(shown(setting)), why);
         }
         let Some(contents) = settled.contents else {
+            const MOST: usize = 4096;
+            let mut harmless = locked(harmless);
+            if harmless.len() < MOST {
+                harmless.insert(path.to_owned(), hash);
+            }
             return;
         };
         let undone = settled.undone.into_iter().map(|(change, why)| {

@@ -75,8 +75,8 @@ fn new_and_changed_files_that_run_outside_are_found() {
         found,
         [
             "\".envrc\" is new: direnv runs it outside, when a shell enters the directory",
-            "\".husky\" is new: git's hooks run its commands outside, with commits",
             "\".vscode\" has changed: VS Code runs its tasks outside, when it opens the directory",
+            "\".husky\" is new: git's hooks run its commands outside, with commits",
         ]
     );
 }
@@ -228,6 +228,51 @@ fn links_are_told_and_not_followed() {
 }
 
 /// Who presses Ctrl-C at the end does not wait, is told so, and is safe at the top.
+#[test]
+fn links_among_gits_files_are_found_at_any_depth() {
+    let workspace = Workspace::new();
+    let links = [
+        ".git/lfs/objects/aa/bb/object",
+        ".git/logs/refs/heads/objects/ab/branch",
+        ".git/objects/info/commit-graph",
+        ".git/rr-cache/0123/thisimage",
+    ];
+    // Git takes nothing for an object that is none.
+    let object = ".git/objects/ab/cdef";
+    let mut found = workspace.found(|| {
+        for link in links.iter().chain([&object]) {
+            let link = workspace.path.join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink("/etc/hostname", link).unwrap();
+        }
+    });
+    let expected = links.map(|link| {
+        format!("put back: \"{link}\" is new: git takes settings and hooks from where it leads")
+    });
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_submodule_that_is_another_repository_is_put_back() {
+    let workspace = Workspace::new();
+    let other = tempfile::tempdir().unwrap();
+    let found = workspace.found(|| {
+        let git = |words: &str| {
+            let mut git = std::process::Command::new("git");
+            let git = git.args(words.split(' ')).current_dir(&workspace.path);
+            assert!(git.status().unwrap().success());
+        };
+        git("init -q .");
+        git("update-index --add --cacheinfo 160000,0123456789012345678901234567890123456789,sub");
+        let text = format!("gitdir: {}\n", other.path().display());
+        workspace.write("sub/.git", &text);
+    });
+    let is_of_sub = |line: &&String| line.starts_with("put back: \"sub/.git\" is new");
+    assert_eq!(found.iter().filter(is_of_sub).count(), 1, "{found:?}");
+    assert!(!workspace.path.join("sub/.git").exists());
+}
+
 #[test]
 fn an_end_that_is_interrupted_says_so_and_has_looked_at_the_top() {
     let workspace = Workspace::new();

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GIT_CONFIG, Reason};
+use super::{GIT_CONFIG, Reason, Step, search_path as directories};
 use crate::{
     config::{Asked, Config},
     error::Error,
@@ -125,16 +125,26 @@ const LOCALE_CATEGORIES: [&str; 13] = [
 pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Variables that say where the sandbox's own things are.
-const OWN: &[&str] = &["HOME", "STOCKADE"];
+const OWN: &[&str] = &["HOME", "STOCKADE", "STOCKADE_SESSION"];
 
 /// The command's environment, from the caller's.
-pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable>, Error> {
+pub(crate) fn environment(
+    config: &Config,
+    facts: &Facts,
+    files: &[Step],
+) -> Result<Vec<Variable>, Error> {
     let mut environment = Environment(Vec::new());
     environment.put("STOCKADE", "1", "so that programs can tell");
+    let session = config.session.as_deref().unwrap_or("(its name)");
+    environment.put(
+        "STOCKADE_SESSION",
+        session,
+        "names the session, for prompts",
+    );
     environment.put("HOME", &facts.home.named, "private");
     environment.put(
         "PATH",
-        search_path(facts),
+        search_path(facts, files),
         "absolute directories only; ~/.local/bin last",
     );
     for (names, reason) in PASSED {
@@ -142,6 +152,12 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
             if let Some(value) = facts.variable(name) {
                 environment.put(name, value, reason);
             }
+        }
+    }
+    let caches = &facts.caches.variables;
+    for name in facts.toolchains.variables.iter().chain(caches) {
+        if let Some(value) = facts.variable(name) {
+            environment.put(name, value, "which tools to use, and where they are");
         }
     }
     for name in PROXIES {
@@ -163,9 +179,18 @@ pub(crate) fn environment(config: &Config, facts: &Facts) -> Result<Vec<Variable
             environment.put(name, value, "language");
         }
     }
+    if let Some(named) = facts.variable("TMPDIR") {
+        // The host's is not there, unless it is a part of the workspace.
+        let is_there = Path::new(named).starts_with(&facts.workspace);
+        let directory = if is_there { named } else { "/tmp".as_ref() };
+        environment.put("TMPDIR", directory, "a directory that is there");
+    }
+    // The user's own is that of the private home, where `git config --global` can write.
     let git = "git's settings are the sandbox's own";
-    environment.put("GIT_CONFIG_SYSTEM", "/dev/null", git);
-    environment.put("GIT_CONFIG_GLOBAL", GIT_CONFIG, git);
+    environment.put("GIT_CONFIG_SYSTEM", GIT_CONFIG, git);
+    // Otherwise it tries to link files of its cache into the workspace, and warns that it cannot.
+    let copy = facts.variable("UV_LINK_MODE").unwrap_or("copy".as_ref());
+    environment.put("UV_LINK_MODE", copy, "uv's cache is on another file system");
 
     for Asked { value: name, by } in &config.pass {
         check(name, OsStr::new(""))?;
@@ -267,13 +292,21 @@ fn check(name: &OsStr, value: &OsStr) -> Result<(), Error> {
 /// The caller's `PATH` without what would be looked up in the current directory, and
 /// with `~/.local/bin` last: what is written there inside must not shadow the system's
 /// programs.
-fn search_path(facts: &Facts) -> OsString {
+fn search_path(facts: &Facts, files: &[Step]) -> OsString {
     let local = |home: &Path| home.join(".local/bin");
     let last = local(&facts.home.named);
     let caller = facts.variable("PATH").unwrap_or(USUAL_PATH.as_ref());
+    let inside = |named: PathBuf| {
+        let found = facts.search_path.iter().find(|(known, _)| *known == named);
+        match found.map(|(named, real)| directories::look(named, real, files)) {
+            Some(directories::Directory::Elsewhere(real)) => real,
+            _ => named,
+        }
+    };
     let mut directories: Vec<PathBuf> = std::env::split_paths(caller)
         .filter(|directory| directory.is_absolute())
         .filter(|directory| *directory != last && *directory != local(&facts.home.real))
+        .map(inside)
         .collect();
     for installation in facts.installation.iter().chain(&facts.brought) {
         directories.extend(installation.search.iter().cloned());
@@ -297,7 +330,7 @@ mod tests {
     fn value(name: &str, caller: &[(&str, &str)]) -> Option<OsString> {
         let mut facts = facts();
         facts.environment = caller.iter().map(|(k, v)| (k.into(), v.into())).collect();
-        environment(&Config::default(), &facts)
+        environment(&Config::default(), &facts, &[])
             .unwrap()
             .into_iter()
             .find(|variable| variable.name == name)
@@ -395,7 +428,7 @@ mod tests {
                 .to_vec(),
             ..Config::default()
         };
-        let all = environment(&config, &facts).unwrap();
+        let all = environment(&config, &facts, &[]).unwrap();
         let value = |name: &str| {
             let mut values = all.iter().filter(|variable| variable.name == name);
             let value = values.next().map(|variable| variable.value.clone());
@@ -411,12 +444,12 @@ mod tests {
 
     #[test]
     fn what_is_no_variable_or_the_sandboxes_own_is_refused() {
-        for name in ["HOME", "STOCKADE", "", "A=B", "A\0"] {
+        for name in ["HOME", "STOCKADE", "STOCKADE_SESSION", "", "A=B", "A\0"] {
             let config = Config {
                 set: vec![(name.into(), Asked::new("x", "a test"))],
                 ..Config::default()
             };
-            let result = environment(&config, &facts());
+            let result = environment(&config, &facts(), &[]);
             assert!(
                 matches!(result, Err(Error::VariableRefused { .. })),
                 "{name:?}"

@@ -29,6 +29,7 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     );
     git::file(config, facts, &mut layout)?;
     requests::place(config, facts, &mut layout)?;
+    requests::freeze_above(facts, &mut layout);
     layout.add("/dev", Operation::Freeze, "devices only, no files");
     let reason = "only the places above can be written to";
     layout.add("/", Operation::Freeze, reason);

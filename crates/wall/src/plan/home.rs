@@ -1,15 +1,22 @@
 //! The home directory: empty, except for what its tables show.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
-use super::{Fallback, Operation, Step, layout::Layout};
+use super::{Fallback, Operation, Step, caches, layout::Layout};
 use crate::{
     config::{Config, Root},
     error::Error,
     facts::{Facts, Found, Kind},
     tables::{
         credentials,
-        home::{EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH, SECRET_REASON},
+        home::{
+            CACHE, EMPTY, GITHUB, GITLAB, PROGRAM_REASON, PROGRAMS, READABLE, SCRATCH,
+            SECRET_REASON,
+        },
     },
 };
 
@@ -45,10 +52,22 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     let is_sane =
         |found: &Found| found.kind == Kind::Directory && !facts.home.real.starts_with(&found.real);
     for (name, reason) in SCRATCH {
-        if let Some(found) = find(name).filter(|found| is_sane(found)) {
-            let operation = scratch(found, reserved(found, facts), Fallback::Empty);
-            places.push(Step::new(&found.at, operation, *reason));
-        }
+        let step = match find(name).filter(|found| is_sane(found)) {
+            Some(found) if *name == CACHE => {
+                let operation = caches::bulk(config, facts, found);
+                operation.map(|operation| Step::new(&found.at, operation, *reason))
+            }
+            Some(found) => {
+                let operation = scratch(found, reserved(found, facts), Fallback::Empty);
+                Some(Step::new(&found.at, operation, *reason))
+            }
+            // One that leads astray is not replaced by another.
+            None if *name == CACHE && !is_there(facts) => {
+                caches::missing_bulk(config, facts, reason)
+            }
+            None => None,
+        };
+        places.extend(step);
     }
     for (name, reason) in READABLE {
         if let Some(found) = find(name).filter(|found| is_sane(found)) {
@@ -72,6 +91,12 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
     places
 }
 
+/// Whether there is something in the place of `~/.cache`, of whatever kind.
+fn is_there(facts: &Facts) -> bool {
+    let path = facts.home.real.join(CACHE);
+    facts.found.contains_key(&path) || facts.astray.contains(&path)
+}
+
 /// What is not brought back of what is, unless it was asked for.
 pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
     let find = |name: &str| facts.found.get(&facts.home.real.join(name));
@@ -81,7 +106,13 @@ pub(super) fn mask(facts: &Facts, asked: &[&Path], layout: &mut Layout) {
             layout.mask(&found.real, &Operation::Empty { mode: 0o700 }, reason);
         }
     }
-    for name in credentials::in_bulk() {
+    let home = &facts.home.real;
+    let there = facts
+        .found
+        .keys()
+        .filter_map(|it| it.strip_prefix(home).ok());
+    let there: HashSet<_> = there.map(Path::as_os_str).collect();
+    for name in credentials::in_bulk().filter(|name| there.contains(OsStr::new(name))) {
         if let Some(found) = find(name).filter(|found| !asked.contains(&found.real.as_path())) {
             layout.mask(&found.real, &hidden(found.kind), SECRET_REASON);
         }
@@ -93,7 +124,7 @@ pub(super) fn read_only(found: &Found) -> Operation {
     Operation::ReadOnly { source }
 }
 
-fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
+pub(super) fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operation {
     Operation::Scratch {
         source: found.real.clone(),
         reserved,
@@ -102,7 +133,7 @@ fn scratch(found: &Found, reserved: Vec<PathBuf>, fallback: Fallback) -> Operati
 }
 
 /// The known places of secrets in a directory that do not exist, relative to it.
-fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
+pub(super) fn reserved(directory: &Found, facts: &Facts) -> Vec<PathBuf> {
     let below = |place: &PathBuf| place.strip_prefix(&directory.real).ok().map(Path::to_owned);
     facts.reserved.iter().filter_map(below).collect()
 }

@@ -20,12 +20,13 @@ pub enum Protection {
     OwnProcesses,
     ProcessLimit,
     Scratch,
+    Caches,
     Group,
     Memory,
 }
 
 impl Protection {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SystemCalls,
         Self::Scopes,
         Self::NoUserNamespaces,
@@ -34,6 +35,7 @@ impl Protection {
         Self::OwnProcesses,
         Self::ProcessLimit,
         Self::Scratch,
+        Self::Caches,
         Self::Group,
         Self::Memory,
     ];
@@ -49,7 +51,8 @@ impl Protection {
             Self::Files => "files (Landlock)",
             Self::OwnProcesses => "a view of the own processes only",
             Self::ProcessLimit => "limit of processes",
-            Self::Scratch => "changes to ~/.cache and ~/.local/share stay inside",
+            Self::Scratch => "changes to ~/.local/share stay inside",
+            Self::Caches => "changes to package caches are kept for the workspace",
             Self::Group => "the caller's control group is out of reach",
             Self::Memory => "memory of all processes together",
         }

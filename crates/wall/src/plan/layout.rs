@@ -61,23 +61,13 @@ impl Layout {
 
     /// The step that decides what is seen at a path.
     pub(super) fn enclosing(&self, path: &Path) -> Option<&Step> {
-        self.steps.get(self.index_enclosing(path)?)
+        self.steps.get(index_enclosing(&self.steps, path)?)
     }
 
     /// Whether the command can write at a path.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         let around = self.enclosing(path).map(|step| &step.operation);
         matches!(around, Some(Operation::Writable { .. }))
-    }
-
-    fn index_enclosing(&self, path: &Path) -> Option<usize> {
-        let deciding = self.steps.iter().enumerate().filter(|(_, step)| {
-            let decides = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
-            decides && path.starts_with(&step.at)
-        });
-        // The last one of the deepest.
-        let deepest = deciding.max_by_key(|(_, step)| step.at.components().count());
-        deepest.map(|(index, _)| index)
     }
 
     /// Hides something of the host wherever it is shown, and whatever is shown of it.
@@ -129,7 +119,7 @@ impl Layout {
             let below = real.strip_prefix(step.operation.source()?).ok()?;
             let view = join(&step.at, below);
             // Nothing else is put there.
-            (self.index_enclosing(&view) == Some(index)).then_some(view)
+            (index_enclosing(&self.steps, &view) == Some(index)).then_some(view)
         });
         shown.collect()
     }
@@ -148,6 +138,17 @@ impl Layout {
     pub(super) fn finish(self) -> Vec<Step> {
         self.steps
     }
+}
+
+/// The step that decides what is seen at a path.
+pub(crate) fn index_enclosing(steps: &[Step], path: &Path) -> Option<usize> {
+    let deciding = steps.iter().enumerate().filter(|(_, step)| {
+        let decides = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
+        decides && path.starts_with(&step.at)
+    });
+    // The last one of the deepest.
+    let deepest = deciding.max_by_key(|(_, step)| step.at.components().count());
+    deepest.map(|(index, _)| index)
 }
 
 /// Whether a step shows what the one that encloses it shows there anyway.

@@ -4,6 +4,7 @@
 //! running anything; `staging` and `arguments` carry it out, step by step in the order
 //! given here. The order matters: a later step covers an earlier one.
 
+mod caches;
 pub(crate) mod environment;
 mod files;
 mod git;
@@ -15,6 +16,7 @@ mod names;
 mod notes;
 mod process;
 mod requests;
+mod search_path;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -30,9 +32,9 @@ pub use self::{
     layers::{Layer, LayerState, Protection},
     workspace::PathRefusal,
 };
-pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES};
+pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES, layout::index_enclosing};
 use crate::{
-    config::{Asked, Config, Hardening},
+    config::{Asked, CacheMode, Config, Hardening},
     error::Error,
     facts::{Facts, Limit, Resource},
     tables::credentials,
@@ -76,6 +78,8 @@ pub enum Operation {
         reserved: Vec<PathBuf>,
         fallback: Fallback,
     },
+    /// A directory of the workspace's own, which is kept from session to session.
+    Kept(&'static str),
     /// Show a device, or a directory of devices, of the host.
     Device { source: PathBuf },
     /// Protect something in a directory that is writable.
@@ -107,6 +111,9 @@ pub enum Fallback {
     Empty,
     /// The host's, read-only: it was asked for by name.
     ReadOnly,
+    /// A directory of the workspace's own. Otherwise changes are kept, under this name: the
+    /// next session in this workspace has them.
+    Kept(&'static str),
 }
 
 /// How something in a writable directory is protected.
@@ -142,7 +149,11 @@ impl Operation {
     fn is_writable(&self) -> bool {
         matches!(
             self,
-            Self::Writable { .. } | Self::Scratch { .. } | Self::Empty { .. } | Self::Device { .. }
+            Self::Writable { .. }
+                | Self::Scratch { .. }
+                | Self::Kept(_)
+                | Self::Empty { .. }
+                | Self::Device { .. }
         )
     }
 }
@@ -159,6 +170,14 @@ pub enum Isolation {
     /// By a network without anything in it; a jail's is made by others.
     Network,
     Capabilities,
+}
+
+/// Whose caches are kept, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// Stockade's own directory.
+    pub(crate) state: PathBuf,
+    pub(crate) workspace: PathBuf,
 }
 
 /// The whole sandbox.
@@ -178,10 +197,14 @@ pub struct Plan {
     pub(crate) is_root: bool,
     /// The kernel can keep signals and abstract sockets inside, so it has to.
     pub(crate) scopes: bool,
+    /// Where the workspace's own changes to caches are kept.
+    pub(crate) kept: Option<Keep>,
     /// Protections that not every kernel has. What the plan counts on is there, or the
     /// command is not started.
     pub layers: Vec<Layer>,
     pub working_directory: PathBuf,
+    /// The home, which is private.
+    pub(crate) home: PathBuf,
     /// The file to run in place of the command's name, where that must not be looked up
     /// in the workspace.
     pub program: Option<PathBuf>,
@@ -212,9 +235,12 @@ impl Plan {
         };
         let files = files::steps(config, facts)?;
         check_launcher(facts, &files)?;
+        let mut notes = notes::notes(config, facts);
+        notes.extend(search_path::note(facts, &files));
+        let environment = environment::environment(config, facts, &files)?;
         Ok(Self {
             files,
-            environment: environment::environment(config, facts)?,
+            environment,
             isolation: process::isolation(config),
             limits: process::limits(config, facts),
             memory: config.limits.tmpfs.clone(),
@@ -222,11 +248,19 @@ impl Plan {
             nested: process::nested(config, facts)?,
             is_root: facts.is_root,
             scopes: facts.landlock >= LANDLOCK_SCOPES,
+            kept: match &config.caches {
+                CacheMode::Keep(state) => Some(Keep {
+                    state: state.clone(),
+                    workspace: facts.workspace.clone(),
+                }),
+                CacheMode::Scratch | CacheMode::Empty => None,
+            },
             layers: process::layers(config, facts),
             working_directory: working_directory.clone(),
+            home: facts.home.real.clone(),
             program: process::program(config, facts)?,
             given: credentials::given(config, facts),
-            notes: notes::notes(config, facts),
+            notes,
         })
     }
 

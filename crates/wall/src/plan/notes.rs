@@ -1,8 +1,10 @@
 //! Notes for the user about a plan.
 
-use super::{environment, indexes, process::no_nested};
+use std::path::{Path, PathBuf};
+
+use super::{environment, indexes, process::no_nested, workspace};
 use crate::{
-    config::{Config, Nested, PathRequest},
+    config::{Config, Hardening, Nested, PathRequest},
     facts::Facts,
     launch::agent_state::Form,
 };
@@ -18,9 +20,16 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         ));
     }
     if let Some(repository) = &facts.git.above {
+        let fix = match workspace::refusal(repository, &facts.home) {
+            None => format!(
+                ". To show all of it: stockade -C {repository:?} …, or for every session \
+                 workspace = \"repository\" in ~/.config/stockade/config.toml"
+            ),
+            Some(_) => String::new(),
+        };
         notes.push(format!(
             "git will not work inside: the repository is {repository:?}, of which only this \
-             directory is shown. Where git is needed, start in {repository:?}"
+             directory is shown{fix}"
         ));
     }
     if let (Nested::IfPossible(_), Some(why)) = (&config.nested, no_nested(config, facts)) {
@@ -29,7 +38,8 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              the agent's settings if commands fail"
         ));
     }
-    for path in &facts.unguarded {
+    notes.extend(tracked(config, facts));
+    for path in &facts.guards.links {
         notes.push(format!(
             "{path:?} is executed outside and cannot be protected, because it is a link: \
              look at what it leads to after the session"
@@ -39,6 +49,15 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         notes.push(format!(
             "{name} names {path:?}, which is not shown, because it is {place}: name a file of \
              certificates, or unset {name}"
+        ));
+    }
+    let caches = facts.caches.refused.iter();
+    let twice = |it: &&(_, _, _)| !facts.toolchains.refused.contains(it);
+    let tools = facts.toolchains.refused.iter();
+    for (name, path, why) in tools.chain(caches.filter(twice)) {
+        notes.push(format!(
+            "{name} names {path:?}, which is not shown, because {why}: unset {name}, or name the \
+             directory of your tools"
         ));
     }
     let stripped: Vec<_> = environment::without_logins(config, facts).collect();
@@ -94,4 +113,46 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         });
     }
     notes
+}
+
+/// Which files git cannot update inside, although it tracks them, and why.
+fn tracked(config: &Config, facts: &Facts) -> Vec<String> {
+    let lifted = |path: &&PathBuf| {
+        let mut writes = config.write.iter();
+        !writes.any(|request| path.starts_with(&request.path))
+    };
+    let names = |paths: &[PathBuf]| {
+        const SHOWN: usize = 4;
+        let paths: Vec<_> = paths.iter().filter(lifted).collect();
+        let name = |path: &&PathBuf| {
+            let name = path.strip_prefix(&facts.workspace).unwrap_or(path);
+            format!("{name:?}")
+        };
+        let mut names: Vec<_> = paths.iter().take(SHOWN).map(name).collect();
+        if let Some(more) = paths.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let guards = &facts.guards;
+    let frozen = names(&guards.frozen).map(|names| {
+        let why = match config.hardening {
+            Hardening::Strict => "hardening is \"strict\"",
+            Hardening::Default => "they cannot be told from untracked files, or are git's hooks",
+        };
+        format!(
+            "git tracks {names} and cannot update them inside: programs outside run them, and \
+             they are read-only, because {why}. Switch branches that differ in them outside"
+        )
+    });
+    let first = guards.held.iter().find(lifted);
+    let held = first.zip(names(&guards.held)).map(|(first, names)| {
+        let first: &Path = first.strip_prefix(&facts.workspace).unwrap_or(first);
+        format!(
+            "git tracks {names}, but did not when an earlier session began, so they stay \
+             read-only. If you added them to git, and not a session: \
+             stockade accept --file {first:?}"
+        )
+    });
+    frozen.into_iter().chain(held).collect()
 }

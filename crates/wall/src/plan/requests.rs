@@ -4,12 +4,12 @@
 //! They are placed by depth: what encloses a place is there before it, whoever asked for either.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Guard, Operation, Step,
+    Guard, Operation, Step, caches,
     environment::CERTIFICATES,
     home::{self, hidden, read_only},
     indexes,
@@ -19,12 +19,9 @@ use super::{
 use crate::{
     config::{Config, MovedState, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind, Place, is_in},
+    facts::{Facts, Found, Kind, Place, is_in, own_directories},
     launch::agent_state::Form,
-    tables::{
-        credentials,
-        home::{OWN_DIRECTORIES, PROGRAMS_IN_STATE},
-    },
+    tables::{credentials, home::PROGRAMS_IN_STATE},
 };
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
@@ -33,9 +30,16 @@ const OWN: &str = "Stockade's own: decides what the next session may";
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
     check(config, facts)?;
-    let mut places = home::places(config, facts);
+    let empty = Operation::Empty { mode: 0o755 };
+    let above = above(facts).into_iter();
+    let mut places: Vec<Step> = above
+        .map(|at| Step::new(at, empty.clone(), ABOVE))
+        .collect();
+    places.extend(home::places(config, facts));
     places.extend(certificates(facts));
     places.extend(agent(config, facts));
+    places.extend(toolchains(facts));
+    places.extend(caches::places(config, facts));
     let asked = |requests: &[PathRequest], what: &str, operation: fn(&Found) -> Operation| {
         let place = |request: &PathRequest| {
             let found = facts.found.get(&request.path)?;
@@ -76,6 +80,36 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     Ok(())
 }
 
+const ABOVE: &str = "what is written beside the workspace would be lost";
+
+/// The directories right below the home that hold the workspace, or its repository. Not those where
+/// programs keep their settings.
+fn above(facts: &Facts) -> Vec<PathBuf> {
+    let home = &facts.home.real;
+    let places = [Some(&facts.workspace), facts.git.outside.as_ref()];
+    let mut above: Vec<PathBuf> = Vec::new();
+    for place in places.into_iter().flatten() {
+        let mut names = place.strip_prefix(home).into_iter().flatten();
+        if let (Some(first), Some(_)) = (names.next(), names.next())
+            && !first.as_encoded_bytes().starts_with(b".")
+            && !above.contains(&home.join(first))
+        {
+            above.push(home.join(first));
+        }
+    }
+    above
+}
+
+/// Makes them unchangeable, unless configuration shows more of them.
+pub(super) fn freeze_above(facts: &Facts, layout: &mut Layout) {
+    for at in above(facts) {
+        let is_empty = |it: &Step| it.at == at && matches!(it.operation, Operation::Empty { .. });
+        if layout.enclosing(&at).is_some_and(is_empty) {
+            layout.add(&at, Operation::Freeze, ABOVE);
+        }
+    }
+}
+
 /// Refuses what would undo the wall, and what does not exist.
 fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
     let mut moved = config.moved_state.iter().filter(|it| config.is_state(it));
@@ -87,13 +121,16 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             refusal,
         });
     }
-    let missing: BTreeSet<_> = config
-        .requests()
-        .filter(|request| request.required && !facts.found.contains_key(&request.path))
-        .map(|request| request.path.clone())
-        .collect();
+    let mut missing: BTreeMap<&PathBuf, Vec<&str>> = BTreeMap::new();
+    for request in config.requests().filter(|request| request.required) {
+        if !facts.found.contains_key(&request.path) {
+            missing.entry(&request.path).or_default().push(&request.by);
+        }
+    }
     if !missing.is_empty() {
-        return Err(Error::MissingPaths(missing.into_iter().collect()));
+        let missing = missing.into_iter();
+        let missing = missing.map(|(path, by)| (path.clone(), by.join(", ")));
+        return Err(Error::MissingPaths(missing.collect()));
     }
     if let Some(path) = facts.led_from_inside.first() {
         return Err(Error::PathRefused {
@@ -211,10 +248,25 @@ fn agent(config: &Config, facts: &Facts) -> Vec<Step> {
     places
 }
 
+/// Toolchains, and the links to what they have installed.
+fn toolchains(facts: &Facts) -> impl Iterator<Item = Step> {
+    const REASON: &str = "a toolchain";
+    let shown = facts.toolchains.shown.iter();
+    let shown = shown.map(|found| Step::new(&found.at, read_only(found), REASON));
+    // An agent that is such a tool has a link already.
+    let programs = facts.installation.iter().chain(&facts.brought);
+    let programs: Vec<_> = programs.map(|it| &it.program.at).collect();
+    let links = facts.toolchains.links.iter();
+    let links = links.filter(move |(at, _)| !programs.contains(&at));
+    let link = |text: &PathBuf| Operation::Link { text: text.clone() };
+    let links = links.map(move |(at, text)| Step::new(at, link(text), REASON));
+    shown.chain(links)
+}
+
 /// What programs outside execute of the workspace and of other directories that are given to be
 /// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
-    for guarded in &facts.guarded {
+    for guarded in &facts.guards.read_only {
         let is_lifted = |path: &&Path| {
             let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
             path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))
@@ -294,12 +346,8 @@ fn other_state(config: &Config, facts: &Facts, given: &[&Path], layout: &mut Lay
     }
 }
 
-/// Where Stockade keeps what it trusts.
-pub(crate) fn own_paths(config: &Config, facts: &Facts) -> Vec<PathBuf> {
-    let in_home = OWN_DIRECTORIES
-        .iter()
-        .map(|name| facts.home.real.join(name));
-    config.own.iter().cloned().chain(in_home).collect()
+fn own_paths(config: &Config, facts: &Facts) -> Vec<PathBuf> {
+    own_directories(config, &facts.home.real)
 }
 
 /// Stockade's own files are hidden. Where they are a part of the workspace (of somebody

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use super::{Guard, Isolation, Operation, Plan, Step};
+use super::{Fallback, Guard, Isolation, Operation, Plan, Step};
 use crate::{config::Asked, facts::Resource};
 
 impl fmt::Display for Plan {
@@ -74,6 +74,11 @@ impl fmt::Display for Step {
         let word = match operation {
             Operation::ReadOnly { .. } | Operation::Guard(Guard::ReadOnly) => "read-only",
             Operation::Writable { .. } => "writable",
+            Operation::Kept(_)
+            | Operation::Scratch {
+                fallback: Fallback::Kept(_),
+                ..
+            } => "kept",
             Operation::Scratch { .. } => "scratch",
             Operation::Device { .. } => "device",
             Operation::Link { .. } => "link",

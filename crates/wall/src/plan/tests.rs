@@ -272,7 +272,14 @@ fn missing_paths_are_told_all_together() {
         ..Config::default()
     };
     match Plan::build(&config, &facts()) {
-        Err(Error::MissingPaths(paths)) => assert_eq!(paths, ["/a", "/c", "/d"].map(Path::new)),
+        Err(Error::MissingPaths(missing)) => {
+            let paths: Vec<_> = missing.iter().map(|(path, _)| path.as_path()).collect();
+            assert_eq!(paths, ["/a", "/c", "/d"].map(Path::new));
+            assert!(
+                missing.iter().all(|(_, by)| by == "the user"),
+                "{missing:?}"
+            );
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -332,7 +339,7 @@ fn files_that_run_outside_are_guarded_unless_configuration_says_otherwise() {
         reason: "a test",
     };
     let mut facts = facts();
-    facts.guarded = vec![
+    facts.guards.read_only = vec![
         guarded("/home/ada/project/.git/hooks"),
         guarded("/home/ada/project/.vscode"),
     ];

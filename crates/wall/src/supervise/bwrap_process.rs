@@ -1,6 +1,7 @@
 //! The process of bubblewrap, from the warden's side.
 
 use std::{
+    fs::File,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{Child, ExitStatus},
@@ -12,7 +13,10 @@ use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, WaitOptions, pidfd_open, set_child_subreaper, waitpgid},
 };
-use stockade_sys::signals::{self, Recipient, Signal};
+use stockade_sys::{
+    closing::SlowToClose,
+    signals::{self, Recipient, Signal},
+};
 
 use crate::launch::cgroup::Cgroup;
 
@@ -29,11 +33,17 @@ pub(crate) struct BwrapProcess {
     status: Option<ExitStatus>,
     /// Its control group, removed after all that is in it has ended.
     _limits: Option<Cgroup>,
+    /// The mount namespace that it was started in.
+    _mounts: Option<SlowToClose<File>>,
 }
 
 impl BwrapProcess {
     /// Takes charge of bubblewrap, which leads its own process group.
-    pub(crate) fn new(mut child: Child, limits: Option<Cgroup>) -> io::Result<Self> {
+    pub(crate) fn new(
+        mut child: Child,
+        limits: Option<Cgroup>,
+        mounts: Option<SlowToClose<File>>,
+    ) -> io::Result<Self> {
         // If bubblewrap is killed, the inner stage becomes our child, and can be waited for.
         let _ = set_child_subreaper(Some(Pid::INIT));
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -47,6 +57,7 @@ impl BwrapProcess {
                 end,
                 status: None,
                 _limits: limits,
+                _mounts: mounts,
             }),
             Err(error) => {
                 child.kill()?;

@@ -26,7 +26,9 @@ pub use self::{
     signals::Signals,
 };
 use crate::{
+    caches::{Housekeeping, OpenCaches},
     control::{Control, Failure, Heard, Order, Report, Target},
+    discarded::PrivateHome,
     error::Error,
     launch::{Version, streams::WardenStreams},
     leftovers::Alarm,
@@ -69,6 +71,9 @@ pub(crate) struct Held {
     pub(crate) start: Order,
     /// The standard streams that are not simply the caller's.
     pub(crate) streams: WardenStreams,
+    /// Caches of the workspace, in use until the end.
+    pub(crate) caches: Option<OpenCaches>,
+    pub(crate) home: Option<PrivateHome>,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -114,6 +119,17 @@ enum Progress {
 }
 
 impl Running {
+    /// Keeps caches below their limit while the session runs.
+    #[must_use]
+    pub fn tidy_caches(&self) -> Option<Housekeeping> {
+        Housekeeping::begin(self.held.caches.as_ref()?.store().clone()).ok()
+    }
+
+    /// The command's home, to be looked at when it has ended.
+    pub fn take_home(&mut self) -> Option<PrivateHome> {
+        self.held.home.take()
+    }
+
     pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {
         Self {
             bwrap,

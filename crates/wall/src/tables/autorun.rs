@@ -1,8 +1,8 @@
 //! Files that programs outside execute, or agents obey, without being asked to.
 //!
 //! One table: the names, who runs them, and when. Files that people do not ask an agent to change
-//! every day are *guarded*: if they exist they are read-only inside, so that a session leaves
-//! nothing behind that runs outside later. The others are a part of the work and stay writable. The
+//! every day are *guarded*: if they exist and git does not track them, they are read-only inside, so
+//! that a session leaves nothing behind that runs outside later. The others are a part of the work and stay writable. The
 //! end of a session reports every change of either kind, and every new one ([`crate::Watch`]): a
 //! file that does not exist cannot be protected without leaving something in the checkout.
 //!
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Treatment {
-    /// Read-only inside if it exists; told if it changes or appears.
+    /// Read-only inside if it exists untracked; told if it changes or appears.
     Guard,
     /// Writable; told if it changes or appears.
     Tell,
@@ -47,6 +47,13 @@ impl Autoruns {
         let Self(_, why, names) = *self;
         names.iter().map(move |name| (*name, why))
     }
+}
+
+/// Where a reason stands in the table of the workspace. What runs soonest comes first.
+pub(crate) fn position(why: &str) -> usize {
+    let mut all = WORKSPACE.iter();
+    all.position(|runs| runs.1 == why)
+        .unwrap_or(WORKSPACE.len())
 }
 
 const MISE: &str = "mise may run it outside, when a shell enters the directory";
@@ -173,6 +180,7 @@ pub(crate) const EXCLUDED: &str =
 pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";
+pub(crate) const PIPE: &str = "git outside waits there for the session";
 pub(crate) const INDEX: &str = "git may find other repositories in it than can be read from it";
 pub(crate) const STRATEGY: &str = "`git rebase --continue` and its like run what it names";
 pub(crate) const DOTFILE: &str = "a link in your home leads to it, so programs outside read it";
@@ -188,8 +196,9 @@ mod tests {
     fn the_page_of_files_that_run_is_the_table() {
         let mut page = "# Files that run by themselves\n\n\
             Programs outside run these files, or agents obey them, without being asked to. *Read-only* ones \
-            cannot be\nchanged inside if they exist (`--write` lifts that for one); the others are part of the \
-            daily work. In both cases the\nend of a session tells of those that are new or have changed.\n\n\
+            cannot be\nchanged inside if they exist and git does not track them (`--write` lifts that for one); \
+            the others are part of\nthe daily work. In both cases the end of a session tells of those that are \
+            new or have changed.\n\n\
             This page is written by a test: \
             `STOCKADE_UPDATE=1 cargo test -p stockade-wall the_page_of_files`.\n"
             .to_owned();

@@ -284,7 +284,7 @@ pub fn known_places() -> impl Iterator<Item = (&'static str, &'static str)> {
         .flat_map(|Known(_, what, places)| places.iter().map(move |place| (*place, *what)))
 }
 
-/// The known places in the directories of the home that are shown whole.
+/// The known places in the directories of the home that are shown whole, from the home down.
 pub(crate) fn in_bulk() -> impl Iterator<Item = &'static str> {
     known_places()
         .map(|(place, _)| place)
@@ -292,8 +292,18 @@ pub(crate) fn in_bulk() -> impl Iterator<Item = &'static str> {
 }
 
 fn is_in_bulk(place: &str) -> bool {
-    let below = |(directory, _): &(&str, &str)| Path::new(place).starts_with(directory);
-    home::SCRATCH.iter().any(below)
+    let mut directories = home::SCRATCH.iter();
+    directories.any(|(directory, _)| below(place, directory).is_some())
+}
+
+/// The known places in one of these directories, from it down.
+pub(crate) fn below_bulk(directory: &str) -> impl Iterator<Item = &'static str> {
+    known_places().filter_map(move |(place, _)| below(place, directory))
+}
+
+/// What follows a directory's name, by the text alone.
+fn below<'a>(place: &'a str, directory: &str) -> Option<&'a str> {
+    place.strip_prefix(directory)?.strip_prefix('/')
 }
 
 /// The known place of credentials that a path below the home is, or is in.
@@ -318,6 +328,9 @@ const SOCKETS: &[(&str, &str)] = &[
 
 /// The place of credentials that a path leads into although it does not name it.
 pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static str> {
+    if found.real == path {
+        return None;
+    }
     let is_behind = |place: &Path| found.real.starts_with(place) && !path.starts_with(place);
     let mut places = known_places().map(|(place, _)| place);
     places.find(|place| is_behind(&home.join(place)))

@@ -5,10 +5,13 @@
 //! But programs outside execute files there, and some programs keep secrets there. So changes stay
 //! inside, and known places of secrets are masked. `.local/state` and `.local/bin` are empty.
 
-/// Directories that are shown whole. Changes to them are gone at the end.
+/// Downloads of all programs that have no directory of their own for them.
+pub(crate) const CACHE: &str = ".cache";
+
+/// Directories that are shown whole. Changes to them never reach the host's.
 pub(crate) const SCRATCH: &[(&str, &str)] = &[
     (".local/share", "plugins and data of programs"),
-    (".cache", "downloads and other things that can be had again"),
+    (CACHE, "downloads and other things that can be had again"),
 ];
 
 /// Files and directories that can be read.

@@ -18,7 +18,13 @@ pub(crate) const SYSTEM: &[(&str, &str)] = &[
     ("/gnu/store", "programs of Guix"),
     ("/run/current-system", "programs of NixOS and Guix"),
     ("/home/linuxbrew/.linuxbrew", "programs of Homebrew"),
+    ("/var/lib/dpkg", PACKAGES),
+    ("/var/lib/rpm", PACKAGES),
+    ("/var/lib/pacman", PACKAGES),
+    ("/var/lib/apk", PACKAGES),
 ];
+
+const PACKAGES: &str = "which packages are installed";
 
 /// Directories that are empty at the start and gone at the end: path, mode, and why.
 pub(crate) const PRIVATE: &[(&str, u32, &str)] = &[

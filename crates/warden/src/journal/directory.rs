@@ -12,7 +12,7 @@ use std::{
     collections::HashMap,
     env,
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, BufRead as _, BufReader, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
@@ -139,32 +139,64 @@ impl LogDirectory {
     fn clean(&self, new: &str, sessions: usize, bytes: u64) {
         let mut parts = self.all_parts();
         parts.remove(new);
-        let mut ids: Vec<String> = parts.keys().cloned().collect();
-        sessions::sort(&mut ids);
-        let mut total = 0;
-        for (newer, id) in ids.iter().rev().enumerate() {
-            let files = parts.get(id).into_iter().flatten();
-            let files: Vec<PathBuf> = files.map(|part| self.file(id, *part)).collect();
-            let sizes = files
-                .iter()
-                .map(|file| fs::metadata(file).map_or(0, |it| it.len()));
-            total += sizes.sum::<u64>();
-            if self.is_running(id) {
-                continue;
-            }
-            if newer + 1 < sessions && total <= bytes {
-                files.iter().for_each(|file| give_back_reserve(file));
-                continue;
-            }
-            // What was put back goes with the log that tells of it.
-            if let Some(state) = self.0.parent() {
-                let _ = fs::remove_dir_all(state.join("quarantine").join(id));
-            }
-            // The first last: the others are found by it.
-            for file in files.iter().rev() {
-                let _ = fs::remove_file(file);
+        let size = |(id, parts): (&String, &Vec<u32>)| {
+            let files = parts.iter().map(|part| self.file(id, *part));
+            let sizes = files.map(|file| fs::metadata(file).map_or(0, |it| it.len()));
+            (id.clone(), sizes.sum())
+        };
+        let sizes: HashMap<String, u64> = parts.iter().map(size).collect();
+        let (mut count, mut total) = (sizes.len() + 1, sizes.values().sum::<u64>());
+        for (id, parts) in &parts {
+            if !self.is_running(id) {
+                let files = parts.iter().map(|part| self.file(id, *part));
+                files.for_each(|file| give_back_reserve(&file));
             }
         }
+        if count <= sessions && total <= bytes {
+            return;
+        }
+        let mut ids: Vec<String> = sizes.keys().cloned().collect();
+        sessions::sort(&mut ids);
+        // The oldest last.
+        let mut workspaces: HashMap<Option<String>, Vec<String>> = HashMap::new();
+        for id in ids.into_iter().rev() {
+            workspaces.entry(self.workspace(&id)).or_default().push(id);
+        }
+        let size = |id: &String| sizes.get(id).copied().unwrap_or_default();
+        while count > sessions || total > bytes {
+            // A loop of sessions in one workspace does not push out those of another.
+            let weight = |ids: &Vec<String>| match count > sessions {
+                true => ids.len() as u64,
+                false => ids.iter().map(size).sum(),
+            };
+            let heaviest = workspaces.values_mut().max_by_key(|ids| weight(ids));
+            let Some(id) = heaviest.and_then(Vec::pop) else {
+                return;
+            };
+            if self.is_running(&id) {
+                continue;
+            }
+            (count, total) = (count - 1, total - size(&id));
+            // What was put back goes with the log that tells of it.
+            if let Some(state) = self.0.parent() {
+                let _ = fs::remove_dir_all(state.join("quarantine").join(&id));
+            }
+            // The first last: the others are found by it.
+            for part in parts.get(&id).into_iter().flatten().rev() {
+                let _ = fs::remove_file(self.file(&id, *part));
+            }
+        }
+    }
+
+    /// The workspace of a session, as the first line of its log says.
+    fn workspace(&self, id: &str) -> Option<String> {
+        const LONGEST: u64 = 64 << 10;
+        let file = File::open(self.file(id, 1)).ok()?;
+        let mut line = String::new();
+        let mut reader = BufReader::new(file.take(LONGEST));
+        reader.read_line(&mut line).ok()?;
+        let line: serde_json::Value = serde_json::from_str(&line).ok()?;
+        line["workspace"].as_str().map(str::to_owned)
     }
 }
 
@@ -223,6 +255,28 @@ mod tests {
         let left: Vec<_> = fs::read_dir(path.path()).expect("files").collect();
         assert_eq!(directory.sessions(), ["3"]);
         assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn many_sessions_of_one_workspace_push_out_none_of_another() {
+        let path = tempfile::tempdir().expect("a directory");
+        let log = |id: u32, workspace: &str| {
+            let line = format!("{{\"workspace\":\"{workspace}\"}}\n");
+            fs::write(path.path().join(format!("{id}.jsonl")), line).expect("a log");
+        };
+        log(1, "/other");
+        for id in 2..60 {
+            log(id, "/loop");
+        }
+        let directory = LogDirectory::at(path.path());
+        directory.clean("60", 10, 1000);
+        let left = directory.sessions();
+        assert_eq!(left.len(), 9);
+        assert_eq!((left[0].as_str(), left[1].as_str()), ("1", "52"));
+        // By their bytes, too.
+        directory.clean("60", 100, 100);
+        assert_eq!(directory.sessions().first().map(String::as_str), Some("1"));
+        assert!(directory.sessions().len() < 9);
     }
 
     #[test]

@@ -77,6 +77,7 @@ fn all() -> Vec<Line> {
         path: "/w/.envrc".into(),
         what: Change::Appeared,
         why: "direnv runs it".to_owned(),
+        diff: vec!["+x".to_owned()],
     };
     let end = SessionEnd {
         code: 0,
@@ -123,7 +124,7 @@ fn all() -> Vec<Line> {
         lines::reloaded(when, true, 1, "hash"),
         lines::lost(when, when, 1, "why"),
         lines::part(when, "1-1", 2, 3),
-        lines::found(when, &finding),
+        lines::found(when, &finding, true),
         lines::end(when, &end, 0),
     ]
 }

@@ -274,7 +274,8 @@ pub(super) fn part(when: SystemTime, id: &str, part: u32, removed: u64) -> Line 
 }
 
 /// Something that a session left behind and that runs outside, or does not hide any more.
-pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
+/// `is_running`: it was seen while the session ran, and may be otherwise at the end.
+pub(super) fn found(when: SystemTime, finding: &Finding, is_running: bool) -> Line {
     let change = match finding.what {
         Change::Appeared => "new",
         Change::Changed => "changed",
@@ -287,7 +288,13 @@ pub(super) fn found(when: SystemTime, finding: &Finding) -> Line {
         Change::More(_) => "more",
     };
     let path = finding.path.to_string_lossy();
-    let fields = json!({ "path": path, "change": change, "text": finding.to_string() });
+    let fields = json!({
+        "path": path,
+        "change": change,
+        "text": finding.to_string(),
+        "diff": (!finding.diff.is_empty()).then_some(&finding.diff),
+        "running": is_running.then_some(true),
+    });
     line(when, "found", fields)
 }
 

@@ -20,7 +20,7 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::thread::CapabilitySet;
@@ -31,6 +31,7 @@ use stockade_sys::{
     confine,
     signals::{self, Signal},
 };
+use stockade_wall::Finding;
 
 pub use directory::LogDirectory;
 use file::LogFile;
@@ -60,10 +61,18 @@ pub(crate) struct PendingJournal {
 /// A log that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// To end it, with what there is to say about the end.
-    end: Sender<SessionEnd>,
+    /// To tell it of files, and to end it.
+    said: Sender<Said>,
     /// What is known when it has ended.
     ended: Receiver<JournalEnd>,
+}
+
+/// What the warden itself has to say.
+#[derive(Debug)]
+enum Said {
+    /// The command changed a file that runs by itself outside.
+    Found(SystemTime, Finding),
+    End(SessionEnd),
 }
 
 /// Where the lines of a log come from.
@@ -85,6 +94,8 @@ pub struct JournalEnd {
     pub refused: u64,
     /// The disk took so long that this was not waited for.
     pub unfinished: bool,
+    /// A connection to the port of ssh was opened.
+    pub used_ssh: bool,
     /// Which program was denied something first.
     pub programs: HashMap<Subject, Process>,
 }
@@ -93,7 +104,7 @@ impl PendingJournal {
     pub(crate) fn start(directory: LogDirectory, id: &str) -> io::Result<Self> {
         let (begin, beginning) = channel::<(Line, JournalSource)>();
         let (opened, begun) = channel();
-        let (end, ends) = channel();
+        let (said, sayings) = channel();
         let (done, ended) = channel();
         let id = id.to_owned();
         thread::Builder::new()
@@ -115,7 +126,7 @@ impl PendingJournal {
                         let _ = opened.send(Ok(has_room));
                         log.make_room();
                         let writer = Writer::new(log, source.search, source.in_force);
-                        let _ = done.send(writer.serve(&source.events, &ends));
+                        let _ = done.send(writer.serve(&source.events, &sayings));
                     }
                     Err(error) => {
                         let _ = opened.send(Err(error));
@@ -125,7 +136,7 @@ impl PendingJournal {
         Ok(Self {
             begin,
             begun,
-            journal: Journal { end, ended },
+            journal: Journal { said, ended },
         })
     }
 
@@ -159,10 +170,18 @@ fn begin_log(directory: &LogDirectory, id: &str, first: Line) -> io::Result<LogF
 }
 
 impl Journal {
+    /// Takes down what is found while the session runs.
+    pub(crate) fn findings(&self) -> impl Fn(Finding) + Send + 'static {
+        let said = self.said.clone();
+        move |finding| {
+            let _ = said.send(Said::Found(SystemTime::now(), finding));
+        }
+    }
+
     /// Writes the last line.
     pub(crate) fn finish(self, end: SessionEnd) -> JournalEnd {
         // The receiver is gone only with the thread.
-        let _ = self.end.send(end);
+        let _ = self.said.send(Said::End(end));
         let ended = self.ended.recv_timeout(PATIENCE);
         ended.unwrap_or_else(|_| JournalEnd {
             unfinished: true,

@@ -16,7 +16,7 @@ use stockade_gate::{Event, EventReceiver, Grounds, Ruling, Subject};
 use stockade_policy::{Decider, Flow};
 
 use super::{
-    InForce, JournalEnd, SessionEnd,
+    InForce, JournalEnd, Said, SessionEnd,
     file::LogFile,
     lines::{self, Closed, Denied, Opened},
 };
@@ -41,6 +41,7 @@ pub(super) struct Writer {
     opened: HashMap<u64, Opened>,
     denied: u64,
     missed: u64,
+    used_ssh: bool,
     refused: u64,
     programs: HashMap<Subject, Process>,
 }
@@ -56,17 +57,14 @@ impl Writer {
             opened: HashMap::new(),
             denied: 0,
             missed: 0,
+            used_ssh: false,
             refused: 0,
             programs: HashMap::new(),
         }
     }
 
     /// Until the session has ended, and all that happened in it is written.
-    pub(super) fn serve(
-        mut self,
-        events: &EventReceiver,
-        ends: &Receiver<SessionEnd>,
-    ) -> JournalEnd {
+    pub(super) fn serve(mut self, events: &EventReceiver, said: &Receiver<Said>) -> JournalEnd {
         events.set_room(self.log.make_sure());
         let mut end = None;
         let mut busy = Instant::now();
@@ -75,7 +73,8 @@ impl Writer {
             let nap = || {
                 // It ends with the session.
                 if end.is_none() {
-                    end = ends.recv_timeout(NAP).ok();
+                    let said = said.recv_timeout(NAP).ok();
+                    end = said.and_then(|said| self.heard(said));
                 }
             };
             match next(events, busy.elapsed() < BUSY, nap) {
@@ -95,14 +94,23 @@ impl Writer {
             looked = Instant::now();
             self.tell_lost(events);
             events.set_room(self.log.make_sure());
-            end = end.or_else(|| ends.try_recv().ok());
+            while end.is_none()
+                && let Ok(said) = said.try_recv()
+            {
+                end = self.heard(said);
+            }
         }
         self.tell_lost(events);
         // Without one the warden failed; the log ends without a last line then.
-        if let Some(end) = end.or_else(|| ends.recv().ok()) {
+        while end.is_none()
+            && let Ok(said) = said.recv()
+        {
+            end = self.heard(said);
+        }
+        if let Some(end) = end {
             let now = SystemTime::now();
             for finding in &end.findings {
-                self.log.write(&lines::found(now, finding));
+                self.log.write(&lines::found(now, finding, false));
             }
             self.log.write(&lines::end(now, &end, self.denied));
         }
@@ -110,8 +118,20 @@ impl Writer {
             lost: self.log.finish(),
             unfinished: false,
             missed: self.missed,
+            used_ssh: self.used_ssh,
             refused: self.refused,
             programs: self.programs,
+        }
+    }
+
+    /// What the warden says, unless that is the end.
+    fn heard(&mut self, said: Said) -> Option<SessionEnd> {
+        match said {
+            Said::End(end) => Some(end),
+            Said::Found(when, finding) => {
+                self.log.write(&lines::found(when, &finding, true));
+                None
+            }
         }
     }
 
@@ -145,6 +165,8 @@ impl Writer {
                 names,
                 grounds,
             } => {
+                const SSH: u16 = 22;
+                self.used_ssh |= flow.port().is_some_and(|port| port.get() == SSH);
                 // The client of a published port is a program of the user's.
                 let inside = !matches!(grounds, Grounds::Published { .. });
                 let search = self.search.as_ref().filter(|_| inside);

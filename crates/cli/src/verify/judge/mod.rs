@@ -100,6 +100,7 @@ impl Case<'_> {
             Some(
                 Operation::Writable { .. }
                     | Operation::Scratch { .. }
+                    | Operation::Kept { .. }
                     | Operation::Empty { .. }
                     | Operation::Device { .. }
             )

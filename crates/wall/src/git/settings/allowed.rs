@@ -198,11 +198,16 @@ const COMMAND: &str = "makes git run a program";
 const SETTINGS: &str = "makes git take settings from another file";
 const ELSEWHERE: &str = "makes git talk to another repository";
 pub(super) const UNASKED: &str = "makes git fetch from there without being asked";
+/// `git fetch --all` starts a git for each remote, with its name as an argument.
+const OPTION: &str = "has a name that git takes for an option";
 const UNKNOWN: &str = "is not known to be harmless";
 
 impl Setting {
     /// Whether this setting, as it is, only describes.
     pub(crate) fn verdict(&self, context: &Context<'_>) -> Verdict {
+        if self.subsection().is_some_and(|name| name.starts_with(b"-")) {
+            return Verdict::Drives(OPTION);
+        }
         let entry = TABLE.iter().find(|(.., patterns)| self.fits_any(patterns));
         if let Some((value, why, _)) = entry
             && value.allows(self, context)
@@ -340,6 +345,7 @@ mod tests {
             "[remote \"origin\"] pushurl = https://example.com/x",
             "[remote \"x\"] url = ext::sh -c x",
             "[remote \"x\"] url = ../x",
+            "[remote \"--upload-pack=x\"] url = https://example.com/x",
             "[remote \"x\"] url = x",
             "[remote \"x\"] url = /home/ada/project/x",
             "[remote \"x\"] url = file:///home/ada/project/x",

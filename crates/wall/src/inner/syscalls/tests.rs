@@ -20,7 +20,11 @@ const PROBES: &[&str] = &[
     "syscall(323, 1)",
     "syscall(16, -1, 0x5000940f, 0)",
     "syscall(16, -1, 0x5000943f, 0)",
+    "syscall(16, -1, 0x50009401, 0)",
+    "syscall(16, -1, 0x50009417, 0)",
     "syscall(16, -1, 0x4020bc11, 0)",
+    "syscall(72, -1, 1024, 0)",
+    "syscall(72, -1, 1040, 0)",
     "syscall(272, 0x20000)",
     "syscall(272, 0x100000)",
     // With a flag that the kernel does not take together with it.
@@ -136,7 +140,9 @@ fn what_is_not_in_the_table_passes() {
         "socket(my $s, 16, 3, 0)",
         "socketpair(my $s, my $t, 1, 1, 0)",
         "syscall(308, -1, 0x40000000)",
-        "syscall(16, -1, 0x50009401, 0)",
+        // A new subvolume of Btrfs, and what lease there is.
+        "syscall(16, -1, 0x5000940e, 0)",
+        "syscall(72, -1, 1025, 0)",
         "fork() // die",
         "syscall(91, -1, 01777)",
         // Without a file to be made, the mode is whatever is in the register.

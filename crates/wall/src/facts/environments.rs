@@ -1,0 +1,114 @@
+//! Python environments outside the project: that of the caller's shell, and that of the program.
+//!
+//! An environment names its interpreter in `pyvenv.cfg`. In a place that the command can write, a
+//! session before may have written that: such an environment is in view, and what it names is not
+//! believed. (What its interpreter usually is, a toolchain or the system's, is in view, too.)
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Found, Installation, Kind,
+    place::look,
+    toolchains::{Surroundings, Toolchains},
+    variable,
+};
+use crate::nofollow;
+
+/// Variables that name an environment, and those that belong to them.
+const NAMED: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX"];
+const COMPANIONS: &[&str] = &[
+    "VIRTUAL_ENV_PROMPT",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_SHLVL",
+    "CONDA_PROMPT_MODIFIER",
+];
+
+const SETTINGS: &str = "pyvenv.cfg";
+
+impl Toolchains {
+    /// Adds the environments that are in use.
+    pub(super) fn add_environments(
+        &mut self,
+        programs: &[&Installation],
+        surroundings: Surroundings<'_>,
+    ) {
+        for name in NAMED {
+            let Some(named) = variable(surroundings.environment, name).map(Path::new) else {
+                continue;
+            };
+            if !named.is_absolute() {
+                continue;
+            }
+            match self.add_environment(named, surroundings) {
+                Ok(()) => self.variables.push(name),
+                Err(why) => self.refused.push((name, named.to_owned(), why)),
+            }
+        }
+        let is_set = |name: &&&str| variable(surroundings.environment, name).is_some();
+        self.variables.extend(COMPANIONS.iter().filter(is_set));
+        for program in programs {
+            // `E/bin/python` is a link to the interpreter, which looks for `E/pyvenv.cfg`.
+            let environment = program.program.at.parent().and_then(Path::parent);
+            if let Some(environment) = environment.filter(|it| it.join(SETTINGS).is_file()) {
+                // The program alone is shown all the same.
+                let _ = self.add_environment(environment, surroundings);
+            }
+        }
+    }
+
+    fn add_environment(
+        &mut self,
+        named: &Path,
+        surroundings: Surroundings<'_>,
+    ) -> Result<(), &'static str> {
+        let Some(found) = look(named) else {
+            return Ok(());
+        };
+        let is_written_inside = (surroundings.writable.iter()).any(|it| found.real.starts_with(it));
+        let real = found.real.clone();
+        self.show(named, found, surroundings)?;
+        if is_written_inside {
+            return Ok(());
+        }
+        for base in interpreters(&real) {
+            // One that cannot be shown is missed when it is needed.
+            if let Some(found) = look(&base) {
+                let _ = self.show(&base, found, surroundings);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The installations of the interpreter of an environment: the one that its settings name, and the
+/// one that its link leads to.
+fn interpreters(environment: &Path) -> Vec<PathBuf> {
+    let settings = nofollow::read(&environment.join(SETTINGS)).unwrap_or_default();
+    let home = settings.split(|byte| *byte == b'\n').find_map(|line| {
+        let (key, value) = line.split_at(line.iter().position(|byte| *byte == b'=')?);
+        let value = value.get(1..)?.trim_ascii();
+        (key.trim_ascii() == b"home").then(|| PathBuf::from(OsStr::from_bytes(value)))
+    });
+    let linked = fs::canonicalize(environment.join("bin/python"));
+    let linked = linked.ok().and_then(|it| Some(it.parent()?.to_owned()));
+    let mut all: Vec<PathBuf> = Vec::new();
+    for directory in home.into_iter().chain(linked) {
+        let prefix = directory.parent().filter(|_| directory.ends_with("bin"));
+        // Only what is an installation of Python's: `P/bin` beside `P/lib/python3.x`.
+        let prefix = prefix.filter(|prefix| prefix.is_absolute() && is_installation(prefix));
+        all.extend(prefix.map(Path::to_owned).filter(|it| !all.contains(it)));
+    }
+    all
+}
+
+fn is_installation(prefix: &Path) -> bool {
+    let entries = fs::read_dir(prefix.join("lib")).into_iter().flatten();
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    names.any(|name| name.as_bytes().starts_with(b"python"))
+        && look(prefix).is_some_and(|it: Found| it.kind == Kind::Directory)
+}

@@ -1,0 +1,145 @@
+//! The layers of caches that are kept, on the stage.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
+    path::PathBuf,
+};
+
+use rustix::fs::{AtFlags, CWD, Mode, chmodat};
+use stockade_sys::mount::Tree;
+
+use super::staging::{Stage, mode};
+use crate::{
+    caches::{CacheStore, OpenCaches},
+    nofollow::pin,
+    plan::{Fallback, Keep, LayerState, Operation, Plan},
+};
+
+/// A cache of this workspace.
+#[derive(Debug)]
+pub(crate) struct KeptLayer {
+    directory: PathBuf,
+    is_owner: bool,
+}
+
+/// The same, opened in the mount namespace of the stage.
+#[derive(Debug)]
+pub(crate) struct PinnedLayer {
+    private: OwnedFd,
+    /// Where changes were, and are, kept. None if there are none yet, by another session.
+    upper: Option<OwnedFd>,
+    /// For the kernel. None if another session keeps its changes.
+    work: Option<OwnedFd>,
+}
+
+/// Opens the caches that this plan keeps. Without them, changes are gone at the end.
+pub(crate) fn open(plan: &Plan) -> Option<io::Result<OpenCaches>> {
+    let Keep { state, workspace } = plan.kept.as_ref()?;
+    let is_overlay = |operation: &Operation| matches!(operation, Operation::Scratch { .. });
+    let names = plan.files.iter().map(|step| &step.operation);
+    let names = names.filter_map(|it| Some((name(it)?, is_overlay(it))));
+    Some(CacheStore::of(state).open(workspace, names))
+}
+
+/// What came of keeping them.
+pub(crate) fn state(opened: Option<&io::Result<OpenCaches>>) -> LayerState {
+    match opened {
+        None => LayerState::Off("files.caches"),
+        Some(Err(_)) => LayerState::Absent(
+            "Stockade's own directory cannot be written, so changes are not kept",
+        ),
+        Some(Ok(open)) if !open.is_owner => LayerState::Absent(
+            "another session runs in this workspace, so changes of this one are not kept",
+        ),
+        Some(Ok(_)) => LayerState::Active,
+    }
+}
+
+/// The name of the cache that an operation is about.
+fn name(operation: &Operation) -> Option<&'static str> {
+    match operation {
+        Operation::Scratch {
+            fallback: Fallback::Kept(name),
+            ..
+        }
+        | Operation::Kept(name) => Some(name),
+        _ => None,
+    }
+}
+
+impl KeptLayer {
+    pub(crate) fn of(operation: &Operation, caches: Option<&OpenCaches>) -> Option<Self> {
+        let (name, caches) = (name(operation)?, caches?);
+        Some(Self {
+            directory: caches.path(name),
+            is_owner: caches.is_owner,
+        })
+    }
+
+    pub(crate) fn pin(&self) -> io::Result<PinnedLayer> {
+        let part = |name| pin(&self.directory.join(name));
+        Ok(PinnedLayer {
+            private: part("private")?,
+            upper: part("upper").ok(),
+            work: part("work").ok().filter(|_| self.is_owner),
+        })
+    }
+}
+
+impl PinnedLayer {
+    /// The workspace's own directory.
+    pub(super) fn private(&self) -> io::Result<Tree> {
+        let tree = Tree::view(&self.private)?;
+        tree.restrict(false)?;
+        Ok(tree)
+    }
+}
+
+impl Stage {
+    /// The host's directory with the workspace's changes. Says whether that was possible; if not,
+    /// it is the workspace's own directory alone.
+    pub(super) fn kept(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+        layer: &PinnedLayer,
+    ) -> io::Result<(Tree, bool)> {
+        let overlay = match (&layer.work, &layer.upper) {
+            (Some(work), Some(upper)) => self.overlay_on_disk(name, what, absent, upper, work),
+            // Another session's changes as they are now. The kernel takes no harm if these change.
+            (_, Some(upper)) => self.overlay(name, &[upper.as_fd()], what, absent),
+            (_, None) => self.overlay(name, &[], what, absent),
+        };
+        match overlay {
+            Ok(overlay) => Ok((overlay, true)),
+            Err(_) => Ok((layer.private()?, false)),
+        }
+    }
+
+    fn overlay_on_disk(
+        &self,
+        name: &str,
+        what: &OwnedFd,
+        absent: &[PathBuf],
+        upper: &OwnedFd,
+        work: &OwnedFd,
+    ) -> io::Result<Tree> {
+        // The directory's own mode is that of the upper one, which a session may have changed.
+        let path = format!("/proc/self/fd/{}", upper.as_raw_fd());
+        chmodat(
+            CWD,
+            path,
+            Mode::from_raw_mode(mode(what)?),
+            AtFlags::empty(),
+        )?;
+        let front = match absent.is_empty() {
+            true => None,
+            false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),
+        };
+        let mut lower: Vec<_> = front.iter().map(AsFd::as_fd).collect();
+        lower.push(what.as_fd());
+        Tree::overlay(&lower, upper.as_fd(), work.as_fd(), true)
+    }
+}

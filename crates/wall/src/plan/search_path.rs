@@ -1,0 +1,87 @@
+//! The caller's search path, as far as it leads to something inside.
+
+use std::path::{Path, PathBuf};
+
+use super::{Operation, Step, workspace};
+use crate::{facts::Facts, tables::system::PRIVATE};
+
+/// What becomes of a directory of the search path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Directory {
+    /// It is there under its name, or is nowhere at all.
+    AsNamed,
+    /// It is there, but a link on its way is not.
+    Elsewhere(PathBuf),
+    /// It is not shown.
+    Hidden,
+}
+
+pub(super) fn look(named: &Path, real: &Path, files: &[Step]) -> Directory {
+    let is_real = shows(files, real).as_deref() == Some(real);
+    if named == real || !is_real {
+        return if is_real || shows(files, named).as_deref() == Some(real) {
+            Directory::AsNamed
+        } else {
+            Directory::Hidden
+        };
+    }
+    let has_link = files.iter().any(|step| {
+        matches!(step.operation, Operation::Link { .. }) && named.starts_with(&step.at)
+    });
+    // Where the host's directory is in view, so is the link in it.
+    if has_link || shows(files, named).is_some() {
+        Directory::AsNamed
+    } else {
+        Directory::Elsewhere(real.to_owned())
+    }
+}
+
+/// The path of the host that is shown at a path inside.
+fn shows(files: &[Step], path: &Path) -> Option<PathBuf> {
+    let decides = |step: &&Step| {
+        let is_place = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
+        is_place && path.starts_with(&step.at)
+    };
+    let depth = |step: &&Step| step.at.components().count();
+    let step = files.iter().filter(decides).max_by_key(depth)?;
+    let below = path.strip_prefix(&step.at).ok()?;
+    let source = step.operation.source()?;
+    Some(source.components().chain(below.components()).collect())
+}
+
+/// A sentence about directories of the search path that are not shown.
+pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
+    const MOST: usize = 3;
+    let home = &facts.home;
+    let hidden: Vec<&PathBuf> = facts
+        .search_path
+        .iter()
+        .filter(|(named, real)| {
+            let is_private = PRIVATE.iter().any(|(place, ..)| real.starts_with(place));
+            let in_home = real.starts_with(&home.real);
+            // Windows' programs, which WSL would start outside.
+            let is_windows = real.starts_with("/mnt") && real.components().count() > 3;
+            *real != home.real.join(".local/bin")
+                && !(is_private && !in_home)
+                && !is_windows
+                && workspace::undoes_the_wall(real, home).is_none()
+                && look(named, real, files) == Directory::Hidden
+        })
+        .map(|(named, _)| named)
+        .collect();
+    if hidden.is_empty() {
+        return None;
+    }
+    let shown = hidden.iter().take(MOST);
+    let names: Vec<_> = shown.clone().map(|path| format!("{path:?}")).collect();
+    let flags: Vec<_> = shown.map(|path| format!("--read {path:?}")).collect();
+    let more = match hidden.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "PATH names {}{more}, which the command does not see; to show it: {}",
+        names.join(", "),
+        flags.join(" ")
+    ))
+}
