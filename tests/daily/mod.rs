@@ -1,6 +1,7 @@
 //! A day's work inside, with the real tools: compilers, package managers, interpreters. Each works
 //! as it does outside, in the profile of every agent.
 
+mod agents;
 mod caches;
 mod dns;
 mod environments;

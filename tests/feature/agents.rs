@@ -16,19 +16,19 @@ use stockade_world::{Builder, Laptop, Size, is_inside, test};
 
 use crate::support::standard;
 
-struct Agent {
-    name: &'static str,
+pub(crate) struct Agent {
+    pub(crate) name: &'static str,
     package: &'static str,
     /// What its help says.
     help: &'static str,
 }
 
-const CLAUDE: Agent = Agent {
+pub(crate) const CLAUDE: Agent = Agent {
     name: "claude",
     package: "@anthropic-ai/claude-code",
     help: "Usage: claude",
 };
-const CODEX: Agent = Agent {
+pub(crate) const CODEX: Agent = Agent {
     name: "codex",
     package: "@openai/codex",
     help: "Usage: codex",
@@ -38,7 +38,7 @@ const SRT: Agent = Agent {
     package: "@anthropic-ai/sandbox-runtime",
     help: "Usage: srt",
 };
-const GEMINI: Agent = Agent {
+pub(crate) const GEMINI: Agent = Agent {
     name: "gemini",
     package: "@google/gemini-cli",
     help: "Usage: gemini",
@@ -48,7 +48,7 @@ const GEMINI: Agent = Agent {
 const PREFIX: &str = "/home/dev/.npm-global";
 
 /// These are large programs, some of them scripts of many megabytes.
-const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn claude_code_from_the_registry_runs_inside() {
@@ -180,7 +180,7 @@ fn runs_inside(agent: &Agent) {
 }
 
 /// Runs a test on a laptop that has the agent.
-fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
+pub(crate) fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
     let prefix = prefix(agent);
     if !is_inside()
         && let Err(OutOfReach(why)) = install(agent.package, &prefix)
@@ -224,7 +224,7 @@ fn said(command: stockade_world::Command) -> String {
     output.expect("the agent ends").expect_success().stdout()
 }
 
-fn path() -> String {
+pub(crate) fn path() -> String {
     format!("{PREFIX}/bin:/usr/local/bin:/usr/bin:/bin")
 }
 

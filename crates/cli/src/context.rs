@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::fs::{Mode, OFlags};
 use stockade_config::{
     BUILT_IN, CLAUDE_SANDBOX, Choice, Effective, Loaded, Loader, Place, Places, Source, SourceKind,
-    shown_path,
+    moved_state, shown_path,
 };
 use stockade_policy::{BROADCAST, Policy, Route, Rule};
 
@@ -25,7 +25,7 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
     let mut loader = Loader::new(places);
     loader.environment = env::vars_os().collect();
     loader.built_in = BUILT_IN.to_vec();
-    if claude_has_a_sandbox(home, workspace) {
+    if claude_has_a_sandbox(&loader) {
         loader.built_in.push(CLAUDE_SANDBOX);
     }
     loader
@@ -33,9 +33,14 @@ pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
 
 /// Whether the settings of Claude Code turn its own sandbox on: `sandbox.enabled`, where the later
 /// file overrules the earlier.
-fn claude_has_a_sandbox(home: &Path, workspace: &Path) -> bool {
+fn claude_has_a_sandbox(loader: &Loader) -> bool {
+    let Places {
+        home, workspace, ..
+    } = &loader.places;
+    let moved = moved_state(&loader.environment).find(|(it, _)| it.profile == CLAUDE_SANDBOX.0);
+    let state = moved.map_or_else(|| home.join(".claude"), |(_, directory)| directory);
     let files = [
-        home.join(".claude/settings.json"),
+        state.join("settings.json"),
         workspace.join(".claude/settings.json"),
         workspace.join(".claude/settings.local.json"),
         PathBuf::from("/etc/claude-code/managed-settings.json"),

@@ -16,6 +16,7 @@ mod explain;
 mod hooks;
 mod init;
 mod log;
+mod login;
 mod man;
 mod plan;
 mod receipt;

@@ -15,7 +15,7 @@ use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
-use crate::{accept, args, context, exit::refused, hooks, receipt, wall_config};
+use crate::{accept, args, context, exit::refused, hooks, login, receipt, wall_config};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // Only a session has this file; what a variable says anybody can set.
@@ -40,10 +40,16 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     let quiet = arguments.quiet;
     let command = command_line(&arguments.command)?;
     let profile = arguments.profile.as_deref();
-    let loader = context::loader_for(&arguments.settings, profile, Some(&command.program))?;
+    let mut loader = context::loader_for(&arguments.settings, profile, Some(&command.program))?;
+    loader.login = login::port(&command);
     let effective = effective(&loader, quiet)?;
+    if let Some(line) = login::notice(&loader, &effective)
+        && !quiet
+    {
+        eprintln!("stockade: {line}");
+    }
     let id = warden::identifier();
-    let mut config = wall_config::config(&effective, &loader.places, &command.program);
+    let mut config = wall_config::config(&effective, &loader, &command.program);
     config.session = Some(id.clone());
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = LogDirectory::of(&loader.places.home).make();

@@ -5,15 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use stockade_config::{self as config, Effective, GENERIC, Mode, Places, Sourced};
+use stockade_config::{self as config, Effective, GENERIC, Loader, Mode, Sourced, moved_state};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits, Nested,
-    Network, PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits,
+    MovedState, Nested, Network, PathRequest, Root,
 };
 
 /// What of the configuration concerns files, environment and processes.
-pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString) -> Config {
+pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString) -> Config {
+    let places = &loader.places;
     let Effective {
         network,
         files,
@@ -106,6 +107,13 @@ pub(crate) fn config(effective: &Effective, places: &Places, program: &OsString)
             tmpfs: limit(&limits.tmpfs, |size| size.bytes()),
             cpu_time: limit(&limits.cpu_time, |time| time.get()),
         },
+        moved_state: moved_state(&loader.environment)
+            .map(|(variable, at)| MovedState {
+                variable: variable.name,
+                usual: variable.usual,
+                at,
+            })
+            .collect(),
         caches: match files.caches.value {
             config::Caches::Keep => CacheMode::Keep(places.state.clone()),
             config::Caches::Scratch => CacheMode::Scratch,

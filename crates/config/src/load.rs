@@ -14,6 +14,7 @@ use crate::{
     environment,
     files::{Guard, Places, WorkspaceText, own_file, resolved, workspace_file},
     flags::Flags,
+    follow,
     keys::Effective,
     layer::{Layer, LayerKind, Profile},
     merge::{Choice, merge},
@@ -22,7 +23,7 @@ use crate::{
     source::{Origin, Source, SourceKind},
     text::{meant, shown, shown_path},
     trust::{Record, Trust, hash},
-    value::Roots,
+    value::{Port, Roots},
 };
 
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub struct Loader {
     pub choice: Choice,
     /// Profiles that come with the program: a name and a text each.
     pub built_in: Vec<(&'static str, &'static str)>,
+    /// The port at which the command waits for its login to be called back, if it logs in.
+    pub login: Option<Port>,
 }
 
 /// A configuration, and how it came about.
@@ -107,6 +110,7 @@ impl Loader {
             flags: Flags::default(),
             choice: Choice::None,
             built_in: Vec::new(),
+            login: None,
         }
     }
 
@@ -140,7 +144,7 @@ impl Loader {
             (WorkspaceFile::Trusted, Some(record)) => layers.push(self.trusted_layer(&record)?),
             (_, record) => lost = record.map(|record| (record, Loss::of(&workspace_file))),
         }
-        let effective = merge(&layers, &self.choice)?;
+        let mut effective = merge(&layers, &self.choice)?;
         let profiles = layers.iter().flat_map(|layer| &layer.profiles);
         let misspelled = profiles.filter_map(misspelled).collect();
         let led_here = Trust::new(&self.places).led_here()?.into_iter();
@@ -148,7 +152,17 @@ impl Loader {
         for (record, loss) in lost.into_iter().chain(led_here) {
             self.check_loss(&record, &loss, layers.clone(), &effective)?;
         }
+        // Not before: what a file narrows is compared without them.
+        follow::state(
+            &mut effective,
+            &self.environment,
+            &self.places.home,
+            &layers,
+        )?;
         self.check_writable(&effective)?;
+        if let Some(port) = self.login {
+            follow::login(&mut effective, port, &layers);
+        }
         if workspace_file == WorkspaceFile::Trusted {
             files.push((LayerKind::Workspace, self.places.workspace_file()));
             files.sort();
@@ -338,7 +352,10 @@ impl Loader {
                     Origin::Written(place) => Diagnostic::at(title, place.clone()),
                     Origin::BuiltIn => Diagnostic::new(title),
                 };
-                wrong.push(problem.help("allow only the part that the command has to write"));
+                wrong.push(problem.help(match entry.origin.is_built_in_profile() {
+                    true => "set the variable to a directory of its own, or unset it",
+                    false => "allow only the part that the command has to write",
+                }));
             }
         }
         wrong.or(())

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::text::shown_path;
+use crate::{profiles::STATE_VARIABLES, text::shown_path};
 
 /// A text that settings are read from.
 #[derive(Debug)]
@@ -137,12 +137,17 @@ impl Origin {
         }
     }
 
-    /// A profile that comes with the program says so.
+    /// A profile that comes with the program says so, or the variable by which an agent finds its
+    /// state elsewhere than its profile says.
     pub fn is_built_in_profile(&self) -> bool {
         let Self::Written(place) = self else {
             return false;
         };
-        matches!(place.source.kind, SourceKind::BuiltIn(_))
+        match place.source.kind {
+            SourceKind::BuiltIn(_) => true,
+            SourceKind::Environment(name) => STATE_VARIABLES.iter().any(|it| it.name == name),
+            SourceKind::File(_) | SourceKind::Flag(_) => false,
+        }
     }
 }
 

@@ -471,3 +471,76 @@ fn a_file_is_checked_wherever_it_is_with_what_a_launch_would_say_of_its_place() 
     mode(user.config(), 0o666);
     assert!(check_file(&user.config(), &places).is_err());
 }
+
+#[test]
+fn the_variable_of_an_agent_moves_its_state_and_nothing_else() {
+    let user = User::new();
+    let moved = user.path("home/moved");
+    let mut loader = user.loader();
+    loader.built_in = stockade_config::BUILT_IN.to_vec();
+    loader
+        .environment
+        .insert("CLAUDE_CONFIG_DIR".into(), moved.clone().into());
+    let mut written = |agent: &str| {
+        loader.choice = stockade_config::Choice::Command(agent.to_owned());
+        let write = loader
+            .load()
+            .expect("a configuration")
+            .effective
+            .files
+            .write;
+        write.into_iter().map(|it| it.value).collect::<Vec<_>>()
+    };
+    assert_eq!(written("claude"), [moved]);
+    assert_eq!(written("codex"), [user.path("home/.codex")]);
+    assert!(written("make").is_empty());
+}
+
+#[test]
+fn a_lock_holds_for_the_variable_that_moves_an_agents_state() {
+    let user = User::new();
+    user.write(user.path("etc/config.toml"), "lock = [\"files.write\"]\n");
+    let mut loader = user.loader();
+    loader.built_in = stockade_config::BUILT_IN.to_vec();
+    loader.choice = stockade_config::Choice::Command("codex".to_owned());
+    assert!(loader.load().is_ok());
+    loader
+        .environment
+        .insert("CODEX_HOME".into(), user.path("home/moved").into());
+    let refused = loader.load().expect_err("a lock").to_string();
+    assert!(
+        refused.contains("CODEX_HOME moves the agent's state"),
+        "{refused}"
+    );
+    assert!(refused.contains("unset the variable"), "{refused}");
+}
+
+/// The port of a login is published in a jail, unless the configuration has other plans for it.
+#[test]
+fn the_port_of_a_login_is_published_unless_it_is_locked_or_taken() {
+    let user = User::new();
+    let mut loader = user.loader();
+    loader.login = stockade_config::Port::new(1455);
+    let published = || {
+        let effective = loader.load().expect("a configuration").effective;
+        effective
+            .network
+            .publish
+            .iter()
+            .map(|it| it.value.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(published(), ["1455"]);
+    for text in ["network.mode = \"none\"\n", "network.host_ports = [1455]\n"] {
+        user.write(user.config(), text);
+        assert_eq!(published(), [""; 0], "{text}");
+    }
+    user.write(user.config(), "network.publish = [\"1455:8000\"]\n");
+    assert_eq!(published(), ["1455:8000"]);
+    user.write(user.config(), "");
+    user.write(
+        user.path("etc/config.toml"),
+        "lock = [\"network.publish\"]\n",
+    );
+    assert_eq!(published(), [""; 0]);
+}

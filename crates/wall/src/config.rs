@@ -33,6 +33,8 @@ pub struct Config {
     pub nested: Nested,
     pub git: GitSettings,
     pub limits: Limits,
+    /// Agents' state that variables of the caller's name, of whichever agent.
+    pub moved_state: Vec<MovedState>,
     pub caches: CacheMode,
     /// The name of the session, which the command gets in a variable.
     pub session: Option<String>,
@@ -144,6 +146,26 @@ pub struct Agent {
     pub brought: Option<OsString>,
 }
 
+/// An agent's state that is not in its usual place, because a variable of the caller's says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedState {
+    pub variable: &'static str,
+    /// The usual places, below the home: a directory, then files beside it, which are now in it.
+    pub usual: &'static [&'static str],
+    pub at: PathBuf,
+}
+
+impl MovedState {
+    /// Where something is that is usually at this path below the home, if it is in this state.
+    pub(crate) fn path_of(&self, usual: &str) -> Option<PathBuf> {
+        let (directory, beside) = self.usual.split_first()?;
+        match Path::new(usual).strip_prefix(directory) {
+            Ok(below) => Some(self.at.join(below)),
+            Err(_) => beside.contains(&usual).then(|| self.at.join(usual)),
+        }
+    }
+}
+
 /// How narrow the kernel's interface is for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Hardening {
@@ -185,9 +207,11 @@ impl Config {
     /// Every path that is asked for.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let own = self.own.iter().map(PathBuf::as_path);
+        let moved = self.moved_state.iter().map(|moved| moved.at.as_path());
         self.requests()
             .map(|request| request.path.as_path())
             .chain(own)
+            .chain(moved)
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = &PathRequest> {
@@ -195,11 +219,46 @@ impl Config {
         let files = self.read.iter().chain(&self.write).chain(&self.hide);
         files.chain(agent)
     }
+
+    /// Whether the moved state is that of the agent which is run.
+    pub(crate) fn is_state(&self, moved: &MovedState) -> bool {
+        self.agent.state.iter().any(|it| it.path == moved.at)
+    }
+
+    /// Where something of an agent's state is: in its usual place below the home, and where a
+    /// variable says.
+    pub(crate) fn places_in_state(
+        &self,
+        home: &Path,
+        usual: &str,
+    ) -> impl Iterator<Item = PathBuf> {
+        let moved = self.moved_state.iter();
+        let moved = moved.filter_map(move |moved| moved.path_of(usual));
+        [home.join(usual)].into_iter().chain(moved)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_agent_keeps_beside_its_directory_moves_into_it() {
+        let moved = MovedState {
+            variable: "CLAUDE_CONFIG_DIR",
+            usual: &[".claude", ".claude.json"],
+            at: "/d".into(),
+        };
+        for (usual, path) in [
+            (".claude", Some("/d")),
+            (".claude/local", Some("/d/local")),
+            (".claude.json", Some("/d/.claude.json")),
+            (".claude.d", None),
+            (".codex", None),
+        ] {
+            assert_eq!(moved.path_of(usual), path.map(PathBuf::from), "{usual}");
+        }
+    }
 
     impl PathRequest {
         pub(crate) fn by_user(path: impl Into<PathBuf>) -> Self {

@@ -45,6 +45,15 @@ pub enum Error {
     )]
     PathRefused { path: PathBuf, refusal: PathRefusal },
     #[error(
+        "{variable} leads to {path:?}, which cannot hold an agent's state, because it {refusal}: set \
+         {variable} to a directory of its own, or unset it"
+    )]
+    StateRefused {
+        variable: &'static str,
+        path: PathBuf,
+        refusal: PathRefusal,
+    },
+    #[error(
         "{path:?} is to be hidden ({hidden_by}) and to be shown ({given_by}): drop one of them"
     )]
     HiddenAndGiven {

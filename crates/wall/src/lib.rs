@@ -56,8 +56,8 @@ mod terminal;
 
 pub use caches::{CacheOfWorkspace, CacheStore, Cleared, Housekeeping};
 pub use config::{
-    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, Limits, Nested, Network,
-    PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested,
+    Network, PathRequest, Root,
 };
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;

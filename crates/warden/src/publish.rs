@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stockade_config::{Effective, Origin, Published, Sourced};
+use stockade_config::{Effective, LOGIN, Origin, Published, Sourced};
 use stockade_gate::{Local, Publish};
 
 /// The kernel reserves the ports below for programs with a capability.
@@ -70,6 +70,12 @@ impl PublishError {
                 let setting = setting(outside, inside, origin);
                 format!("have the command listen at another one, as in {setting}")
             }
+            // The browser is sent to this port, and no other.
+            Self::Unavailable { ports, origin, .. } if origin.to_string() == LOGIN => format!(
+                "end that program (`ss -ltnp 'sport = :{}'` names it), or log in with `{LOGIN} \
+                 --device-auth`",
+                ports.outside
+            ),
             Self::Unavailable {
                 ports,
                 origin,

@@ -92,7 +92,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let outside = Outside::put_up(&home, &loader.places.workspace)?;
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
-    let config = wall_config::config(&effective, &loader.places, &program);
+    let config = wall_config::config(&effective, &loader, &program);
     let facts = Facts::gather(&config, Some(&loader.places.workspace))?;
     let plan = Plan::build(&config, &facts)?;
     let leaves = plan
@@ -211,7 +211,10 @@ fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Ass
     Assignment {
         token: outside.token.clone(),
         reads,
-        texts: vec![GIT_CONFIG.into(), "/etc/resolv.conf".into()],
+        texts: [GIT_CONFIG.into(), "/etc/resolv.conf".into()]
+            .into_iter()
+            .chain(judge::replaced(plan, home))
+            .collect(),
         lists: places.clone(),
         identities: places,
         writes,

@@ -7,6 +7,7 @@ mod etc;
 mod git;
 mod guards;
 mod identity;
+pub(crate) mod indexes;
 mod installation;
 mod limits;
 mod place;
@@ -106,6 +107,8 @@ pub struct Facts {
     pub guards: Guards,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
+    /// The user's settings of package managers that name indexes, without logins.
+    pub(crate) indexes: Vec<indexes::IndexFile>,
     /// How the command is installed, if it was found.
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
@@ -225,6 +228,7 @@ impl Facts {
             no_certificates,
             git,
             given,
+            indexes: indexes::find(&home.real, &environment, &writable),
             guards,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
@@ -282,9 +286,10 @@ fn paths(
     environment: &[(OsString, OsString)],
 ) -> impl Iterator<Item = PathBuf> {
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
-        .chain(home::PROGRAMS_IN_STATE.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
+    let programs = home::PROGRAMS_IN_STATE.iter();
+    let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
     let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
         let path = home.join(directory);
         let names = Names::of(path.clone());
@@ -294,7 +299,11 @@ fn paths(
     });
     let shown = shown_unasked(home).chain(certificates(environment));
     let asked_for = config.paths().map(Path::to_owned);
-    tables.chain(credentials).chain(shown).chain(asked_for)
+    tables
+        .chain(programs)
+        .chain(credentials)
+        .chain(shown)
+        .chain(asked_for)
 }
 
 /// The directories that the user gives to be written, without devices and what is an agent's own.

@@ -61,6 +61,7 @@ pub(crate) fn facts() -> Facts {
         given: Vec::new(),
         guards: Guards::default(),
         git_settings: Vec::new(),
+        indexes: Vec::new(),
         installation: None,
         brought: None,
         search_path: Vec::new(),

@@ -37,10 +37,11 @@ pub(crate) enum Form {
 impl Form {
     /// The form that a name tells, if it does.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        match path.extension() {
-            None => Some(Self::Directory),
-            Some(extension) if extension == "json" => Some(Self::Json),
-            Some(_) => None,
+        match path.extension().and_then(OsStr::to_str) {
+            Some("json") => Some(Self::Json),
+            Some("yml" | "yaml" | "toml") => None,
+            // The rest of a directory's name may have a dot in it.
+            _ => Some(Self::Directory),
         }
     }
 }

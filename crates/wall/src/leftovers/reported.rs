@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    config::Config,
+    config::{Config, MovedState},
     facts::Facts,
-    tables::autorun::{DOTFILE, STATE, WORKSPACE},
+    tables::autorun::{Autoruns, DOTFILE, STATE, WORKSPACE},
 };
 
 /// Files that run by themselves or are obeyed.
@@ -26,11 +26,20 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
         .iter()
         .flat_map(|runs| runs.below(&facts.home.real))
         .filter(|(path, _)| is_state(path));
+    let moved = config.moved_state.iter().filter(|it| config.is_state(it));
+    let in_moved = moved.filter_map(|moved| {
+        let at = facts.found.get(&moved.at)?.real.clone();
+        Some(MovedState { at, ..*moved })
+    });
+    let in_moved = in_moved.flat_map(|moved| {
+        let all = STATE.iter().flat_map(Autoruns::names);
+        all.filter_map(move |(name, why)| Some((moved.path_of(name)?, why)))
+    });
     let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));
     let tracked = facts.guards.tracked.iter();
     let tracked = tracked.map(|guarded| (guarded.path.clone(), guarded.reason));
-    let all = in_tops.chain(in_home).chain(dotfiles);
+    let all = in_tops.chain(in_home).chain(in_moved).chain(dotfiles);
     all.chain(tracked).collect()
 }
 

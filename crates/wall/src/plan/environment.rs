@@ -16,7 +16,7 @@ use super::{GIT_CONFIG, Reason, Step, search_path as directories};
 use crate::{
     config::{Asked, Config},
     error::Error,
-    facts::Facts,
+    facts::{Facts, indexes},
 };
 
 /// A variable that the command gets.
@@ -63,6 +63,18 @@ const PROXIES: &[&str] = &[
     "HTTPS_PROXY",
     "FTP_PROXY",
     "ALL_PROXY",
+];
+
+/// Variables that name indexes of packages. Their values can have logins in them.
+const INDEXES: &[&str] = &[
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "npm_config_registry",
+    "NPM_CONFIG_REGISTRY",
 ];
 
 /// Variables that pass as they are, and why.
@@ -153,6 +165,14 @@ pub(crate) fn environment(
             environment.put(name, without_login(value), WAY_OUT);
         }
     }
+    for name in INDEXES {
+        if let Some(value) = facts.variable(name) {
+            let (addresses, _) = indexes::addresses(value);
+            if !addresses.is_empty() {
+                environment.put(name, addresses, "where packages are found");
+            }
+        }
+    }
     for (name, value) in &facts.environment {
         let category = name.to_str().and_then(|name| name.strip_prefix("LC_"));
         if category.is_some_and(|category| LOCALE_CATEGORIES.contains(&category)) {
@@ -186,23 +206,25 @@ pub(crate) fn environment(
     Ok(environment.0)
 }
 
-/// The proxies of the caller's that have a login, which is not passed on.
-pub(crate) fn proxies_with_login<'a>(
+/// The caller's variables for proxies and indexes that have a login, which is not passed on.
+pub(crate) fn without_logins<'a>(
     config: &Config,
     facts: &'a Facts,
 ) -> impl Iterator<Item = &'static str> + use<'a> {
     let asked: Vec<_> = (config.pass.iter().map(|asked| asked.value.clone()))
         .chain(config.set.iter().map(|(name, _)| name.clone()))
         .collect();
-    PROXIES
-        .iter()
-        .copied()
+    let proxies = PROXIES.iter().copied().filter(|name| {
+        let value = facts.variable(name);
+        value.is_some_and(|value| without_login(value) != value)
+    });
+    let indexes = INDEXES.iter().copied().filter(|name| {
+        let value = facts.variable(name);
+        value.is_some_and(|value| indexes::addresses(value).1)
+    });
+    proxies
+        .chain(indexes)
         .filter(move |name| !asked.iter().any(|asked| asked == name))
-        .filter(|name| {
-            facts
-                .variable(name)
-                .is_some_and(|value| without_login(value) != value)
-        })
 }
 
 /// The address of a proxy without `user:password@`. Up to the last `@`, since programs differ in

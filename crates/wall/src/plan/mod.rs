@@ -9,6 +9,7 @@ pub(crate) mod environment;
 mod files;
 mod git;
 mod home;
+mod indexes;
 mod layers;
 mod layout;
 mod names;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{environment, process::no_nested, workspace};
+use super::{environment, indexes, process::no_nested, workspace};
 use crate::{
     config::{Config, Hardening, Nested, PathRequest},
     facts::Facts,
@@ -60,15 +60,16 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              directory of your tools"
         ));
     }
-    let proxies: Vec<_> = environment::proxies_with_login(config, facts).collect();
-    if !proxies.is_empty() {
+    let stripped: Vec<_> = environment::without_logins(config, facts).collect();
+    if !stripped.is_empty() {
         notes.push(format!(
             "removed user and password from {}: the command could send them anywhere. To pass a \
              variable whole: --pass-env {}",
-            proxies.join(" and "),
-            proxies[0]
+            stripped.join(" and "),
+            stripped[0]
         ));
     }
+    notes.extend(indexes::notes(config, facts));
     for path in &facts.astray {
         notes.push(format!(
             "{path:?} is not shown: a link leads it to credentials, or to where the command \

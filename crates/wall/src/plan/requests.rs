@@ -12,17 +12,20 @@ use super::{
     Guard, Operation, Step, caches,
     environment::CERTIFICATES,
     home::{self, hidden, read_only},
+    indexes,
     layout::Layout,
     workspace::{self, PathRefusal},
 };
 use crate::{
-    config::{Config, PathRequest},
+    config::{Config, MovedState, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind, is_in, own_directories},
+    facts::{Facts, Found, Kind, Place, is_in, own_directories},
+    launch::agent_state::Form,
     tables::{credentials, home::PROGRAMS_IN_STATE},
 };
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
+const OTHER_STATE: &str = "login and conversations of another agent";
 const OWN: &str = "Stockade's own: decides what the next session may";
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
@@ -61,11 +64,13 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let given = config.read.iter().chain(&config.write).filter_map(find);
     let given: Vec<_> = given.map(|found| found.real.as_path()).collect();
     home::mask(facts, &given, layout);
+    other_state(config, facts, &given, layout);
+    indexes::place(config, facts, layout);
 
     let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
     guards(facts, &lifted, layout);
-    programs_in_state(facts, &lifted, layout);
+    programs_in_state(config, facts, &lifted, layout);
     own(config, facts, layout);
     for request in &config.hide {
         if let Some(found) = find(request) {
@@ -107,6 +112,15 @@ pub(super) fn freeze_above(facts: &Facts, layout: &mut Layout) {
 
 /// Refuses what would undo the wall, and what does not exist.
 fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
+    let mut moved = config.moved_state.iter().filter(|it| config.is_state(it));
+    let refusal = |it: &MovedState| state_refusal(it, config, facts);
+    if let Some((moved, refusal)) = moved.find_map(|it| Some((it, refusal(it)?))) {
+        return Err(Error::StateRefused {
+            variable: moved.variable,
+            path: moved.at.clone(),
+            refusal,
+        });
+    }
     let mut missing: BTreeMap<&PathBuf, Vec<&str>> = BTreeMap::new();
     for request in config.requests().filter(|request| request.required) {
         if !facts.found.contains_key(&request.path) {
@@ -275,15 +289,60 @@ fn guard(real: &Path, reason: &'static str, layout: &mut Layout) {
 
 /// Programs of agents in what can be written, unless configuration names them, by whatever
 /// name, alias or script they are started.
-fn programs_in_state(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
+fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for (name, reason) in PROGRAMS_IN_STATE {
-        let Some(found) = facts.found.get(&facts.home.real.join(name)) else {
-            continue;
-        };
-        if lifted.iter().any(|path| path.starts_with(&found.real)) {
+        for place in config.places_in_state(&facts.home.real, name) {
+            let Some(found) = facts.found.get(&place) else {
+                continue;
+            };
+            if lifted.iter().any(|path| path.starts_with(&found.real)) {
+                continue;
+            }
+            guard(&found.real, reason, layout);
+        }
+    }
+}
+
+/// Why the directory that a variable names cannot be an agent's state, if it cannot. One in the
+/// home may not exist yet.
+fn state_refusal(moved: &MovedState, config: &Config, facts: &Facts) -> Option<PathRefusal> {
+    let Place { named, real: home } = &facts.home;
+    let real = match facts.found.get(&moved.at) {
+        Some(found) if found.kind != Kind::Directory => return Some(PathRefusal::NoDirectory),
+        Some(found) => found.real.clone(),
+        None if Form::of(&moved.at) != Some(Form::Directory) => return Some(PathRefusal::Missing),
+        None => match moved.at.strip_prefix(named) {
+            Ok(below) => home.join(below),
+            Err(_) if moved.at.starts_with(home) => moved.at.clone(),
+            Err(_) => return Some(PathRefusal::Missing),
+        },
+    };
+    let own = own_paths(config, facts);
+    if let Some(refusal) = workspace::refusal(&real, &facts.home) {
+        Some(refusal)
+    } else if facts.workspace.starts_with(&real) && facts.workspace != real {
+        Some(PathRefusal::HoldsWorkspace)
+    } else {
+        let is_own = own.iter().any(|own| own.starts_with(&real)) || is_in(&real, &own);
+        is_own.then_some(PathRefusal::Own)
+    }
+}
+
+/// The state of other agents than the one that is run, where it is in view.
+fn other_state(config: &Config, facts: &Facts, given: &[&Path], layout: &mut Layout) {
+    let moved = config.moved_state.iter();
+    for moved in moved.filter(|moved| !config.is_state(moved)) {
+        // What a variable names that is no agent's state need not be hidden like one.
+        if state_refusal(moved, config, facts).is_some() {
             continue;
         }
-        guard(&found.real, reason, layout);
+        if let Some(found) = facts.found.get(&moved.at)
+            && !given.contains(&found.real.as_path())
+            && !found.real.starts_with(&facts.workspace)
+            && !facts.workspace.starts_with(&found.real)
+        {
+            layout.mask(&found.real, &hidden(found.kind), OTHER_STATE);
+        }
     }
 }
 

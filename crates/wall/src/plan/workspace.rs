@@ -39,6 +39,12 @@ pub enum PathRefusal {
     Private,
     #[error("holds the workspace or the system")]
     HidesAll,
+    #[error("does not exist")]
+    Missing,
+    #[error("is not a directory")]
+    NoDirectory,
+    #[error("holds the workspace, and perhaps other projects")]
+    HoldsWorkspace,
     #[error(
         "leads elsewhere by a link in a place that the command can write, so the command could have \
          chosen where: name what is meant itself"

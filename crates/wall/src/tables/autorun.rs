@@ -39,8 +39,13 @@ impl Autoruns {
 
     /// Where they are below a directory, and who runs them.
     pub(crate) fn below(&self, directory: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        self.names()
+            .map(move |(name, why)| (directory.join(name), why))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         let Self(_, why, names) = *self;
-        names.iter().map(move |name| (directory.join(name), why))
+        names.iter().map(move |name| (*name, why))
     }
 }
 
@@ -222,7 +227,8 @@ mod tests {
         }
         page.push_str(
             "\nDotfiles of your home that are links into the workspace are treated like the writable ones. \
-             Of `~/.claude.json` only\nthe parts count that run or are obeyed.\n",
+             Of `~/.claude.json` only\nthe parts count that run or are obeyed. State that \
+             `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `GEMINI_CLI_HOME` moves is\ntreated alike where it is.\n",
         );
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/files-that-run.md");
         if std::env::var_os("STOCKADE_UPDATE").is_some() {

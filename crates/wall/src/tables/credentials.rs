@@ -23,6 +23,8 @@ const fn private(what: &'static str, places: &'static [&'static str]) -> Known {
     Known(false, what, places)
 }
 
+const AGENTS: &str = "logins and conversations of agents";
+
 /// The one table of what only the user should have, by what it is. Whatever is about such places
 /// comes from here: what is masked where `~/.cache` and `~/.local/share` are shown, what is said
 /// when one of them is given, where a workspace is refused, and what `stockade verify` looks for.
@@ -194,7 +196,7 @@ const KNOWN: &[Known] = &[
         ".minecraft/launcher_accounts.json",
     ]),
     // Other agents and editors: logins, and what was said in other projects.
-    private("logins and conversations of agents", &[
+    private(AGENTS, &[
         ".claude", ".claude.json", ".codex", ".gemini", ".aider", ".cursor", ".codeium", ".windsurf",
         ".continue", ".tabnine", ".config/TabNine", ".local/share/TabNine", ".config/github-copilot",
         ".copilot", ".cache/github-copilot", ".config/Cody-nodejs", ".local/share/Cody-nodejs",
@@ -374,7 +376,7 @@ pub(crate) fn given(config: &Config, facts: &Facts) -> Vec<String> {
         .map(|request| (request, "read and write"));
     let mut given = Vec::new();
     for (request, verb) in reads.chain(writes) {
-        let Some(what) = of(request, facts) else {
+        let Some(what) = of(request, config, facts) else {
             continue;
         };
         let PathRequest { path, by, .. } = request;
@@ -387,7 +389,7 @@ pub(crate) fn given(config: &Config, facts: &Facts) -> Vec<String> {
 }
 
 /// What is at a path that the user asks for, as far as it is a credential.
-fn of(request: &PathRequest, facts: &Facts) -> Option<String> {
+fn of(request: &PathRequest, config: &Config, facts: &Facts) -> Option<String> {
     let found = facts
         .found
         .get(&request.path)
@@ -402,6 +404,11 @@ fn of(request: &PathRequest, facts: &Facts) -> Option<String> {
     for (place, what) in SOCKETS {
         if meets(Path::new(place)) {
             add(what);
+        }
+    }
+    for moved in &config.moved_state {
+        if facts.found.get(&moved.at).is_some_and(|it| meets(&it.real)) {
+            add(AGENTS);
         }
     }
     let Place { real: home, .. } = &facts.home;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stockade_wall::{Guard, Operation};
+use stockade_wall::{Guard, Operation, Plan};
 
 use super::{Case, guarded, shown};
 use crate::verify::{
@@ -94,6 +94,7 @@ fn credentials(case: &Case<'_>) -> Finding {
     let (given, leaked): (Vec<_>, Vec<_>) = exist
         .iter()
         .filter(seen)
+        .filter(|path| !is_replaced(case, path))
         .partition(|path| case.is_shown(path) || holds_given(case, path));
     let faults: Vec<String> = leaked
         .iter()
@@ -108,6 +109,24 @@ fn credentials(case: &Case<'_>) -> Finding {
         ),
     };
     check.unless(&faults, note).but_for(&given)
+}
+
+/// A text of the plan's stands in the place of the file, and nothing else does.
+fn is_replaced(case: &Case<'_>, path: &Path) -> bool {
+    let Some(Operation::Text(text)) = case.planned(path) else {
+        return false;
+    };
+    case.seen.texts.get(path) == Some(text)
+}
+
+/// The files of the home that a text of the plan's stands for.
+pub(in crate::verify) fn replaced(plan: &Plan, home: &Path) -> Vec<PathBuf> {
+    let steps = plan.files.iter();
+    let texts = steps.filter(|step| matches!(step.operation, Operation::Text(_)));
+    let texts = texts.map(|step| step.at.clone());
+    texts
+        .filter(|at| at.starts_with(home) && at.to_str().is_some())
+        .collect()
 }
 
 /// A directory that is there only because something in it is given.

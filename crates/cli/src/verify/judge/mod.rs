@@ -12,6 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(super) use self::files::replaced;
 use stockade_config::{Effective, Mode};
 use stockade_wall::{Operation, Plan};
 
