@@ -233,7 +233,9 @@ fn f13_files_in_memory_meet_the_limit() {
             head -c 4M /dev/zero > $place/fill; done 2>/dev/null
             cat /tmp/fill /var/tmp/fill /dev/shm/fill ~/fill /run/fill ~/.cache/fill | wc -c";
         let filled = |options: &[&str]| -> u64 {
-            let session = laptop.stockade(["run", "--quiet"]).args(options);
+            // Caches that are kept are on disk.
+            let session = laptop.stockade(["run", "--quiet", "--caches", "scratch"]);
+            let session = session.args(options);
             let output = session
                 .args(["--", "bash", "-c", fill])
                 .run()

@@ -29,8 +29,8 @@ const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A laptop whose user has installed Rust with rustup, as whoever runs these tests has.
 fn with_rust() -> Builder {
-    let rustup = option_env!("RUSTUP_HOME").expect("Rust of rustup");
-    let cargo = option_env!("CARGO_HOME").expect("Rust of rustup");
+    let rustup = env!("RUSTUP_HOME", "the tests need Rust of rustup");
+    let cargo = env!("CARGO_HOME", "the tests need Rust of rustup");
     standard()
         .directory("/home/dev/.rustup", rustup)
         .directory("/home/dev/.cargo/bin", Path::new(cargo).join("bin"))

@@ -23,10 +23,10 @@ for _ in range(3):
     let command = world.laptop().stockade(["run"]).args(options);
     let output = command.args(["--", "python3", "-c", script, address]).run();
     let said = output.expect("stockade ends").expect_success().stderr();
-    match said.split_once(" to python") {
+    match said.split_once("(python") {
         Some((before, after)) => {
             let rest = after.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-            format!("{before}{rest}")
+            format!("{before}({}", rest.trim_start_matches(", "))
         }
         None => said,
     }

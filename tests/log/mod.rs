@@ -93,7 +93,7 @@ fn what_happened_is_in_the_log_with_its_rule_and_its_program() {
         assert_eq!(start["policy"].as_str().map(str::len), Some(64));
         assert_eq!(start["layers"]["system call filter"], "active");
         // What is known only when the sandbox stands.
-        let late = &start["layers"]["changes to ~/.cache and ~/.local/share stay inside"];
+        let late = &start["layers"]["changes to ~/.local/share stay inside"];
         assert!(late.is_string(), "{start}");
         let version = start["bubblewrap"].as_str().expect("a version");
         assert_eq!(version.split('.').count(), 3, "{version}");

@@ -390,7 +390,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         flags.set(key, text);
     }
     let problems = flags.layer(&roots()).expect_err("bad flags");
-    assert_eq!(problems.iter().count(), 29);
+    assert_eq!(problems.iter().count(), 30);
     // Rendered one by one: nobody makes so many mistakes at once.
     let all: Vec<String> = problems
         .iter()

@@ -120,7 +120,7 @@ mod tests {
         symlink(place.join("kept"), tree.join("link")).unwrap();
         symlink("../../kept", tree.join("a/link")).unwrap();
         for closed in ["a/b/moved-0", "a/b", "a"] {
-            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Deeper than any path, and than there are descriptors.
         let above = pin(&tree).unwrap();

@@ -192,8 +192,8 @@ fn stop_all() {
 /// Stops parents before their children, as far as that can be had soon: a shell that waits for a child
 /// would be told that it has stopped. It is no protection, and what it leaves awake does not matter.
 fn stop_downwards(processes: Vec<Process>) {
-    const LEVEL: Duration = Duration::from_millis(10);
-    const ALL: Duration = Duration::from_millis(100);
+    const LEVEL: Duration = Duration::from_millis(100);
+    const ALL: Duration = Duration::from_secs(1);
     let begin = Instant::now();
     for level in by_depth(processes) {
         for process in &level {

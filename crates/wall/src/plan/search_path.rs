@@ -57,12 +57,12 @@ pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
         .search_path
         .iter()
         .filter(|(named, real)| {
-            let is_private = PRIVATE.iter().any(|(place, ..)| real.starts_with(place));
-            let in_home = real.starts_with(&home.real);
+            let is_private = PRIVATE.iter().any(|(place, ..)| real.starts_with(place))
+                && !real.starts_with(&home.real);
             // Windows' programs, which WSL would start outside.
             let is_windows = real.starts_with("/mnt") && real.components().count() > 3;
-            *real != home.real.join(".local/bin")
-                && !(is_private && !in_home)
+            !real.ends_with(".local/bin")
+                && !is_private
                 && !is_windows
                 && workspace::undoes_the_wall(real, home).is_none()
                 && look(named, real, files) == Directory::Hidden

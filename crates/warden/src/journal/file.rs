@@ -117,7 +117,10 @@ impl LogFile {
 
     /// Sees to it that there is room for more lines, and says for how many.
     pub(super) fn make_sure(&mut self) -> usize {
-        self.reserved = reserve(&self.file, self.good, self.reserved);
+        // A short session need not have a disk make so much room, nor take it back.
+        let is_short = self.part == 1 && self.good < RESERVES[2];
+        let most = RESERVES[usize::from(is_short)];
+        self.reserved = reserve(&self.file, self.good, self.reserved, most);
         let left = |end: u64| end.saturating_sub(self.good) / LINE;
         let room = self.reserved.map_or(u64::MAX, left);
         // What is not written yet goes first.
@@ -186,7 +189,7 @@ impl LogFile {
         self.mend()?;
         let part = self.part + 1;
         let new = self.directory.open_new(&self.id, part)?;
-        let reserved = reserve(&new, 0, self.reserved.map(|_| 0));
+        let reserved = reserve(&new, 0, self.reserved.map(|_| 0), RESERVES[0]);
         let left = self.reserved.map(|end| end.saturating_sub(self.good));
         if reserved < left {
             let _ = fs::remove_file(self.directory.file(&self.id, part));
@@ -215,16 +218,17 @@ impl LogFile {
     }
 }
 
-/// Reserves more behind what is written, if that is little. Where it ends then.
-fn reserve(file: &File, good: u64, reserved: Option<u64>) -> Option<u64> {
+/// Reserves up to so much behind what is written, if that is little. Where it ends then.
+fn reserve(file: &File, good: u64, reserved: Option<u64>, most: u64) -> Option<u64> {
     let end = reserved?;
-    if end >= good + RESERVES[0] / 2 {
+    if end >= good + most / 2 {
         return reserved;
     }
     // Some filesystems have no size, and say nothing of what is free.
     let disk = fstatvfs(file).ok().filter(|disk| disk.f_blocks > 0)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let worthwhile = |size: &u64| size.saturating_mul(2) <= free && good + size > end;
+    let worthwhile =
+        |size: &u64| *size <= most && size.saturating_mul(2) <= free && good + size > end;
     for size in RESERVES.into_iter().filter(worthwhile) {
         match fallocate(file, FallocateFlags::KEEP_SIZE, good, size) {
             Ok(()) => return Some(good + size),

@@ -43,8 +43,9 @@ fn step_options(step: &Value, number: usize) -> Result<Vec<String>> {
         "read-only" => vec!["--ro-bind", source, at],
         // What the product lays over a directory of the host costs more than this.
         "writable" | "scratch" => vec!["--bind", source, at],
+        "kept" if step["source"].is_string() => vec!["--bind", source, at],
         "device" => vec!["--dev-bind", source, at],
-        "empty" => vec!["--tmpfs", at],
+        "empty" | "kept" => vec!["--tmpfs", at],
         "hidden" if Path::new(at).is_dir() => vec!["--tmpfs", at],
         "hidden" => vec!["--ro-bind", "/dev/null", at],
         "devices" => vec!["--dev", at],
