@@ -10,6 +10,7 @@ mod home;
 mod packages;
 mod small;
 mod toolchains;
+mod transcript;
 mod workspace;
 
 use std::{fs, path::Path, time::Duration};
