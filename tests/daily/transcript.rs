@@ -38,7 +38,8 @@ git log --format='%an: %s'",
 
 #[test]
 fn claude_code_builds_tests_and_commits_three_projects() {
-    with_in(with_rust(), &CLAUDE, |laptop| {
+    let (world, rust) = with_rust();
+    with_in(world, &CLAUDE, |laptop| {
         let home = laptop.home();
         let user = "[user]\n\tname = Dev\n\temail = dev@example.com\n";
         fs::write(home.join(".gitconfig"), user).expect("git's settings");
@@ -56,7 +57,7 @@ fn claude_code_builds_tests_and_commits_three_projects() {
         let session = laptop.stockade(line).arg("Make three projects.");
         let session = session
             .args(["--allowedTools", "Bash"])
-            .env("PATH", format!("{}/.cargo/bin:{}", home.display(), path()))
+            .env("PATH", format!("{rust}:{}", path()))
             .env("ANTHROPIC_API_KEY", "decoy")
             .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:8765")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
