@@ -37,7 +37,12 @@ pub(crate) fn plan(mut plan: Plan) -> Plan {
             .limits
             .retain(|(limit, _)| limit.resource != Resource::Core),
         "proc" => show_instead(&mut plan, "/proc"),
-        "home" => show_instead(&mut plan, &home),
+        "home" => {
+            // There is no place for them in the host's home.
+            plan.files
+                .retain(|step| !matches!(step.operation, Operation::Kept(_)));
+            show_instead(&mut plan, &home);
+        }
         "tmp" => write_instead(&mut plan, "/tmp"),
         "var tmp" => write_instead(&mut plan, "/var/tmp"),
         "shared memory" => write_instead(&mut plan, "/dev/shm"),
