@@ -10,6 +10,7 @@ mod home;
 mod packages;
 mod small;
 mod toolchains;
+mod transcript;
 mod workspace;
 
 use std::{fs, path::Path, time::Duration};
@@ -26,14 +27,25 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A laptop whose user has installed Rust with rustup, as whoever runs these tests has.
-fn with_rust() -> Builder {
-    let rustup = env!("RUSTUP_HOME", "the tests need Rust of rustup");
-    let cargo = env!("CARGO_HOME", "the tests need Rust of rustup");
-    standard()
-        .directory("/home/dev/.rustup", rustup)
-        .directory("/home/dev/.cargo/bin", Path::new(cargo).join("bin"))
-        .limit(4 * LIMIT)
+/// A laptop whose user has installed Rust as whoever runs these tests has, and where its programs
+/// are there: those of rustup, or else the toolchain's own.
+fn with_rust() -> (Builder, &'static str) {
+    let cargo = Path::new(env!("CARGO"));
+    let toolchain = cargo.ancestors().nth(2).expect("a toolchain");
+    let rustup = option_env!("RUSTUP_HOME").zip(option_env!("CARGO_HOME"));
+    let (builder, path) = match rustup {
+        Some((rustup, cargo)) => (
+            standard()
+                .directory("/home/dev/.rustup", rustup)
+                .directory("/home/dev/.cargo/bin", Path::new(cargo).join("bin")),
+            "/home/dev/.cargo/bin",
+        ),
+        None => (
+            standard().directory("/home/dev/.rustup/toolchains/own", toolchain),
+            "/home/dev/.rustup/toolchains/own/bin",
+        ),
+    };
+    (builder.limit(4 * LIMIT), path)
 }
 
 /// `stockade run --profile PROFILE -- bash -c SCRIPT`, with this in front of the search path.

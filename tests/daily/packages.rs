@@ -70,13 +70,14 @@ fn twice(world: &World, path: &str, first: &str, again: &str, says: &str) {
 
 #[test]
 fn cargo_builds_with_a_new_dependency_and_again_offline() {
-    test(&with_rust(), |world| {
+    let (builder, path) = with_rust();
+    test(&builder, |world| {
         let home = world.laptop().home();
         // Of somebody who has used cargo before.
         write(home, &[(".cargo/registry/CACHEDIR.TAG", "")]);
         let first = "cd rust; cargo run --quiet";
         let again = "cd rust; rm -r target; cargo run --quiet --offline";
-        twice(world, "/home/dev/.cargo/bin", first, again, "small\n");
+        twice(world, path, first, again, "small\n");
     });
 }
 

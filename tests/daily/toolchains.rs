@@ -21,13 +21,14 @@ const CRATE: &[(&str, &str)] = &[
 
 #[test]
 fn cargo_of_rustup_builds_in_every_profile() {
-    test(&with_rust(), |world| {
+    let (builder, path) = with_rust();
+    test(&builder, |world| {
         let laptop = world.laptop();
         write(&laptop.workspace(), CRATE);
         for profile in PROFILES {
             let script = "type -p cargo; rm -rf target; cargo run --quiet --offline";
-            let said = said(inside(laptop, profile, "/home/dev/.cargo/bin", script));
-            assert_eq!(said, "/home/dev/.cargo/bin/cargo\nbuilt\n", "{profile}");
+            let said = said(inside(laptop, profile, path, script));
+            assert_eq!(said, format!("{path}/cargo\nbuilt\n"), "{profile}");
         }
     });
 }

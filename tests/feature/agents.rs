@@ -181,6 +181,11 @@ fn runs_inside(agent: &Agent) {
 
 /// Runs a test on a laptop that has the agent.
 pub(crate) fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
+    with_in(standard().limit(4 * LIMIT), agent, test_);
+}
+
+/// The same on a laptop of this world.
+pub(crate) fn with_in(world: Builder, agent: &Agent, test_: impl FnOnce(&Laptop)) {
     let prefix = prefix(agent);
     if !is_inside()
         && let Err(OutOfReach(why)) = install(agent.package, &prefix)
@@ -192,12 +197,8 @@ pub(crate) fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
         );
         return;
     }
-    test(&world(&prefix), |world| test_(world.laptop()));
-}
-
-fn world(prefix: &Path) -> Builder {
-    let world = standard().directory(PREFIX, prefix);
-    world.limit(4 * LIMIT)
+    let world = world.directory(PREFIX, &prefix);
+    test(&world, |world| test_(world.laptop()));
 }
 
 /// The version by the package's own description.

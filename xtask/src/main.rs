@@ -1,6 +1,7 @@
 //! Tasks for people who work on Stockade: `cargo xtask --help`.
 
 mod bench;
+mod daily;
 mod denials;
 mod deny;
 mod exposed;
@@ -25,6 +26,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     Bench(bench::Arguments),
+    Daily(daily::Arguments),
     Denials(denials::Arguments),
     Deny(deny::Arguments),
     Exposed(exposed::Arguments),
@@ -35,6 +37,7 @@ enum Task {
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::Daily(arguments) => daily::run(&arguments),
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),

@@ -396,3 +396,31 @@ fn own_configuration_in_the_workspace_can_be_read_but_not_written() {
     let guard = Operation::Guard(Guard::ReadOnly);
     assert!(plan(&facts).contains(&("/home/ada/project/stockade".into(), guard)));
 }
+
+#[test]
+fn a_directory_that_holds_the_workspace_is_no_agents_state() {
+    let build = |at: &str| {
+        let facts = with(facts(), &[(at, Kind::Directory)]);
+        let config = Config {
+            agent: crate::config::Agent {
+                state: vec![PathRequest::by_profile(at)],
+                ..crate::config::Agent::default()
+            },
+            moved_state: vec![crate::config::MovedState {
+                variable: "CODEX_HOME",
+                usual: &[".codex"],
+                at: at.into(),
+            }],
+            ..Config::default()
+        };
+        let facts = Facts {
+            workspace: "/home/ada/src/project".into(),
+            current_directory: "/home/ada/src/project".into(),
+            ..facts
+        };
+        Plan::build(&config, &facts)
+    };
+    let refused = build("/home/ada/src").unwrap_err();
+    assert!(matches!(refused, Error::StateRefused { .. }), "{refused}");
+    assert!(build("/home/ada/srcs").is_ok());
+}
