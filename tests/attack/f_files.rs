@@ -352,3 +352,29 @@ fn f06_control_characters_are_characters_and_nothing_else() {
         assert_eq!(output.stdout(), format!("{}\n", home.display()));
     });
 }
+
+/// Most machines pass new mounts on to all copies of their mount namespace. Such a mount would have
+/// nothing of what makes a place read-only.
+#[test]
+fn f05_what_is_mounted_outside_during_a_session_does_not_appear_inside() {
+    const MOUNT: &str = "import ctypes, os
+disk = os.path.expanduser('~/shown/disk').encode()
+assert ctypes.CDLL(None).mount(b'none', disk, b'tmpfs', 0, None) == 0";
+    let inside = "touch ready; until [ -e go ]; do sleep 0.02; done
+        ls ~/shown ~/shown/disk; echo x > ~/shown/disk/written";
+    let outside = format!(
+        "mkdir -p ~/shown/disk; setpriv --inh-caps=-all --ambient-caps=-all \
+            stockade run --quiet --read ~/shown -- bash -c '{inside}' 2>/dev/null &
+        until [ -e ready ]; do sleep 0.02; done
+        python3 -c \"{MOUNT}\"; touch ~/shown/disk/appeared go; wait; ls ~/shown/disk"
+    );
+    test(&standard(), |world| {
+        let user = ["--user", "--map-current-user", "--keep-caps"];
+        let command = world.laptop().command("unshare").args(user);
+        let command = command.args(["--mount", "--propagation=shared", "bash", "-c", &outside]);
+        let output = command.run().expect("its end").expect_success();
+        let home = world.laptop().home().display();
+        let inside = format!("{home}/shown:\ndisk\n\n{home}/shown/disk:\n");
+        assert_eq!(output.stdout(), format!("{inside}appeared\n"));
+    });
+}

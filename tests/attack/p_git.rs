@@ -601,3 +601,42 @@ fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
         }
     });
 }
+
+/// A session that knows a commit of another repository could have the user check it out.
+#[test]
+fn p02_git_outside_takes_no_objects_from_a_repository_that_was_not_given() {
+    const OTHER: &str = "rm -rf ~/other; git init -q ~/other; cd ~/other; echo secret > secret
+        git add .; git -c user.name=a -c user.email=a commit -q -m one";
+    const USE: &str = "git checkout -q planted; cat secret; git checkout -q main";
+    const LIST: &str = ".git/objects/info/alternates";
+    let plants = [
+        format!("echo ~/other/.git/objects > {LIST}"),
+        format!("echo ../../../other/.git/objects > {LIST}"),
+        format!("ln -s ~/other/.git/objects link; echo ../../link > {LIST}"),
+        format!(
+            "mkdir -p x/info; echo ~/other/.git/objects > x/info/alternates; echo ../../x > {LIST}"
+        ),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for plant in &plants {
+            let outside = |line: &str| said(laptop, Place::Outside, line);
+            outside(OTHER);
+            let id = outside("git -C ~/other rev-parse HEAD");
+            let plant = format!("{plant}; echo {} > .git/refs/heads/planted", id.trim());
+            outside(REPOSITORY);
+            outside(&plant);
+            assert_eq!(outside(USE), "secret\n", "positive control: {plant}");
+            outside(REPOSITORY);
+            let told = session(laptop, &plant).stderr();
+            assert!(told.contains("takes objects from"), "{plant}: {told}");
+            assert_eq!(outside(USE), "", "{plant}");
+        }
+        // What git itself does in the workspace stays.
+        said(laptop, Place::Outside, REPOSITORY);
+        let told = session(laptop, "git clone -q --shared . clone").stderr();
+        assert!(!told.contains("takes objects from"), "{told}");
+        let log = said(laptop, Place::Outside, "git -C clone log --format=%s");
+        assert!(!log.is_empty());
+    });
+}

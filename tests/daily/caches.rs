@@ -206,6 +206,44 @@ fn a_second_session_in_the_workspace_sees_what_the_first_has_and_says_that_it_ke
     });
 }
 
+/// The kernel copies what a session touches to the workspace's own layer, which is in front of the host's.
+#[test]
+fn p09_what_is_hidden_later_is_not_kept_from_an_earlier_session() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let secrets = [".cache/app/token", ".cache/whole/deep/token", ".npm/token"];
+        write(laptop.home(), &secrets.map(|path| (path, "secret\n")));
+        let read = "cat ~/.cache/app/token ~/.cache/whole/deep/token ~/.npm/token";
+        let touch = "touch ~/.cache/app/token ~/.cache/whole/deep/token ~/.npm/token";
+        let hidden = |script: &str| {
+            let paths = [".cache/app/token", ".cache/whole", ".npm/token"];
+            let paths = paths.map(|path| laptop.home().join(path).display().to_string());
+            let mut line = vec!["run"];
+            line.extend(paths.iter().flat_map(|path| ["--hide", path.as_str()]));
+            line.extend(["--", "bash", "-c", script]);
+            let output = laptop.stockade(line).run().expect("its end");
+            assert!(output.stderr().contains("No such file"), "{output:?}");
+            output.stdout()
+        };
+        // Beside the session that has them, and after it.
+        let first = script(laptop, &format!("{touch}; {read}; echo ready; read"));
+        let mut first = first.spawn().expect("spawn");
+        first.expect("ready").expect("the first session");
+        assert_eq!(hidden(read), "");
+        first.write("\n").expect("write");
+        let first = first.wait().expect("its end").stdout();
+        assert_eq!(first.matches("secret").count(), 3, "{first}");
+        assert_eq!(
+            hidden(&format!("{read}; ls -d ~/.cache/app"))
+                .lines()
+                .count(),
+            1
+        );
+        // The host's are there, and shown again to who does not hide them.
+        assert_eq!(said(script(laptop, read)), "secret\n".repeat(3));
+    });
+}
+
 #[test]
 fn caches_are_listed_and_cleared() {
     test(&standard(), |world| {

@@ -109,8 +109,9 @@ impl Network {
 /// If the thread has no authority over the namespaces that it leaves.
 pub fn enter_mount_namespace() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)?;
-    // A copy that root makes would otherwise show its mounts to the original.
-    let flags = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    // What is mounted in the original from now on would appear in the copy, writable also in what
+    // is read-only there. And a copy that root makes would show its mounts to the original.
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags)?;
     Ok(())
 }

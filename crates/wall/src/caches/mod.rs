@@ -311,6 +311,24 @@ fn discard(from: &OwnedFd, name: &OsStr, caches: &OwnedFd) -> io::Result<OsStrin
     }
 }
 
+/// Moves what lies at a path below a directory to the trash. No link is followed.
+pub(crate) fn take_out(directory: &OwnedFd, path: &Path, caches: &OwnedFd) -> io::Result<()> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL.into());
+    };
+    let above = match above.as_os_str().is_empty() {
+        true => pin_below(directory, Path::new("."))?,
+        false => pin_below(directory, above)?,
+    };
+    match unlinkat(&above, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        result => return Ok(result?),
+    }
+    // To be moved, it has to be writable itself.
+    open_up(&pin_below(&above, Path::new(name))?)?;
+    discard(&above, name, caches).map(drop)
+}
+
 /// A directory of the user's alone, which may be there already. Never what a link leads to.
 fn make_directory(above: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     match mkdirat(above, name, Mode::RWXU) {

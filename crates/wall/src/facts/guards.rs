@@ -297,6 +297,20 @@ mod tests {
         assert_eq!(strict.tracked, []);
     }
 
+    /// A session could add such an entry for a file that the user makes later.
+    #[test]
+    fn an_entry_whose_changes_git_does_not_show_does_not_count() {
+        for option in ["skip-worktree", "assume-unchanged"] {
+            let script = format!("{TRACKED}; git update-index --{option} .envrc");
+            let checkout = Checkout::new(&script);
+            let guards = checkout.guards(Hardening::Default);
+            let tracked = checkout.paths(&guards.tracked);
+            assert_eq!(tracked, [".idea/x", ".vscode/tasks.json"], "{option}");
+            let read_only = checkout.paths(&guards.read_only);
+            assert!(read_only.contains(&".envrc".to_owned()), "{option}");
+        }
+    }
+
     /// Nothing could be mounted on a link, and very many files would take very many mounts.
     #[test]
     fn a_directory_that_cannot_be_parted_is_read_only_as_a_whole() {

@@ -2,8 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
+    ffi::OsStr,
     fs,
-    os::unix::fs::FileTypeExt as _,
+    io::ErrorKind::{NotADirectory, NotFound},
+    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
     path::{Component, Path, PathBuf},
 };
 
@@ -21,10 +23,13 @@ use crate::{
     },
     nofollow,
     tables::autorun::{
-        ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX, PIPE,
-        REDIRECTION, REMOTES, STRATEGY,
+        ALTERNATES, ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX,
+        PIPE, REDIRECTION, REMOTES, STRATEGY,
     },
 };
+
+/// Where git has the list of other directories of objects, in one of them.
+const BORROWED: &str = "info/alternates";
 
 const MANY_DIRECTORIES: &str = "there are too many git directories to look at all of them";
 const MANY_FILES: &str = "there are too many files to look at all of them";
@@ -145,6 +150,10 @@ impl Collection<'_> {
         }
         let settings = self.settings_of(directory);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
+        let objects = directory.join("objects");
+        if self.takes_objects_elsewhere(&objects) {
+            self.add(&objects.join(BORROWED), Kind::Whole(ALTERNATES), of);
+        }
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
@@ -218,6 +227,37 @@ impl Collection<'_> {
                 }
             }
         }
+    }
+
+    /// Whether git finds objects, by the lists in directories of objects, where a session cannot write.
+    /// Who has checked out such an object has its file in the worktree.
+    fn takes_objects_elsewhere(&self, objects: &Path) -> bool {
+        const MOST: usize = 64;
+        let mut all = vec![objects.to_owned()];
+        let (mut next, mut lines_seen) = (0, 0);
+        while let Some(objects) = all.get(next).cloned() {
+            next += 1;
+            let list = match nofollow::read(&objects.join(BORROWED)) {
+                Ok(list) => list,
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
+                Err(_) => return true,
+            };
+            let lines = list.split(|byte| *byte == b'\n');
+            for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+                let path = objects.join(OsStr::from_bytes(line));
+                // What is not there, or cannot be followed, may be there later.
+                let real = nofollow::real(&path).unwrap_or_else(|_| absolute(&path));
+                let is_quoted = line.starts_with(b"\"");
+                lines_seen += 1;
+                if is_quoted || !self.is_writable(&real) || lines_seen > MOST {
+                    return true;
+                }
+                if !all.contains(&real) {
+                    all.push(real);
+                }
+            }
+        }
+        false
     }
 
     fn settings_of(&self, directory: &Path) -> Vec<Setting> {

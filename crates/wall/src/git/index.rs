@@ -26,24 +26,34 @@ const DIRECTORY: u32 = 0o040_000;
 /// The gitlinks of an index whose hashes are so long, or all its paths. `None` if it is no index
 /// that can be read in one way only, as git writes it.
 pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
-    read_wanted(index, hash, &|kind, _| kind == GITLINK || all)
+    read_wanted(index, hash, &|kind, _, _| kind == GITLINK || all)
 }
 
-/// The files and links of an index whose paths are wanted, in the same way. `None` also if the index
-/// adds to another one, whose entries it may remove.
+/// The files and links of an index whose paths are wanted, in the same way, without those whose changes
+/// git does not show. `None` also if the index adds to another one, whose entries it may remove.
 pub(crate) fn files(
     index: &[u8],
     hash: usize,
     is_wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Option<Vec<PathBuf>> {
     let is_file = |kind| !matches!(kind, GITLINK | DIRECTORY);
-    let links = read_wanted(index, hash, &|kind, path| is_file(kind) && is_wanted(path))?;
+    let links = read_wanted(index, hash, &|kind, is_shown, path| {
+        is_file(kind) && is_shown && is_wanted(path)
+    })?;
     links.shared.is_none().then_some(links.paths)
 }
 
-fn read_wanted(index: &[u8], hash: usize, is_wanted: &dyn Fn(u32, &[u8]) -> bool) -> Option<Links> {
+/// `is_wanted` is asked with the kind of an entry, whether git looks for changes of it, and its path.
+fn read_wanted(
+    index: &[u8],
+    hash: usize,
+    is_wanted: &dyn Fn(u32, bool, &[u8]) -> bool,
+) -> Option<Links> {
     const KIND: u32 = 0o170_000;
+    const ASSUMED_UNCHANGED: u16 = 0x8000;
     const EXTENDED: u16 = 0x4000;
+    /// In the first of the two bytes that follow.
+    const SKIPPED: u8 = 0x40;
     const LENGTH: u16 = 0xfff;
     // Times, device, inode, mode, user, group, size.
     const FIELDS: usize = 40;
@@ -77,6 +87,8 @@ fn read_wanted(index: &[u8], hash: usize, is_wanted: &dyn Fn(u32, &[u8]) -> bool
         if extended && version < 3 {
             return None;
         }
+        let is_skipped = extended && body.get(flags + 2)? & SKIPPED != 0;
+        let is_shown = !is_skipped && flags_value & ASSUMED_UNCHANGED == 0;
         let mut name = flags + 2 + if extended { 2 } else { 0 };
         if version == 4 {
             let cut = offset(body, &mut name)?;
@@ -116,7 +128,7 @@ fn read_wanted(index: &[u8], hash: usize, is_wanted: &dyn Fn(u32, &[u8]) -> bool
         if is_odd(name) {
             return None;
         }
-        if kind == DIRECTORY || is_wanted(kind, name) {
+        if kind == DIRECTORY || is_wanted(kind, is_shown, name) {
             room = room.checked_sub(name.len())?;
             let path = std::ffi::OsString::from_vec(name.to_vec()).into();
             match kind {

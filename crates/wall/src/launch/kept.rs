@@ -1,17 +1,23 @@
 //! The layers of caches that are kept, on the stage.
 
 use std::{
-    io,
+    io::{
+        self,
+        ErrorKind::{NotADirectory, NotFound},
+    },
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
     path::PathBuf,
 };
 
-use rustix::fs::{AtFlags, CWD, Mode, chmodat};
+use rustix::{
+    fs::{AtFlags, CWD, Mode, chmodat},
+    io::Errno,
+};
 use stockade_sys::mount::Tree;
 
 use super::staging::{Stage, mode};
 use crate::{
-    caches::{CacheStore, OpenCaches},
+    caches::{CacheStore, OpenCaches, take_out},
     nofollow::pin,
     plan::{Fallback, Keep, LayerState, Operation, Plan},
 };
@@ -31,6 +37,8 @@ pub(crate) struct PinnedLayer {
     upper: Option<OwnedFd>,
     /// For the kernel. None if another session keeps its changes.
     work: Option<OwnedFd>,
+    /// Where changes go that are not to be seen any more.
+    store: OwnedFd,
 }
 
 /// Opens the caches that this plan keeps. Without them, changes are gone at the end.
@@ -79,7 +87,9 @@ impl KeptLayer {
 
     pub(crate) fn pin(&self) -> io::Result<PinnedLayer> {
         let part = |name| pin(&self.directory.join(name));
+        let store = self.directory.ancestors().nth(2).ok_or(Errno::INVAL)?;
         Ok(PinnedLayer {
+            store: pin(store)?,
             private: part("private")?,
             upper: part("upper").ok(),
             work: part("work").ok().filter(|_| self.is_owner),
@@ -94,6 +104,20 @@ impl PinnedLayer {
         tree.restrict(false)?;
         Ok(tree)
     }
+
+    /// Takes away what is absent now, and was there in an earlier session: the kernel has copied what
+    /// that session touched, and shows the copy before all else.
+    fn take_out(&self, upper: &OwnedFd, absent: &[PathBuf]) -> io::Result<()> {
+        for path in absent {
+            match take_out(upper, path, &self.store) {
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+                // A link of the session's, which leads nowhere in this layer.
+                Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Stage {
@@ -107,7 +131,9 @@ impl Stage {
         layer: &PinnedLayer,
     ) -> io::Result<(Tree, bool)> {
         let overlay = match (&layer.work, &layer.upper) {
-            (Some(work), Some(upper)) => self.overlay_on_disk(name, what, absent, upper, work),
+            (Some(work), Some(upper)) => layer
+                .take_out(upper, absent)
+                .and_then(|()| self.overlay_on_disk(name, what, absent, upper, work)),
             // Another session's changes as they are now. The kernel takes no harm if these change.
             (_, Some(upper)) => self.overlay(name, &[upper.as_fd()], what, absent),
             (_, None) => self.overlay(name, &[], what, absent),

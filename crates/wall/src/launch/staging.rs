@@ -434,7 +434,7 @@ impl Stage {
         Ok((Tree::view(nothing)?, false))
     }
 
-    /// In front of what is absent are layers that belong to the sandbox.
+    /// What is absent is so in layers of the sandbox's own, too: an earlier session may have had it.
     pub(super) fn overlay(
         &self,
         name: &str,
@@ -449,8 +449,8 @@ impl Stage {
             true => None,
             false => Some(self.white_outs(&format!("{name}-front"), what, absent)?),
         };
-        let mut lower = own.to_vec();
-        lower.extend(front.iter().map(AsFd::as_fd));
+        let mut lower: Vec<_> = front.iter().map(AsFd::as_fd).collect();
+        lower.extend(own);
         lower.push(what.as_fd());
         Tree::overlay(&lower, upper.as_fd(), work.as_fd(), false)
     }

@@ -180,6 +180,7 @@ pub(crate) const EXCLUDED: &str =
 pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";
+pub(crate) const ALTERNATES: &str = "git takes objects from a repository that was not given";
 pub(crate) const PIPE: &str = "git outside waits there for the session";
 pub(crate) const INDEX: &str = "git may find other repositories in it than can be read from it";
 pub(crate) const STRATEGY: &str = "`git rebase --continue` and its like run what it names";
