@@ -26,7 +26,7 @@ const ROUND: &str = "round() {
 pub(crate) fn small_disk(laptop: &Laptop) -> std::path::PathBuf {
     let path = laptop.home().join("small");
     fs::create_dir(&path).expect("a directory");
-    let options = c"size=64k,mode=0777";
+    let options = c"size=128k,mode=0777";
     mount("small", &path, "tmpfs", MountFlags::empty(), options).expect("a small disk");
     path
 }
@@ -150,7 +150,11 @@ fn a_limit_of_the_size_of_files_does_not_kill_the_session() {
         assert!((1..60).contains(&kept), "{kept}");
         let shown = laptop.stockade(["log"]).run().expect("run");
         let shown = shown.expect_success();
-        assert!(shown.stdout().contains("ended abnormally"), "{shown:?}");
+        // Whether the last line fits depends on the lengths of the others.
+        let shown = shown.stdout();
+        let is_marked =
+            shown.contains("could not be written") || shown.contains("ended abnormally");
+        assert!(is_marked, "{shown}");
     });
 }
 
