@@ -101,6 +101,7 @@ fn claude_codes_screen_works_in_a_multiplexer() {
         terminal.write("\u{3}").expect("keys");
         terminal.write("\u{3}").expect("keys");
         terminal.expect("left ").expect("its end");
+        terminal.expect("bash-").expect("a prompt");
         terminal.write("exit\r").expect("keys");
         assert!(terminal.wait().expect("the end").success());
         let kept = fs::read_to_string(&file).expect("settings");
