@@ -94,7 +94,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         && !forge.gitlab
     {
         notes.push(format!(
-            "{host:?} counts for nothing as the host of a forge: neither github nor gitlab is on"
+            "{host:?} is named as the host of a forge, but neither github nor gitlab is on"
         ));
     }
     let made: Vec<_> = config.agent.missing_state(facts).collect();
