@@ -16,6 +16,7 @@ mod hosts_file;
 mod localhost;
 mod named;
 mod nested;
+mod no_ipv6;
 mod place;
 mod receipt;
 mod refusals;

@@ -46,6 +46,7 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(bubblewrap);
     checks.extend(session);
     checks.push(kernel::ping(&machine));
+    checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
 
     if arguments.json {
