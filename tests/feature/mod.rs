@@ -17,6 +17,7 @@ mod localhost;
 mod named;
 mod nested;
 mod no_ipv6;
+mod obstacles;
 mod place;
 mod receipt;
 mod refusals;

@@ -11,11 +11,10 @@ use crate::Error;
 
 pub(crate) fn for_error(error: &Error) -> String {
     if let Some(advice) = cause(error).and_then(shortage::advice) {
-        return advice.to_owned();
+        return advice;
     }
     match error {
         Error::UserNamespace { identity, error } => for_user_namespace(*identity, error),
-        Error::NetworkNamespace(error) if is_full(error) => raise_limit("max_net_namespaces"),
         Error::NetworkNamespace(_) => apparmor().unwrap_or_else(|| {
             "the kernel must have CONFIG_NET_NS, and a container engine must not forbid \
              unshare(2); see its seccomp profile"
@@ -51,7 +50,6 @@ fn cause(error: &Error) -> Option<&io::Error> {
 fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String {
     match error {
         UserNamespaceError::Threads => "this is a defect of Stockade; please report it".to_owned(),
-        UserNamespaceError::Create(error) if is_full(error) => raise_limit("max_user_namespaces"),
         UserNamespaceError::Create(_) => {
             if sysctl("kernel/unprivileged_userns_clone").as_deref() == Some("0") {
                 return "sudo sysctl kernel.unprivileged_userns_clone=1".to_owned();
@@ -92,17 +90,6 @@ fn apparmor() -> Option<String> {
 #[must_use]
 pub fn apparmor_restricts() -> bool {
     sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
-}
-
-/// Without the present value: by now it would be that of a namespace of our own.
-fn raise_limit(name: &str) -> String {
-    format!("the limit user.{name} is reached or zero; raise it: sudo sysctl user.{name}=10000")
-}
-
-fn is_full(error: &io::Error) -> bool {
-    const ENOSPC: i32 = 28;
-    const EUSERS: i32 = 87;
-    matches!(error.raw_os_error(), Some(ENOSPC | EUSERS))
 }
 
 fn sysctl(name: &str) -> Option<String> {

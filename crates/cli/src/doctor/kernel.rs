@@ -20,7 +20,7 @@ pub(super) fn version(machine: &Machine) -> Check {
         Some(version) if version < OLDEST => {
             let (major, minor) = OLDEST;
             Check::failure(NAME, format!("Linux {release} is too old"))
-                .fix(format!("Linux {major}.{minor} or newer is needed"))
+                .fix(format!("use Linux {major}.{minor} or newer"))
         }
         Some(_) if subsystem => Check::ok(
             NAME,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::thread::CapabilitySet;
-use stockade_sys::transparent::Family;
+use stockade_sys::{confine::Landlock, transparent::Family};
 
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
@@ -17,6 +17,7 @@ pub(super) struct Machine {
     pub(super) capabilities: CapabilitySet,
     /// The kernel has sockets of IPv6.
     pub(super) has_ipv6: bool,
+    pub(super) landlock: Landlock,
 }
 
 impl Machine {
@@ -28,6 +29,7 @@ impl Machine {
             gid: rustix::process::getegid().as_raw(),
             capabilities: capabilities.map_or(CapabilitySet::empty(), |sets| sets.effective),
             has_ipv6: Family::V6.exists(),
+            landlock: Landlock::of_this_kernel(),
         }
     }
 
@@ -79,6 +81,7 @@ pub(super) mod tests {
             gid: 1000,
             capabilities: CapabilitySet::empty(),
             has_ipv6: true,
+            landlock: Landlock::Missing,
         };
         for (path, text) in files {
             let path = machine.path(path);

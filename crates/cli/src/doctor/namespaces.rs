@@ -7,13 +7,14 @@ use super::{Check, apparmor as profile, machine::Machine};
 
 /// Limits of namespaces that are zero where an administrator wants none, with the kind that
 /// each is about.
-const LIMITS: [(&str, &str); 6] = [
+const LIMITS: [(&str, &str); 7] = [
     ("max_user_namespaces", "user"),
     ("max_net_namespaces", "network"),
     ("max_mnt_namespaces", "mount"),
     ("max_pid_namespaces", "process"),
     ("max_ipc_namespaces", "IPC"),
     ("max_uts_namespaces", "host name"),
+    ("max_cgroup_namespaces", "control group"),
 ];
 
 pub(super) fn limits(machine: &Machine) -> Vec<Check> {

@@ -92,7 +92,7 @@ fn written_in(path: &Path) -> Option<Version> {
 }
 
 /// The version as the program tells it.
-fn asked_of(path: &Path) -> Result<Version, Error> {
+pub(super) fn asked_of(path: &Path) -> Result<Version, Error> {
     let path = path.to_owned();
     let asked = Command::new(&path)
         .arg("--version")

@@ -240,9 +240,16 @@ impl Launch {
         }
         held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
-        let (_, version) = bubblewrap.identify()?;
+        let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
-        let child = call.spawn().map_err(failed("starting bubblewrap"))?;
+        let child = match call.spawn() {
+            Ok(child) => child,
+            // If it cannot be started at all, that is why. Else the kernel refused a step before.
+            Err(error) => {
+                bubblewrap::asked_of(&path)?;
+                return Err(failed("starting bubblewrap")(error));
+            }
+        };
         // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
         // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);

@@ -8,7 +8,7 @@ mod listeners;
 use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf, process};
 
 use anyhow::{Context as _, Result};
-use stockade_sys::transparent::Family;
+use stockade_sys::{confine::Landlock, transparent::Family};
 
 pub(super) use canaries::{Canaries, Place};
 pub(super) use listeners::{Listeners, Role};
@@ -28,7 +28,7 @@ pub(super) struct Outside {
     pub(super) namespaces: BTreeMap<String, String>,
     pub(super) calls: BTreeMap<String, i32>,
     pub(super) identities: BTreeMap<PathBuf, String>,
-    pub(super) landlock: u32,
+    pub(super) landlock: Landlock,
     /// What other processes must not see of this one.
     pub(super) own_secrets: Vec<PathBuf>,
 }
@@ -51,7 +51,7 @@ impl Outside {
             own_secrets: ["environ", "maps", "root", "cwd", "fd/1"]
                 .map(|name| format!("/proc/{}/{name}", process::id()).into())
                 .to_vec(),
-            landlock: stockade_sys::confine::landlock_version(),
+            landlock: Landlock::of_this_kernel(),
             token,
         })
     }
