@@ -3,6 +3,7 @@
 use std::{fs, io};
 
 use stockade_sys::{
+    apparmor::Confinement,
     namespace::{Identity, UserNamespaceError},
     shortage,
 };
@@ -76,20 +77,32 @@ fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String 
 
 /// Ubuntu lets only programs with a profile use what a user namespace gives.
 fn apparmor() -> Option<String> {
-    apparmor_restricts().then(|| {
-        let path = std::env::current_exe();
-        let path = path.map_or_else(|_| "stockade".to_owned(), |path| path.display().to_string());
-        format!(
-            "AppArmor restricts user namespaces on this machine; give Stockade a profile \
-             (`stockade doctor` shows it): sudo {path} doctor --write-apparmor"
-        )
-    })
+    let restricts = sysctl("kernel/apparmor_restrict_unprivileged_userns");
+    if restricts.as_deref() != Some("1") {
+        return None;
+    }
+    let path = std::env::current_exe();
+    let path = path.map_or_else(|_| "stockade".to_owned(), |path| path.display().to_string());
+    for_confinement(&Confinement::of_this_process(), &path)
 }
 
-/// Whether AppArmor lets only programs with a profile use what a user namespace gives.
+/// What helps a program in this profile, if AppArmor restricts user namespaces.
 #[must_use]
-pub fn apparmor_restricts() -> bool {
-    sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
+pub fn for_confinement(confinement: &Confinement, path: &str) -> Option<String> {
+    match confinement {
+        // It may use them, so something else is in the way.
+        Confinement::Own => None,
+        // By now it may be in the one that Ubuntu gives to programs without one.
+        Confinement::Foreign(name) if name != "unprivileged_userns" => Some(format!(
+            "start it from a program that AppArmor does not confine, such as a terminal of the desktop: \
+             the program that started it has the profile {name:?}, passes it on, and may not use \
+             user namespaces"
+        )),
+        Confinement::Unconfined | Confinement::Foreign(_) => Some(format!(
+            "AppArmor restricts user namespaces on this machine; give Stockade a profile \
+             (`stockade doctor` shows it): sudo {path} doctor --write-apparmor"
+        )),
+    }
 }
 
 fn sysctl(name: &str) -> Option<String> {

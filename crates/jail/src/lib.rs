@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-pub use advice::apparmor_restricts;
+pub use advice::for_confinement;
 use rustix::thread::CapabilitySet;
 pub use socket_factory::SocketFactory;
 use stockade_sys::{

@@ -42,7 +42,7 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
     checks.extend(container::engine(&machine, trial));
     checks.extend(namespaces::limits(&machine));
-    checks.extend(namespaces::apparmor(&machine));
+    checks.extend(namespaces::apparmor(&machine, trial));
     checks.extend(namespaces::capabilities(&machine));
     checks.push(nft::check(&machine, trial == Trial::Started));
     checks.push(bubblewrap);
