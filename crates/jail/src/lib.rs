@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-pub use advice::apparmor_restricts;
+pub use advice::for_confinement;
 use rustix::thread::CapabilitySet;
 pub use socket_factory::SocketFactory;
 use stockade_sys::{
@@ -92,26 +92,24 @@ pub struct Sockets {
     pub socket_factory: SocketFactory,
 }
 
-/// Why there is no jail. [`Error::fix`] says what to do about it.
+/// Why there is no jail, with the cause in the text. [`Error::fix`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot make a user namespace: {error}")]
     UserNamespace {
         /// Who asked: inside a half-made user namespace it cannot be read any more.
         identity: Identity,
-        #[source]
         error: UserNamespaceError,
     },
     #[error("cannot make a network namespace: {0}")]
-    NetworkNamespace(#[source] io::Error),
+    NetworkNamespace(io::Error),
     #[error("cannot set up the jail's network ({step}): {error}")]
     Plumbing {
         step: &'static str,
-        #[source]
         error: io::Error,
     },
     #[error("cannot load the jail's packet filter: {0}")]
-    Filter(#[source] io::Error),
+    Filter(io::Error),
     #[error("the jail's thread is gone")]
     Thread,
 }

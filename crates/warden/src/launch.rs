@@ -8,7 +8,7 @@ use stockade_config::{Effective, Mode};
 use stockade_gate::{EventReceiver, EventSender, Gate, Local};
 use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
-use stockade_sys::confine::keep_capabilities;
+use stockade_sys::{confine::keep_capabilities, transparent::Family};
 use stockade_wall::{CommandLine, Facts, Launch, Plan};
 
 use crate::{
@@ -86,7 +86,8 @@ impl JailPlan {
     fn of(effective: &Effective, policy: Policy) -> Result<Self, SessionError> {
         Ok(Self {
             settings: JailSettings {
-                ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+                ipv6: Family::V6.exists()
+                    && (stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6)),
                 host_ports: effective.host_ports(),
             },
             local: publish::local(effective)?,

@@ -23,6 +23,7 @@ use std::{
 };
 
 use rustix::fs::{Access, AtFlags};
+use stockade_sys::confine::Landlock;
 
 pub use self::{
     caches::{CachePlace, Caches},
@@ -122,8 +123,7 @@ pub struct Facts {
     pub caches: Caches,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
-    /// The version of Landlock that the kernel has; 0 is none.
-    pub landlock: u32,
+    pub landlock: Landlock,
     /// The file of this program.
     pub executable: PathBuf,
     /// The links by which the caller started it, each by the place where it lies.
@@ -237,7 +237,7 @@ impl Facts {
             toolchains,
             caches,
             open_files: Limit::current(Resource::OpenFiles),
-            landlock: stockade_sys::confine::landlock_version(),
+            landlock: Landlock::of_this_kernel(),
             executable,
             launched_by,
             home,

@@ -72,7 +72,7 @@ pub(crate) fn facts() -> Facts {
             soft: Some(1024),
             hard: Some(4096),
         },
-        landlock: 6,
+        landlock: Landlock::Version(6),
         executable: "/usr/local/bin/stockade".into(),
         launched_by: Vec::new(),
     }
