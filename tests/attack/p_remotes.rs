@@ -86,6 +86,9 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
             "git config branch.main.pushRemote backup",
             "git config branch.main.pushRemote /home/dev/evil.git",
             "git config remote.pushDefault backup",
+            // Git pushes to all addresses of a remote, whichever file they are in.
+            "git config extensions.worktreeConfig true
+             git config --worktree remote.origin.url /home/dev/evil.git",
         ] {
             let plant = format!("{remote}; {plant}");
             said(laptop, Place::Outside, TRACKED);

@@ -12,6 +12,7 @@ mod installation;
 mod limits;
 mod place;
 mod proc;
+mod shared;
 mod toolchains;
 
 use std::{
@@ -105,6 +106,8 @@ pub struct Facts {
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
     pub guards: Guards,
+    /// Directories of the workspace with files that other directories have, too.
+    pub shared: Vec<PathBuf>,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// The user's settings of package managers that name indexes, without logins.
@@ -230,6 +233,7 @@ impl Facts {
             given,
             indexes: indexes::find(&home.real, &environment, &writable),
             guards,
+            shared: shared::find(&workspace),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,

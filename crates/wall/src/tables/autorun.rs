@@ -110,6 +110,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".lefthook.json", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml",
         ".lefthook-local.yaml", ".config/lefthook.yml",
     ]),
+    tell("git-lfs sends files to the server that it names, with every push", &[".lfsconfig"]),
     tell("npm, pnpm and yarn take programs and settings from it, with every command", &[
         ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs",
         ".pnpmfile.mjs",
@@ -132,7 +133,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         "AGENTS.md", "AGENTS.override.md", ".agents", ".mcp.json", ".cursor", ".cursorrules", ".windsurf",
         ".windsurfrules", ".continue", ".clinerules", ".roo", ".kilocode", ".kiro", ".amazonq", ".junie",
         ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".qwen",
-        ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md",
+        ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md", ".github/hooks",
     ]),
     tell("the forge runs it, when it is pushed", &[
         ".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".gitpod.yml", "Jenkinsfile",
@@ -150,11 +151,12 @@ pub(crate) const STATE: &[Autoruns] = &[
     tell("Claude Code starts its servers outside, in any project", &[".claude.json"]),
     tell("Codex runs or obeys it outside, in any project", &[
         ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/prompts", ".codex/skills",
-        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md",
+        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/.env",
     ]),
     tell("Gemini CLI runs or obeys it outside, in any project", &[
         ".gemini/settings.json", ".gemini/trustedFolders.json", ".gemini/commands", ".gemini/extensions",
-        ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md",
+        ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md", ".gemini/policies",
+        ".gemini/.env",
     ]),
     tell("aider runs or obeys it outside, in any project", &[".aider.conf.yml"]),
 ];
@@ -169,6 +171,8 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
     "enabledPlugins",
     "apiKeyHelper",
     "statusLine",
+    "enableAllProjectMcpServers",
+    "bypassPermissionsModeAccepted",
 ];
 
 pub(crate) const HOOKS: &str = "git runs them outside";

@@ -36,6 +36,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_new: bool,
     /// The branches that were there before; nothing if they are not known.
     pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
+    /// The remotes that other files of the repository had an address of.
+    pub(crate) elsewhere: BTreeSet<Vec<u8>>,
     /// The remotes that have an address of their own.
     pub(crate) remotes: BTreeSet<Vec<u8>>,
     /// Those whose address was there before.
@@ -48,6 +50,8 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Any,
+    /// In a repository that the session made.
+    New,
     OneOf(&'static [&'static str]),
     /// Of a repository on another machine, or of one that no session writes to.
     Address,
@@ -63,7 +67,7 @@ enum Value {
     Worktree,
 }
 
-use Value::{Address, Any, OneOf, Promisor, Remote, Worktree};
+use Value::{Address, Any, New, OneOf, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
 
@@ -118,15 +122,15 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     ]),
     (Any, FILES, &["core.autocrlf", "core.checkroundtripencoding", "core.eol", "core.safecrlf"]),
     (Any, FORM, &[
-        "core.logallrefupdates", "core.repositoryformatversion", "extensions.compatobjectformat",
-        "extensions.objectformat", "lfs.repositoryformatversion",
+        "core.logallrefupdates", "core.repositoryformatversion", "lfs.repositoryformatversion",
     ]),
+    (New, FORM, &["extensions.compatobjectformat", "extensions.objectformat"]),
     (Any, REMOTE, &[
         "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved",
     ]),
     (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
     (BOOLEAN, DEFAULT, &[
-        "checkout.guess", "fetch.all", "fetch.prune", "fetch.prunetags", "merge.autostash",
+        "checkout.guess", "fetch.prune", "fetch.prunetags", "merge.autostash",
         "push.autosetupremote", "push.followtags", "push.useforceifincludes", "rebase.autosquash",
         "rebase.autostash", "rebase.forkpoint", "rebase.updaterefs", "rerere.autoupdate", "rerere.enabled",
         "submodule.propagatebranches", "submodule.recurse", "worktree.guessremote",
@@ -184,6 +188,8 @@ const DRIVES: &[(&str, &[&str])] = &[
         "remote.*.proxy", "submodule.*.url", "url.*.insteadof", "url.*.pushinsteadof",
     ]),
     (UNASKED, &["remote.*.partialclonefilter", "remote.*.promisor", "extensions.partialclone"]),
+    ("makes git fetch from every remote without being asked", &["fetch.all"]),
+    ("makes git read the repository in another form", &["extensions.compatobjectformat", "extensions.objectformat"]),
     ("changes how git talks to servers", &["http.*"]),
     (COMMAND, &[
         "alias.*", "core.alternaterefscommand", "core.askpass", "core.editor", "core.fsmonitor",
@@ -248,6 +254,7 @@ impl Value {
         let text = std::str::from_utf8(value);
         match self {
             Any => true,
+            New => context.is_new,
             OneOf(words) => {
                 text.is_ok_and(|text| words.contains(&text.to_ascii_lowercase().as_str()))
             }
@@ -364,6 +371,8 @@ mod tests {
             "[remote \"origin\"] promisor = true",
             "[remote \"origin\"] partialCloneFilter = blob:none",
             "[extensions] partialClone = origin",
+            "[extensions] objectFormat = sha256",
+            "[fetch] all = true",
             "[submodule \"a\"] update = !x",
             "[core] worktree = /",
             "[core] worktree = ../../..",
@@ -405,6 +414,7 @@ mod tests {
             .find(|(.., patterns)| setting.fits_any(patterns));
         match entry {
             Some((Any, why, _)) => ("stays", why),
+            Some((New, why, _)) => ("stays in a new repository", why),
             Some((OneOf(_), why, _)) => ("stays with values that git itself defines", why),
             Some((Address, why, _)) => (
                 "stays if new and on a server that is not near, or outside of the workspace",

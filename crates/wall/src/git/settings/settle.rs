@@ -134,7 +134,7 @@ impl<'a> Comparison<'a> {
         };
         this.context.known = this.known();
         // The remotes that have an address when all is settled.
-        let addresses = says.iter().filter(|setting| is_address(setting));
+        let addresses = says.iter().filter(|setting| setting.is_address());
         let stays = |it: &&Setting| this.was.contains_key(&it.key) || this.judge(it).is_none();
         let names = addresses.filter(stays).filter_map(Setting::subsection);
         this.context.remotes = names.map(<[u8]>::to_vec).collect();
@@ -150,7 +150,7 @@ impl<'a> Comparison<'a> {
     fn known(&self) -> BTreeSet<Vec<u8>> {
         let all = |values: &Values| -> Vec<Vec<u8>> {
             let keys = values.keys().map(|key| setting(key, None));
-            let addresses = keys.filter(is_address);
+            let addresses = keys.filter(Setting::is_address);
             let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
             names.collect()
         };
@@ -176,12 +176,12 @@ impl<'a> Comparison<'a> {
             }
             // Taken out. What described does not any more; but a remote without an address is a path.
             let Verdict::Drives(why) = changed.verdict(&self.context) else {
-                return (is_address(changed) && self.is_still_named(changed))
+                return (changed.is_address() && self.is_still_named(changed))
                     .then_some("makes git take the name of a remote for a path");
             };
             return Some(why);
         };
-        let is_moved = is_address(changed) && self.was.contains_key(&changed.key);
+        let is_moved = changed.is_address() && self.had_address(changed);
         let is_moved = is_moved || self.is_new_default(changed);
         for value in now {
             let setting = setting(&changed.key, value.clone());
@@ -217,11 +217,18 @@ impl<'a> Comparison<'a> {
     /// Whether it is the address of the remote that git takes by itself, where there were others.
     fn is_new_default(&self, changed: &Setting) -> bool {
         let mut keys = self.was.keys();
-        is_address(changed)
+        changed.is_address()
             && changed.subsection() == Some(b"origin")
             && !self.context.is_new
             && !self.context.known.contains(b"origin".as_slice())
-            && keys.any(|key| is_address(&setting(key, None)))
+            && (keys.any(|key| setting(key, None).is_address())
+                || !self.context.elsewhere.is_empty())
+    }
+
+    /// Whether the remote had an address, in this file or in another.
+    fn had_address(&self, address: &Setting) -> bool {
+        let name = address.subsection().unwrap_or_default();
+        self.was.contains_key(&address.key) || self.context.elsewhere.contains(name)
     }
 
     /// Whether anything else still speaks of the remote of this address.
@@ -296,10 +303,6 @@ fn addresses_of<'a>(values: &'a Values, remote: &[u8]) -> &'a [Option<Vec<u8>>] 
 fn is_global(address: &Option<Vec<u8>>) -> bool {
     let text = address.as_deref().map(std::str::from_utf8);
     text.is_some_and(|text| text.is_ok_and(is_by_global_name))
-}
-
-fn is_address(setting: &Setting) -> bool {
-    setting.section() == b"remote" && setting.name() == b"url" && setting.subsection().is_some()
 }
 
 /// What decides something, in its order.
