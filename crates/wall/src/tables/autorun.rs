@@ -75,6 +75,8 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard(MISE, &[
         "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml",
         ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml", ".rtx.toml",
+        "mise/config.local.toml", ".mise/config.local.toml", ".config/mise.local.toml",
+        ".config/mise/config.local.toml", "mise/conf.d", ".mise/conf.d", ".config/mise/conf.d",
     ]),
     tell(MISE, &[".tool-versions"]),
     guard("VS Code runs its tasks outside, when it opens the directory", &[".vscode"]),
@@ -102,6 +104,9 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard("names programs that version control runs outside, with every command", &[
         ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", "_darcs/prefs/defaults",
         ".pijul/config", ".bzr/branch/branch.conf",
+    ]),
+    guard("leads version control to other settings outside, which name programs", &[
+        ".hg/requires", ".hg/sharedpath", ".sl/requires", ".sl/sharedpath",
     ]),
     guard("lazygit runs its commands outside", &[".git/lazygit.yml", ".lazygit.yml"]),
     tell("git's hooks run its commands outside, with commits", &[

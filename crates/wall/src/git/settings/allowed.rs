@@ -421,7 +421,8 @@ mod tests {
                 why,
             ),
             Some((Remote, why, _)) => (
-                "stays if it names a remote that was there, or has an address and the branch is new",
+                "stays if the branch is new and the remote has an address, or for the remote of before, or \
+                 for `origin` if there was none",
                 why,
             ),
             Some((Promisor, why, _)) => (

@@ -196,22 +196,50 @@ impl<'a> Comparison<'a> {
         None
     }
 
-    /// Whether a setting has what was there before pushed to, or fetched from, a remote that the
-    /// session made. Where its own branches go is its own affair.
+    /// Whether a setting has what was there before pushed to, or fetched from, another remote than
+    /// before. One that was there may be a remote of an earlier session. Where its own branches go is
+    /// the session's affair.
     fn moves_a_branch(&self, setting: &Setting) -> bool {
         let context = &self.context;
-        let is_of_branch = match (setting.section(), setting.subsection(), setting.name()) {
-            (b"branch", Some(name), b"remote" | b"pushremote") => {
-                let stem = [b"branch.", name, b"."].concat();
+        let key = |parts: [&[u8]; 3]| parts.concat();
+        let push_default = b"remote.pushdefault".to_vec();
+        // What said so before: the first that is there counts.
+        let said = match (setting.section(), setting.subsection(), setting.name()) {
+            (b"branch", Some(name), what @ (b"remote" | b"pushremote")) => {
+                let stem = key([b"branch.", name, b"."]);
                 let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
-                self.was.keys().any(|key| key.starts_with(&stem))
-                    || context.branches.is_none_or(is_known)
+                let is_there = self.was.keys().any(|key| key.starts_with(&stem))
+                    || context.branches.is_none_or(is_known);
+                if !is_there {
+                    return false;
+                }
+                let own = key([b"branch.", name, b".remote"]);
+                match what {
+                    b"remote" => vec![own],
+                    _ => vec![setting.key.clone(), push_default, own],
+                }
             }
-            (b"remote", None, b"pushdefault") => true,
-            _ => false,
+            (b"remote", None, b"pushdefault") => vec![push_default],
+            _ => return false,
         };
         let value = setting.bytes();
-        is_of_branch && !context.is_new && value != b"." && !context.known.contains(value)
+        if context.is_new || value == b"." {
+            return false;
+        }
+        let mut said = said.iter().filter_map(|key| self.was.get(key)?.last());
+        // Without any, git takes this one.
+        let origin = Some(b"origin".as_slice());
+        let origin = origin.filter(|name| !addresses_of(&self.was, name).is_empty());
+        let before = said.next().and_then(Option::as_deref).or(origin);
+        match before {
+            Some(before) => {
+                let addresses = addresses_of(&self.was, before);
+                let is_renamed =
+                    !addresses.is_empty() && addresses == addresses_of(&self.is, value);
+                before != value && !is_renamed
+            }
+            None => !context.known.contains(value),
+        }
     }
 
     /// Whether it is the address of the remote that git takes by itself, where there were others.
@@ -487,6 +515,18 @@ mod tests {
             "[checkout]\n\tdefaultRemote = fork\n",
         ] {
             assert_eq!(left(evil), Some(format!("{old}{fork}")), "{evil}");
+        }
+        // A remote that was there may be one that an earlier session made.
+        let both = format!("{old}{fork}");
+        for evil in [
+            "[branch \"main\"]\n\tremote = fork\n",
+            "[branch \"main\"]\n\tpushRemote = fork\n",
+            "[branch \"other\"]\n\tremote = fork\n",
+            "[branch \"other\"]\n\tpushRemote = fork\n",
+            "[remote]\n\tpushDefault = fork\n",
+        ] {
+            let settled = left_in(false, Some(&both), &format!("{both}{evil}"));
+            assert_eq!(settled.contents, Some(both.clone().into_bytes()), "{evil}");
         }
         // The same remote under another name is not another one.
         let renamed = old.replace("origin", "upstream");
