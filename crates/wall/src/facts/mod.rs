@@ -205,6 +205,7 @@ impl Facts {
         let mut toolchains = Toolchains::find(surroundings);
         let programs: Vec<_> = installation.iter().chain(&brought).collect();
         toolchains.add_environments(&programs, surroundings);
+        toolchains.find_settings(&home.real, &programs);
         let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;

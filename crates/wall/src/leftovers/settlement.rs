@@ -271,6 +271,7 @@ impl<'a> Settlement<'a> {
         let repository = control.repository.as_deref();
         let context = Context {
             repository,
+            is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: &self.watch.writable,

@@ -30,6 +30,8 @@ pub(crate) enum Verdict {
 pub(crate) struct Context<'a> {
     /// The directory of the repository that the file belongs to.
     pub(crate) repository: Option<&'a Path>,
+    /// The file counts for all repositories of the user's.
+    pub(crate) is_for_all: bool,
     /// What a session can write.
     pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
@@ -213,6 +215,11 @@ impl Setting {
     pub(crate) fn verdict(&self, context: &Context<'_>) -> Verdict {
         if self.subsection().is_some_and(|name| name.starts_with(b"-")) {
             return Verdict::Drives(OPTION);
+        }
+        // What is harmless in one repository may lead the others elsewhere.
+        let is_of_repository = matches!(self.section(), b"remote" | b"branch" | b"submodule");
+        if context.is_for_all && is_of_repository {
+            return Verdict::Drives(ELSEWHERE);
         }
         let entry = TABLE.iter().find(|(.., patterns)| self.fits_any(patterns));
         if let Some((value, why, _)) = entry

@@ -536,6 +536,21 @@ mod tests {
         let origin = fork.replace("fork", "origin");
         let settled = left_in(false, Some(&others), &format!("{others}{origin}"));
         assert_eq!(settled.contents, Some(others.into_bytes()));
+        // In a file of the user's for all repositories, each would have the remote.
+        let context = Context {
+            is_for_all: true,
+            ..Context::default()
+        };
+        let user = "[user]\n\tname = x\n";
+        let new = format!("{user}{fork}").into_bytes();
+        let settled = settle(
+            &GitProgram::none(),
+            Some(user.as_bytes()),
+            &new,
+            &[],
+            context,
+        );
+        assert_eq!(settled.contents, Some(user.as_bytes().to_vec()));
         // In a new repository all of it is the session's own.
         let new = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
         assert_eq!(left_in(true, None, &new).contents, None);
