@@ -56,7 +56,7 @@ mod tests {
         }
         fs::write(place.path().join(".venv/lib/x/own"), "").unwrap();
         std::os::unix::fs::symlink(cache.path(), place.path().join("venv")).unwrap();
-        assert_eq!(find(place.path()), [PathBuf::new(); 0]);
+        assert!(find(place.path()).is_empty());
         for name in ["src/linked", "node_modules/a/linked"] {
             fs::hard_link(cache.path().join("file"), place.path().join(name)).unwrap();
         }
