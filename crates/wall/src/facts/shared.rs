@@ -18,7 +18,7 @@ pub(super) fn find(workspace: &Path) -> Vec<PathBuf> {
 }
 
 fn has_links(place: &Path) -> bool {
-    const MOST: usize = 1000;
+    const MOST: usize = 200;
     let mut left = vec![place.to_owned()];
     let mut seen = 0;
     while let Some(directory) = left.pop() {
