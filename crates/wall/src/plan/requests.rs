@@ -315,7 +315,7 @@ fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &
         for found in places.filter_map(|place| facts.found.get(&place)) {
             for at in layout.views(&found.real) {
                 if found.kind == Kind::Directory && layout.is_writable(&at) {
-                    layout.place(Step::new(at, Operation::Empty { mode: 0o700 }, *reason));
+                    layout.add(&at, Operation::Empty { mode: 0o700 }, *reason);
                 }
             }
         }
