@@ -194,7 +194,7 @@ fn a_launch_without_the_kernels_packet_filter_is_refused() {
         let number = number_of_the_packet_filter(&traces.collect::<Vec<_>>());
         // What kernels say whose module for it is missing.
         let fault = format!("inject=sendto:error=ENOENT:when={number}");
-        let fix = "fix: load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy";
+        let fix = "fix: load the kernel's module for it: sudo modprobe nf_tables";
         assert_refused(
             world,
             strace(&["-e", &fault]),
