@@ -4,6 +4,7 @@ mod bench;
 mod daily;
 mod denials;
 mod deny;
+mod dist;
 mod exposed;
 mod pictures;
 mod sections;
@@ -29,6 +30,7 @@ enum Task {
     Daily(daily::Arguments),
     Denials(denials::Arguments),
     Deny(deny::Arguments),
+    Dist(dist::Arguments),
     Exposed(exposed::Arguments),
     Pictures(pictures::Arguments),
     World(world::Arguments),
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Task::Daily(arguments) => daily::run(&arguments),
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
         Task::Pictures(arguments) => pictures::run(&arguments),
         Task::World(arguments) => world::run(&arguments),

@@ -64,6 +64,12 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let given = config.read.iter().chain(&config.write).filter_map(find);
     let given: Vec<_> = given.map(|found| found.real.as_path()).collect();
     home::mask(facts, &given, layout);
+    for path in &facts.toolchains.settings {
+        if !given.contains(&path.as_path()) {
+            let reason = "settings of a package manager, which may hold logins";
+            layout.mask(path, &Operation::Text(String::new()), reason);
+        }
+    }
     other_state(config, facts, &given, layout);
     indexes::place(config, facts, layout);
 
