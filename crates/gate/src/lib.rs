@@ -8,7 +8,7 @@
 //! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides ([`judge`]);
 //! what it admits is in one table ([`flows`]), whatever its protocol. If the attempt may pass, the
 //! gate connects outside; when that connection is open, the SYN is sent again, marked, so that
-//! the jail's filter hands it to the listener, and the two connections are joined ([`tcp`]). If
+//! the filter lets it pass to a listener, and the two connections are joined ([`tcp`]). If
 //! not, or if the gate could not connect, the agent gets the packet that makes its `connect()`
 //! fail with the right error. So nothing looks open that is closed, and nobody inside talks to a
 //! peer that the policy did not see.

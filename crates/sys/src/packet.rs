@@ -20,7 +20,7 @@ use crate::{
     transparent::{Family, is_missing_family},
 };
 
-/// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
+/// The mark that lets a packet pass the filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
 pub const PASS_MARK: u32 = 0x5354_4b44;
 

@@ -127,6 +127,7 @@ impl Obstacles {
 
     /// The obstacle that explains a failure, and what removes it.
     pub(crate) fn explain(&self, error: &SessionError) -> Option<Refused> {
+        use stockade_jail::Error as Jail;
         use stockade_wall::Error as Wall;
         let is_of_the_machine = match error {
             SessionError::Jail(_) | SessionError::Capabilities(_) => true,
@@ -148,8 +149,7 @@ impl Obstacles {
         checks.extend(namespaces::capabilities(machine));
         checks.extend(self.limits.iter().cloned());
         checks.extend(container::engine(machine, Trial::of(error)));
-        use stockade_jail::Error::{Filter, Pair};
-        if let SessionError::Jail(Filter(_) | Pair(_)) = error {
+        if let SessionError::Jail(Jail::Filter(_) | Jail::Pair(_)) = error {
             checks.push(nft::check(machine, false));
         }
         let mut failures = checks
