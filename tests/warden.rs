@@ -55,6 +55,7 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
                 "carrier",
                 "control",
                 "gate",
+                "gatehouse",
                 "jail",
                 "journal",
                 "stockade",
@@ -65,7 +66,7 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
             let (kept, filter) = match thread.as_str() {
                 "gate" => (NET_BIND_SERVICE, "2"),
                 "carrier" => (NOTHING, "2"),
-                "jail" => (NET_RAW, "0"),
+                "gatehouse" => (NET_RAW | NET_BIND_SERVICE, "0"),
                 _ => (NOTHING, "0"),
             };
             for set in ["CapEff", "CapPrm", "CapBnd"] {
