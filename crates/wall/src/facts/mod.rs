@@ -293,7 +293,7 @@ fn paths(
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
-    let programs = home::PROGRAMS_IN_STATE.iter();
+    let programs = home::PROGRAMS_IN_STATE.iter().chain(home::SCRATCH_IN_STATE);
     let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
     let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
         let path = home.join(directory);

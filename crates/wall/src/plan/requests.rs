@@ -21,7 +21,10 @@ use crate::{
     error::Error,
     facts::{Facts, Found, Kind, Place, is_in, own_directories},
     launch::agent_state::Form,
-    tables::{credentials, home::PROGRAMS_IN_STATE},
+    tables::{
+        credentials,
+        home::{PROGRAMS_IN_STATE, SCRATCH_IN_STATE},
+    },
 };
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
@@ -294,7 +297,7 @@ fn guard(real: &Path, reason: &'static str, layout: &mut Layout) {
 }
 
 /// Programs of agents in what can be written, unless configuration names them, by whatever
-/// name, alias or script they are started.
+/// name, alias or script they are started. Then what agents that run outside have their shells read.
 fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for (name, reason) in PROGRAMS_IN_STATE {
         for place in config.places_in_state(&facts.home.real, name) {
@@ -305,6 +308,16 @@ fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &
                 continue;
             }
             guard(&found.real, reason, layout);
+        }
+    }
+    for (name, reason) in SCRATCH_IN_STATE {
+        let places = config.places_in_state(&facts.home.real, name);
+        for found in places.filter_map(|place| facts.found.get(&place)) {
+            for at in layout.views(&found.real) {
+                if found.kind == Kind::Directory && layout.is_writable(&at) {
+                    layout.add(&at, Operation::Empty { mode: 0o700 }, *reason);
+                }
+            }
         }
     }
 }
