@@ -5,6 +5,7 @@ mod daily;
 mod denials;
 mod deny;
 mod exposed;
+mod matrix;
 mod pictures;
 mod sections;
 mod world;
@@ -30,6 +31,7 @@ enum Task {
     Denials(denials::Arguments),
     Deny(deny::Arguments),
     Exposed(exposed::Arguments),
+    Matrix(matrix::Arguments),
     Pictures(pictures::Arguments),
     World(world::Arguments),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
+        Task::Matrix(arguments) => matrix::run(&arguments),
         Task::Pictures(arguments) => pictures::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }
