@@ -4,6 +4,7 @@ mod bench;
 mod daily;
 mod denials;
 mod deny;
+mod dist;
 mod exposed;
 mod matrix;
 mod pictures;
@@ -30,6 +31,7 @@ enum Task {
     Daily(daily::Arguments),
     Denials(denials::Arguments),
     Deny(deny::Arguments),
+    Dist(dist::Arguments),
     Exposed(exposed::Arguments),
     Matrix(matrix::Arguments),
     Pictures(pictures::Arguments),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Task::Daily(arguments) => daily::run(&arguments),
         Task::Denials(arguments) => denials::run(&arguments),
         Task::Deny(arguments) => deny::run(&arguments),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
         Task::Matrix(arguments) => matrix::run(&arguments),
         Task::Pictures(arguments) => pictures::run(&arguments),

@@ -125,8 +125,12 @@ const GATES_CALLS: &[Allowed] = &[
     #[cfg(target_arch = "x86_64")]
     any(libc::SYS_poll),
     any(libc::SYS_clock_nanosleep),
-    // Reading resolv.conf, as far as files are left to be read.
+    // Reading resolv.conf, as far as files are left to be read. The older calls are those of musl.
     any(libc::SYS_openat),
+    #[cfg(target_arch = "x86_64")]
+    any(libc::SYS_open),
+    #[cfg(target_arch = "x86_64")]
+    any(libc::SYS_stat),
     any(libc::SYS_statx),
     any(libc::SYS_newfstatat),
     any(libc::SYS_fstat),

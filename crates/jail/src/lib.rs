@@ -145,17 +145,15 @@ impl Owner {
 
     /// Builds the jail; it is closed before this returns. `inside` is run as soon as the
     /// network is one that leads nowhere, before it is plumbed: threads that it starts are in
-    /// the jail, and can prepare what will run there in the meantime. `meanwhile` is run by the
-    /// calling thread, which would only wait.
+    /// the jail, and can prepare what will run there in the meantime.
     ///
     /// # Errors
     /// If any step fails. Nothing of the jail is left then.
-    pub fn build<T>(
+    pub fn build(
         self,
         settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
-        meanwhile: impl FnOnce() -> T,
-    ) -> Result<(Jail, Sockets, T), Error> {
+    ) -> Result<(Jail, Sockets), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
         let socket_factory = SocketFactory::new(orders.clone());
@@ -185,9 +183,8 @@ impl Owner {
             orders,
             thread: Some(thread),
         };
-        let done = meanwhile();
         let sockets = result.recv().map_err(|_| Error::Thread)??;
-        Ok((jail, sockets, done))
+        Ok((jail, sockets))
     }
 }
 

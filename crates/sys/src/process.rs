@@ -5,12 +5,17 @@
 //! system calls: [`Descent`] is prepared before the fork and allocates nothing after.
 
 use std::{
-    ffi::CString,
+    env,
+    ffi::{CStr, CString, OsStr},
     io,
     os::{
         fd::{FromRawFd, OwnedFd, RawFd},
-        unix::process::CommandExt,
+        unix::{
+            ffi::{OsStrExt as _, OsStringExt as _},
+            process::CommandExt,
+        },
     },
+    path::PathBuf,
     process::Command,
     ptr,
     sync::{Arc, OnceLock},
@@ -175,21 +180,55 @@ pub fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
 
 /// Becomes the program `arguments[0]`, looked up in this process's `PATH` if its name has no
 /// slash, with this environment. Returns only if that fails.
+///
+/// This is execvpe(3) as glibc has it. That of musl does not run scripts without a first line.
 pub fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
-    let Some(program) = arguments.first() else {
-        return rustix::io::Errno::INVAL.into();
+    let mut failure = Errno::ENOENT;
+    for program in candidates(arguments.first()) {
+        match execute(&program, arguments, environment) {
+            Errno::ENOEXEC => {
+                let mut script = vec![SHELL.to_owned(), program];
+                script.extend_from_slice(arguments.get(1..).unwrap_or_default());
+                return execute(SHELL, &script, environment).into();
+            }
+            Errno::EACCES => failure = Errno::EACCES,
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ESTALE | Errno::ENODEV | Errno::ETIMEDOUT => {}
+            other => return other.into(),
+        }
+    }
+    failure.into()
+}
+
+const SHELL: &CStr = c"/bin/sh";
+
+/// The paths at which a program of this name can be.
+fn candidates(name: Option<&CString>) -> Vec<CString> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Vec::new();
     };
+    if name.as_bytes().contains(&b'/') {
+        return vec![name.clone()];
+    }
+    let directories = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let beside = |directory: PathBuf| directory.join(OsStr::from_bytes(name.as_bytes()));
+    let paths = env::split_paths(&directories).map(beside);
+    paths
+        .filter_map(|path| CString::new(path.into_os_string().into_vec()).ok())
+        .collect()
+}
+
+fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
     let pointers = |strings: &[CString]| -> Vec<_> {
         let pointers = strings.iter().map(|string| string.as_ptr());
         pointers.chain([ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: `program` and each element of both lists but the last point to strings that
-    // end in NUL and outlive the call; the last ones are null, as execvpe(3) wants.
+    // end in NUL and outlive the call; the last ones are null, as execve(2) wants.
     unsafe {
-        libc::execvpe(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+        libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
     }
-    io::Error::last_os_error()
+    Errno::last()
 }
 
 /// How long the threads of a process have run, those that have ended among them. A process for which

@@ -9,9 +9,9 @@ use std::{
 
 use libc::{
     IFA_ADDRESS, IFA_LOCAL, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND,
-    IFLA_LINKINFO, RT_SCOPE_HOST, RTA_DST, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_F_FIB_MATCH,
-    RTM_F_LOOKUP_TABLE, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE,
-    RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST, RTN_PROHIBIT, RTN_UNICAST, RTPROT_STATIC,
+    IFLA_LINKINFO, RT_SCOPE_HOST, RTA_DST, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_GETROUTE,
+    RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST,
+    RTN_PROHIBIT, RTN_UNICAST, RTPROT_STATIC,
 };
 use rustix::{
     io::Errno,
@@ -23,7 +23,9 @@ use crate::netlink::{self, ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST,
 /// `lo` has this index in every network namespace.
 pub const LOOPBACK: u32 = 1;
 
-// Names of the kernel's headers that libc does not have.
+// Names of the kernel's headers that libc does not have, or not for every target.
+const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
+const RTM_F_FIB_MATCH: u32 = 0x2000;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 const VETH_INFO_PEER: u16 = 1;

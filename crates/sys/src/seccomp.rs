@@ -27,6 +27,8 @@ pub use libc::{
 };
 /// open_tree_attr(2), which libc does not have; the same on all architectures.
 pub const OPEN_TREE_ATTR: i64 = 467;
+/// fchmodat2(2), which libc has for some targets only; the same on all architectures.
+const FCHMODAT2: i64 = 452;
 /// The calls that make sockets.
 pub const SOCKETS: [i64; 2] = [libc::SYS_socket, libc::SYS_socketpair];
 /// The calls for the kernel's key store.
@@ -36,7 +38,7 @@ pub const KEYS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_reque
 pub const MODE_GIVING: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
-    (libc::SYS_fchmodat2, 2),
+    (FCHMODAT2, 2),
     (libc::SYS_mknodat, 2),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
