@@ -291,7 +291,7 @@ mod tests {
         let refused = explained(&[USER, FILTERS, old], &refusal.into()).expect("an obstacle");
         let wanted = "no session can be started: Linux 5.10.0-32-amd64 is too old";
         assert_eq!(refused.what, wanted);
-        assert_eq!(refused.fix, "use Linux 5.11 or newer");
+        assert_eq!(refused.fix, "use Linux 5.12 or newer");
         // It does not explain what is the user's own.
         let own = stockade_wall::Error::HomeUnset.into();
         assert!(explained(&[USER, FILTERS, old], &own).is_none());
