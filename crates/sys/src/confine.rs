@@ -6,15 +6,19 @@
 use std::{
     error::Error,
     io, iter,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
-use rustix::thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set};
+use rustix::{
+    fs::{Mode, OFlags},
+    thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set},
+};
 
 /// Drops every capability but those named, also from what could be regained.
 pub fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
@@ -101,7 +105,7 @@ pub fn hide_files<'a>(readable: impl IntoIterator<Item = &'a Path>) -> io::Resul
         .and_then(Ruleset::create)
         .map_err(of_kernel)?;
     for path in readable {
-        if let Ok(place) = PathFd::new(path) {
+        if let Ok(place) = handle(path) {
             ruleset = ruleset
                 .add_rule(PathBeneath::new(place, read))
                 .map_err(of_kernel)?;
@@ -112,6 +116,13 @@ pub fn hide_files<'a>(readable: impl IntoIterator<Item = &'a Path>) -> io::Resul
         RulesetStatus::NotEnforced => Files::NotSupported,
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Files::Hidden,
     })
+}
+
+/// A handle on a place, without opening what is there. (`PathFd` of landlock does open it in a program
+/// with musl, where the standard library takes `O_PATH` for an access mode and drops it.)
+fn handle(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// Confines what the calling thread will become, for good: with `scopes`, signals and abstract
@@ -151,7 +162,7 @@ pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
             .iter()
             .map(|path| (path.as_path(), AccessFs::from_all(FILES)));
         for (path, access) in fixed.into_iter().chain(given) {
-            let place = PathFd::new(path).map_err(of_kernel)?;
+            let place = handle(path)?;
             // What is no directory cannot be granted what is for directories.
             let access = if path.is_dir() {
                 access
