@@ -75,7 +75,7 @@ esac
 # Ubuntu 24.04 and later let only programs with a profile use user namespaces.
 restriction=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
 if [ "$(cat $restriction 2>/dev/null || echo 0)" = 1 ] && [ "$(id -u)" != 0 ]; then
-    grep -qs " $directory/stockade " /etc/apparmor.d/stockade || {
+    grep -qs " $directory/stockade " /etc/apparmor.d/stockade* || {
         echo "AppArmor restricts user namespaces here; giving Stockade a profile"
         as_root "$directory/stockade" doctor --write-apparmor
     }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
+use stockade_sys::confine::Landlock;
 use stockade_world::{
     Login, Output, PATIENCE, Packet, Protocol, Shape, Signal, Size, Standard, World, eventually,
     test,
@@ -64,7 +65,7 @@ fn reason(report: &Value, check: &str) -> String {
 
 /// What the kernel of the machine decides is not for a snapshot.
 fn has_scopes() -> bool {
-    let has = stockade_sys::confine::landlock_version() >= 6;
+    let has = Landlock::of_this_kernel() >= Landlock::Version(6);
     if !has {
         eprintln!("skipped: this kernel has no scopes of Landlock, and the snapshot has");
     }

@@ -160,6 +160,34 @@ fn f03_an_agent_that_lives_among_its_settings_cannot_change_itself() {
     });
 }
 
+/// Claude Code has its shells read a file among its settings before each command. One that runs
+/// outside at the same time does not read what a session wrote.
+#[test]
+fn f03_what_an_agents_shells_read_outside_is_not_the_sessions_to_write() {
+    const ATTACK: &str = "cd ~/.claude; echo kept > settings; cat shell-snapshots/*
+        echo evil > shell-snapshots/snapshot-bash-1.sh; cat shell-snapshots/*
+        mv shell-snapshots old; cd ~/dotfiles/claude && echo evil > shell-snapshots/more; true";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for place in [
+            "mkdir ~/.claude",
+            "mkdir -p ~/dotfiles/claude; ln -s dotfiles/claude ~/.claude",
+        ] {
+            let prepare = "mkdir ~/.claude/shell-snapshots
+                echo alias > ~/.claude/shell-snapshots/snapshot-bash-1.sh";
+            said(laptop, Place::Outside, &format!("{place}; {prepare}"));
+            let words = ["--profile", "claude", "--", "sh", "-c", ATTACK];
+            let output = session(laptop, &words, &[]).expect_success();
+            // It has a directory of its own to write to.
+            assert_eq!(output.stdout(), "evil\n", "{place}");
+            let left = "cd ~/.claude; cat settings; ls shell-snapshots; cat shell-snapshots/*";
+            let left = said(laptop, Place::Outside, left);
+            assert_eq!(left, "kept\nsnapshot-bash-1.sh\nalias\n", "{place}");
+            said(laptop, Place::Outside, "rm -rf ~/.claude ~/dotfiles");
+        }
+    });
+}
+
 /// Whatever makes git run a program of the session's outside is told of, in whatever way git is
 /// led to it.
 #[test]

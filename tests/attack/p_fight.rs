@@ -226,7 +226,7 @@ fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
             let mut running = laptop.stockade(words).spawn().expect("a session");
             running.expect("planted").expect("it is planted");
             let gone = || outside(&format!("{is_there} 2>/dev/null")).is_empty();
-            eventually(what, Duration::from_secs(5), gone).expect("put back");
+            eventually(what, Duration::from_secs(40), gone).expect("put back");
             outside(use_of);
             assert!(!ran(laptop), "{what}");
             running.write("\n").expect("write");

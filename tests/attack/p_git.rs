@@ -632,6 +632,19 @@ fn p02_git_outside_takes_no_objects_from_a_repository_that_was_not_given() {
             assert!(told.contains("takes objects from"), "{plant}: {told}");
             assert_eq!(outside(USE), "", "{plant}");
         }
+        // A repository that nothing leads to, in a directory of the workspace.
+        const FILE: &str = "mkdir -p a/b; echo gitdir: ~/other/.git > a/b/.git";
+        const IN_IT: &str = "cd a/b; git checkout -q .; cat secret";
+        for is_inside in [false, true] {
+            said(laptop, Place::Outside, REPOSITORY);
+            let told = match is_inside {
+                true => session(laptop, FILE).stderr(),
+                false => said(laptop, Place::Outside, FILE),
+            };
+            let taken = said(laptop, Place::Outside, IN_IT).contains("secret");
+            assert_eq!(taken, !is_inside, "{told}");
+            assert_eq!(told.contains("a/b/.git\" is new"), is_inside, "{told}");
+        }
         // What git itself does in the workspace stays.
         said(laptop, Place::Outside, REPOSITORY);
         let told = session(laptop, "git clone -q --shared . clone").stderr();

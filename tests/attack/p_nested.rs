@@ -82,6 +82,12 @@ def index(found, path='.git/index'):
     found = sorted(found, key=lambda entry: entry[1])
     head = b'DIRC' + struct.pack('>II', 2, len(found))
     write(head + b''.join(entry(*one) for one in found), path)
+def two_lengths(name, path):
+    sh(f'cd {path}; echo touch /home/dev/ran > rc; git hash-object -w rc'); id = sh(f'git -C {path} hash-object rc')
+    sh(f'cd {path}; git config --unset core.repositoryformatversion; git config extensions.objectFormat sha256')
+    first = file(id, 0o100644) + struct.pack('>H', 10) + name + b'\0\x0aaaaaaa'
+    body = b'DIRC' + struct.pack('>II', 2, 1) + first + b'TREE\0\0\0\0TREE\0\0\0\4x\0\0\0'
+    open(f'{path}/.git/index', 'wb').write(body + b'\0' * 20)
 def arm(path):
     sh(f'git -C {path} config core.fsmonitor /home/dev/project/evil')
 def evil(path):
@@ -130,6 +136,16 @@ index(entries() + [(file(id, 0o100755), b'.git/hooks/post-checkout')])",
 index(entries() + [(file(id, 0o100644), b'../rc')])",
             ),
             "rm -f ~/rc; git restore .; sh ~/rc; true",
+        ),
+        plant(
+            "a file above the worktree, if hashes are short",
+            python("two_lengths(b'../rc12345', '.')"),
+            "rm -f ~/rc12345; git restore .; sh ~/rc12345; true",
+        ),
+        plant(
+            "the same in a new repository",
+            python("evil('sub'); two_lengths(b'../../rc99', 'sub')"),
+            "rm -f ~/rc99; cd sub; git restore .; sh ~/rc99; true",
         ),
         plant(
             "a file above the worktree, in the index of a worktree elsewhere",

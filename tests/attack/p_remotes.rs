@@ -86,6 +86,9 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
             "git config branch.main.pushRemote backup",
             "git config branch.main.pushRemote /home/dev/evil.git",
             "git config remote.pushDefault backup",
+            // Git pushes to all addresses of a remote, whichever file they are in.
+            "git config extensions.worktreeConfig true
+             git config --worktree remote.origin.url /home/dev/evil.git",
         ] {
             let plant = format!("{remote}; {plant}");
             said(laptop, Place::Outside, TRACKED);
@@ -102,6 +105,12 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
             );
             assert_eq!(good, "two\none\n", "{plant}: {output:?}");
         }
+
+        // What one session may leave is no leave for the next.
+        said(laptop, Place::Outside, TRACKED);
+        session(laptop, remote);
+        let output = session(laptop, "git config branch.main.pushRemote backup");
+        assert_eq!(said(laptop, Place::Outside, push), "", "{output:?}");
 
         // A branch that has no remote yet is the user's as well; one that the session made is not.
         said(laptop, Place::Outside, TRACKED);

@@ -293,7 +293,7 @@ fn without_overlays_caches_start_empty_and_are_kept_all_the_same() {
                     "-e",
                     "trace=fsopen",
                     "-e",
-                    "inject=fsopen:error=ENODEV:when=2+",
+                    "inject=fsopen:error=ENODEV:when=3+",
                 ])
                 .args([
                     "/run/world/bin/stockade",

@@ -33,8 +33,8 @@ fn denials(laptop: &Laptop) -> Vec<Value> {
     output.stdout().lines().map(line).collect()
 }
 
-const HINT: &str = "stockade: denied localhost:5432: nobody listens there inside; this machine \
-                    does, but the loopback inside is the command's own\n\
+const HINT: &str = "stockade: denied localhost:5432: no program listens there inside; one \
+                    outside does, but the sandbox has a localhost of its own\n\
                     stockade:   to allow it: --host-port 5432\n";
 
 #[test]

@@ -16,6 +16,8 @@ mod hosts_file;
 mod localhost;
 mod named;
 mod nested;
+mod no_ipv6;
+mod obstacles;
 mod place;
 mod receipt;
 mod refusals;

@@ -122,12 +122,9 @@ fn a_launch_without_user_namespaces_is_refused() {
         laptop
             .sysctl("user/max_user_namespaces", "0")
             .expect("forbid them");
-        let fix = "raise it: sudo sysctl user.max_user_namespaces=";
-        assert_refused(
-            world,
-            run(world, &[]),
-            &["cannot make a user namespace", fix],
-        );
+        let what = "the kernel is set to allow no user namespaces";
+        let fix = "fix: sudo sysctl user.max_user_namespaces=";
+        assert_refused(world, run(world, &[]), &[what, fix]);
     });
 }
 
@@ -138,12 +135,9 @@ fn a_launch_without_network_namespaces_is_refused() {
         laptop
             .sysctl("user/max_net_namespaces", "0")
             .expect("forbid them");
-        let fix = "raise it: sudo sysctl user.max_net_namespaces=";
-        assert_refused(
-            world,
-            run(world, &[]),
-            &["cannot make a network namespace", fix],
-        );
+        let what = "the kernel is set to allow no network namespaces";
+        let fix = "fix: sudo sysctl user.max_net_namespaces=";
+        assert_refused(world, run(world, &[]), &[what, fix]);
     });
 }
 
@@ -151,12 +145,9 @@ fn a_launch_without_network_namespaces_is_refused() {
 fn a_launch_as_root_that_cannot_map_itself_is_refused() {
     let container = standard().login(Login::Root).shape(Shape::Container);
     test(&container, |world| {
-        let fix = "fix: a process of uid 0 needs CAP_SETFCAP";
-        assert_refused(
-            world,
-            run(world, &[]),
-            &["cannot make a user namespace", fix],
-        );
+        let what = "this is root without CAP_SETFCAP, who may not map itself";
+        let fix = "fix: add it back (--cap-add SETFCAP)";
+        assert_refused(world, run(world, &[]), &[what, fix]);
     });
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
     };
     let Some(meant) = meant else {
         let Some(wanted) = &arguments.session else {
-            terminal::write(b"Nothing was put back.\n")?;
+            terminal::write(b"There is nothing to accept.\n")?;
             return Ok(ExitCode::SUCCESS);
         };
         let what = format!("nothing was put back in a session {}", shown(wanted));
@@ -130,7 +130,7 @@ fn is_too_long(kept: &Kept) -> bool {
 }
 
 fn described(session: &str, kept: &[&Kept]) -> String {
-    let mut text = format!("undone in session {session}:\n");
+    let mut text = format!("put back in session {session}:\n");
     for kept in kept {
         text.push_str(&format!("{}\n", shown_path(&kept.path)));
         for line in &kept.said {
@@ -145,7 +145,10 @@ fn described(session: &str, kept: &[&Kept]) -> String {
             text.push_str("  there is MORE that is not shown, so it will stay as it is\n");
         }
         if !kept.is_untouched() {
-            text.push_str("  it has changed since, so it will stay as it is\n");
+            text.push_str(&format!(
+                "  it has changed since, so it will stay as it is; the session's version is in {}\n",
+                shown_path(kept.record())
+            ));
         }
     }
     text

@@ -188,7 +188,7 @@ pub(crate) struct Doctor {
 
     /// Install the AppArmor profile that lets this program use user namespaces
     ///
-    /// Writes /etc/apparmor.d/stockade for the path of this program, and loads it. Needs root.
+    /// Writes a profile for the path of this program to /etc/apparmor.d, and loads it. Needs root.
     #[arg(long, conflicts_with = "json")]
     pub(crate) write_apparmor: bool,
 }

@@ -16,6 +16,7 @@ use stockade_config::{
     moved_state, shown_path,
 };
 use stockade_policy::{BROADCAST, Policy, Route, Rule};
+use stockade_sys::transparent::Family;
 
 use crate::{exit::refused, settings::Settings};
 
@@ -152,7 +153,18 @@ pub(crate) fn idle_rules(effective: &Effective) -> Vec<String> {
     let by_itself = policy
         .idle_rules()
         .map(|(index, rule, why)| (index, rule, why.to_string()));
-    by_itself.chain(to_broadcasts(&policy)).map(said).collect()
+    let rules = by_itself.chain(to_broadcasts(&policy));
+    rules.chain(to_ipv6(&policy)).map(said).collect()
+}
+
+/// Rules for addresses of IPv6 on a machine whose kernel has none.
+fn to_ipv6(policy: &Policy) -> impl Iterator<Item = (usize, &Rule, String)> {
+    const WHY: &str = "this machine's kernel has no IPv6";
+    let missing = !Family::V6.exists();
+    let rules = policy.rules.iter().enumerate().filter(move |(_, rule)| {
+        missing && (rule.network()).is_some_and(|network| network.addr().is_ipv6())
+    });
+    rules.map(|(index, rule)| (index, rule, WHY.to_owned()))
 }
 
 /// Rules that cover so much that the jail is hardly one.

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use stockade_config::shown;
-use stockade_warden::{self as warden, Reloaded};
+use stockade_warden::{self as warden, LogDirectory, Reloaded};
 
 use crate::{
-    args,
+    args, context,
     exit::refused,
     session_id,
     terminal::{self, counted, shown_lines},
@@ -47,7 +47,7 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     if asked == 0 {
         match &arguments.session {
             Some(id) => return Err(refused(format!("there is no session {}", shown(id)), LIST)),
-            None => terminal::write(b"no session is running\n")?,
+            None => terminal::write(none_to_reload().as_bytes())?,
         }
     }
     Ok(if failed {
@@ -55,6 +55,23 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Sessions without a network of their own cannot be asked.
+fn none_to_reload() -> &'static str {
+    let running = context::home().map(|home| {
+        let directory = LogDirectory::of(&home);
+        directory
+            .sessions()
+            .iter()
+            .any(|id| directory.is_running(id))
+    });
+    match running {
+        Ok(true) => {
+            "no session that runs has a network with rules, so there is nothing to reload\n"
+        }
+        _ => "no session is running\n",
+    }
 }
 
 fn said(reloaded: &Reloaded) -> String {

@@ -15,7 +15,9 @@ use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
-use crate::{accept, args, context, exit::refused, hooks, login, receipt, wall_config};
+use crate::{
+    accept, args, context, doctor::Obstacles, exit::refused, hooks, login, receipt, wall_config,
+};
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
     // Only a session has this file; what a variable says anybody can set.
@@ -83,9 +85,10 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
         }),
     };
     let shows_known_hosts = shows(&planned.plan, &loader.places.home.join(KNOWN_HOSTS));
+    let obstacles = Obstacles::look();
     let ready = planned
         .launch(request, hooks::in_jail)
-        .map_err(with_advice)?;
+        .map_err(|error| with_advice(error, &obstacles))?;
     if !quiet {
         receipt::tell_findings(ready.begun(), &id);
         receipt::tell_missing(ready.layers(), &effective);
@@ -97,7 +100,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
             if !quiet {
                 receipt::tell_findings(&ended.findings, &id);
             }
-            return Err(with_advice(error));
+            return Err(with_advice(error, &obstacles));
         }
     };
     receipt::tell_journal(&ended.journal, quiet);
@@ -198,7 +201,10 @@ fn command_line(words: &[OsString]) -> Result<CommandLine> {
 }
 
 /// The error as it is said, with what helps.
-fn with_advice(error: SessionError) -> anyhow::Error {
+fn with_advice(error: SessionError, obstacles: &Obstacles) -> anyhow::Error {
+    if let Some(refused) = obstacles.explain(&error) {
+        return refused.into();
+    }
     match (error.fix(), error) {
         (_, SessionError::Wall(error)) => error.into(),
         (Some(fix), error) => refused(error.to_string(), fix),

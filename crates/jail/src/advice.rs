@@ -3,6 +3,7 @@
 use std::{fs, io};
 
 use stockade_sys::{
+    apparmor::Confinement,
     namespace::{Identity, UserNamespaceError},
     shortage,
 };
@@ -11,11 +12,10 @@ use crate::Error;
 
 pub(crate) fn for_error(error: &Error) -> String {
     if let Some(advice) = cause(error).and_then(shortage::advice) {
-        return advice.to_owned();
+        return advice;
     }
     match error {
         Error::UserNamespace { identity, error } => for_user_namespace(*identity, error),
-        Error::NetworkNamespace(error) if is_full(error) => raise_limit("max_net_namespaces"),
         Error::NetworkNamespace(_) => apparmor().unwrap_or_else(|| {
             "the kernel must have CONFIG_NET_NS, and a container engine must not forbid \
              unshare(2); see its seccomp profile"
@@ -51,7 +51,6 @@ fn cause(error: &Error) -> Option<&io::Error> {
 fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String {
     match error {
         UserNamespaceError::Threads => "this is a defect of Stockade; please report it".to_owned(),
-        UserNamespaceError::Create(error) if is_full(error) => raise_limit("max_user_namespaces"),
         UserNamespaceError::Create(_) => {
             if sysctl("kernel/unprivileged_userns_clone").as_deref() == Some("0") {
                 return "sudo sysctl kernel.unprivileged_userns_clone=1".to_owned();
@@ -78,31 +77,32 @@ fn for_user_namespace(identity: Identity, error: &UserNamespaceError) -> String 
 
 /// Ubuntu lets only programs with a profile use what a user namespace gives.
 fn apparmor() -> Option<String> {
-    apparmor_restricts().then(|| {
-        let path = std::env::current_exe();
-        let path = path.map_or_else(|_| "stockade".to_owned(), |path| path.display().to_string());
-        format!(
+    let restricts = sysctl("kernel/apparmor_restrict_unprivileged_userns");
+    if restricts.as_deref() != Some("1") {
+        return None;
+    }
+    let path = std::env::current_exe();
+    let path = path.map_or_else(|_| "stockade".to_owned(), |path| path.display().to_string());
+    for_confinement(&Confinement::of_this_process(), &path)
+}
+
+/// What helps a program in this profile, if AppArmor restricts user namespaces.
+#[must_use]
+pub fn for_confinement(confinement: &Confinement, path: &str) -> Option<String> {
+    match confinement {
+        // It may use them, so something else is in the way.
+        Confinement::Own => None,
+        // By now it may be in the one that Ubuntu gives to programs without one.
+        Confinement::Foreign(name) if name != "unprivileged_userns" => Some(format!(
+            "start it from a program that AppArmor does not confine, such as a terminal of the desktop: \
+             the program that started it has the profile {name:?}, passes it on, and may not use \
+             user namespaces"
+        )),
+        Confinement::Unconfined | Confinement::Foreign(_) => Some(format!(
             "AppArmor restricts user namespaces on this machine; give Stockade a profile \
              (`stockade doctor` shows it): sudo {path} doctor --write-apparmor"
-        )
-    })
-}
-
-/// Whether AppArmor lets only programs with a profile use what a user namespace gives.
-#[must_use]
-pub fn apparmor_restricts() -> bool {
-    sysctl("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
-}
-
-/// Without the present value: by now it would be that of a namespace of our own.
-fn raise_limit(name: &str) -> String {
-    format!("the limit user.{name} is reached or zero; raise it: sudo sysctl user.{name}=10000")
-}
-
-fn is_full(error: &io::Error) -> bool {
-    const ENOSPC: i32 = 28;
-    const EUSERS: i32 = 87;
-    matches!(error.raw_os_error(), Some(ENOSPC | EUSERS))
+        )),
+    }
 }
 
 fn sysctl(name: &str) -> Option<String> {

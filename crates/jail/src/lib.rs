@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-pub use advice::apparmor_restricts;
+pub use advice::for_confinement;
 use rustix::thread::CapabilitySet;
 pub use socket_factory::SocketFactory;
 use stockade_sys::{
@@ -92,26 +92,24 @@ pub struct Sockets {
     pub socket_factory: SocketFactory,
 }
 
-/// Why there is no jail. [`Error::fix`] says what to do about it.
+/// Why there is no jail, with the cause in the text. [`Error::fix`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot make a user namespace: {error}")]
     UserNamespace {
         /// Who asked: inside a half-made user namespace it cannot be read any more.
         identity: Identity,
-        #[source]
         error: UserNamespaceError,
     },
     #[error("cannot make a network namespace: {0}")]
-    NetworkNamespace(#[source] io::Error),
+    NetworkNamespace(io::Error),
     #[error("cannot set up the jail's network ({step}): {error}")]
     Plumbing {
         step: &'static str,
-        #[source]
         error: io::Error,
     },
     #[error("cannot load the jail's packet filter: {0}")]
-    Filter(#[source] io::Error),
+    Filter(io::Error),
     #[error("the jail's thread is gone")]
     Thread,
 }
@@ -147,17 +145,15 @@ impl Owner {
 
     /// Builds the jail; it is closed before this returns. `inside` is run as soon as the
     /// network is one that leads nowhere, before it is plumbed: threads that it starts are in
-    /// the jail, and can prepare what will run there in the meantime. `meanwhile` is run by the
-    /// calling thread, which would only wait.
+    /// the jail, and can prepare what will run there in the meantime.
     ///
     /// # Errors
     /// If any step fails. Nothing of the jail is left then.
-    pub fn build<T>(
+    pub fn build(
         self,
         settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
-        meanwhile: impl FnOnce() -> T,
-    ) -> Result<(Jail, Sockets, T), Error> {
+    ) -> Result<(Jail, Sockets), Error> {
         let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
         let socket_factory = SocketFactory::new(orders.clone());
@@ -187,9 +183,8 @@ impl Owner {
             orders,
             thread: Some(thread),
         };
-        let done = meanwhile();
         let sockets = result.recv().map_err(|_| Error::Thread)??;
-        Ok((jail, sockets, done))
+        Ok((jail, sockets))
     }
 }
 

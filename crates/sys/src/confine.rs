@@ -14,6 +14,7 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
+use nix::errno::Errno;
 use rustix::{
     fs::{Mode, OFlags},
     thread::{self, CapabilitySet, CapabilitySets, remove_capability_from_bounding_set},
@@ -51,13 +52,38 @@ pub fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// The version of Landlock's interface that this kernel has; 0 if it has none.
-pub fn landlock_version() -> u32 {
-    const VERSION: libc::c_long = 1;
-    // SAFETY: with this flag the call takes no attributes, reads no memory and makes nothing:
-    // it answers with a number, or -1.
-    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, VERSION) };
-    u32::try_from(version).unwrap_or(0)
+/// Landlock of this kernel, from nothing to the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Landlock {
+    Missing,
+    /// The kernel has it, but was started without it.
+    Off,
+    /// The version of its interface.
+    Version(u32),
+}
+
+impl Landlock {
+    pub fn of_this_kernel() -> Self {
+        const VERSION: libc::c_long = 1;
+        // SAFETY: with this flag the call takes no attributes, reads no memory and makes nothing:
+        // it answers with a number, or -1.
+        let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, VERSION) };
+        match u32::try_from(version) {
+            Ok(version) => Self::Version(version),
+            Err(_) => match Errno::last() {
+                Errno::EOPNOTSUPP => Self::Off,
+                _ => Self::Missing,
+            },
+        }
+    }
+
+    /// Why something of it is not there: since it is off, or for another reason.
+    pub fn absent(self, otherwise: &'static str) -> &'static str {
+        match self {
+            Self::Off => "the kernel was started without Landlock (boot parameter lsm=)",
+            Self::Missing | Self::Version(_) => otherwise,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +132,7 @@ fn handle(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// If the kernel refuses, or has no Landlock of that version.
 pub fn command(scopes: bool, writable: Option<&[PathBuf]>) -> io::Result<()> {
-    if !scopes && (writable.is_none() || landlock_version() == 0) {
+    if !scopes && (writable.is_none() || Landlock::of_this_kernel() <= Landlock::Off) {
         return Ok(());
     }
     let mut ruleset = Ruleset::default();

@@ -4,6 +4,7 @@
     reason = "this crate exists to hold every unsafe block of the project"
 )]
 
+pub mod apparmor;
 pub mod attempt;
 pub mod batch;
 pub mod closing;

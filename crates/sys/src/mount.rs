@@ -18,6 +18,10 @@ use rustix::{
     },
 };
 
+/// Of a file system whose programs and devices have no power.
+const INERT: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
 /// Mounts that are attached nowhere yet, or, after [`Tree::attach`], where that put them.
 /// They vanish with the descriptor unless they are attached.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ impl Tree {
     /// If this thread has no authority over its mount namespace.
     pub fn memory(bytes: Option<u64>) -> io::Result<Self> {
         let settings = bytes.map(|bytes| ("size", bytes.to_string()));
-        Self::file_system("tmpfs", settings, &[])
+        Self::file_system("tmpfs", settings, &[], INERT)
     }
 
     /// A directory that shows what `lower` holds, the first layer in front, and keeps changes
@@ -74,7 +78,7 @@ impl Tree {
         } else {
             &["userxattr"]
         };
-        Self::file_system("overlay", settings, flags)
+        Self::file_system("overlay", settings, flags, INERT)
     }
 
     /// The control groups (of version 2) from that down which is the root of this thread's
@@ -83,13 +87,25 @@ impl Tree {
     /// # Errors
     /// If this thread has no authority over its mount or cgroup namespace.
     pub fn control_groups() -> io::Result<Self> {
-        Self::file_system("cgroup2", [], &[])
+        Self::file_system("cgroup2", [], &[], INERT)
+    }
+
+    /// Pseudo-terminals of their own.
+    ///
+    /// # Errors
+    /// If this thread has no authority over its mount namespace.
+    pub fn terminals() -> io::Result<Self> {
+        let settings = [("ptmxmode", "0666"), ("mode", "620")];
+        let settings = settings.map(|(key, value)| (key, value.to_owned()));
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        Self::file_system("devpts", settings, &[], attributes)
     }
 
     fn file_system(
         kind: &str,
         settings: impl IntoIterator<Item = (&'static str, String)>,
         flags: &[&str],
+        attributes: MountAttrFlags,
     ) -> io::Result<Self> {
         let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
         for (key, value) in settings {
@@ -99,7 +115,6 @@ impl Tree {
             fsconfig_set_flag(context.as_fd(), *flag)?;
         }
         fsconfig_create(context.as_fd())?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         Ok(Self(fsmount(
             context.as_fd(),
             FsMountFlags::FSMOUNT_CLOEXEC,
@@ -128,26 +143,7 @@ impl Tree {
     }
 
     fn set(&self, attributes: u64) -> io::Result<()> {
-        let attributes = libc::mount_attr {
-            attr_set: attributes,
-            attr_clr: 0,
-            propagation: 0,
-            userns_fd: 0,
-        };
-        // SAFETY: the path is empty and ends in NUL; the attributes outlive the call, and
-        // the size that is given is theirs. The call keeps none of the pointers.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_mount_setattr,
-                self.0.as_raw_fd(),
-                c"".as_ptr(),
-                libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
-                &raw const attributes,
-                size_of::<libc::mount_attr>(),
-            )
-        };
-        Errno::result(result)?;
-        Ok(())
+        set_attributes(self, attributes, libc::AT_RECURSIVE)
     }
 
     /// Lays it over what was opened as `place`, a directory or a file like the tree itself.
@@ -173,4 +169,35 @@ impl AsFd for Tree {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes a mount unchangeable, which `place` is the root of, but not what is mounted on it.
+///
+/// # Errors
+/// If it is no root of a mount in this thread's namespace, or the kernel is older than Linux 5.12.
+pub fn freeze(place: impl AsFd) -> io::Result<()> {
+    set_attributes(place, libc::MOUNT_ATTR_RDONLY, 0)
+}
+
+fn set_attributes(place: impl AsFd, attributes: u64, flags: libc::c_int) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: attributes,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path is empty and ends in NUL; the attributes outlive the call, and the size that
+    // is given is theirs. The call keeps none of the pointers.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            place.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    Errno::result(result)?;
+    Ok(())
 }

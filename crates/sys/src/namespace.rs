@@ -10,6 +10,7 @@ use std::{
 };
 
 use rustix::{
+    io::Errno,
     mount::MountPropagationFlags,
     thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags},
 };
@@ -36,13 +37,20 @@ pub enum UserNamespaceError {
     #[error("the process already has other threads")]
     Threads,
     #[error("unshare(CLONE_NEWUSER): {0}")]
-    Create(#[source] io::Error),
+    Create(io::Error),
     #[error("writing {file}: {error}")]
     Map {
         file: &'static str,
-        #[source]
         error: io::Error,
     },
+}
+
+/// There are as many namespaces of a kind as the kernel's setting allows. The kernel's own error is
+/// that of a full disk.
+#[derive(Debug, thiserror::Error)]
+#[error("the limit user.{setting} is reached or zero")]
+pub struct LimitReached {
+    pub setting: &'static str,
 }
 
 /// Puts the whole process into a new user namespace in which its user and group
@@ -147,6 +155,21 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: unshare is unsafe only for CLONE_FILES, which would give this thread a
     // descriptor table of its own under the OwnedFds of other threads. Every caller
     // is in this module, and none passes it.
-    unsafe { rustix::thread::unshare_unsafe(flags) }?;
-    Ok(())
+    let unshared = unsafe { rustix::thread::unshare_unsafe(flags) };
+    unshared.map_err(|error| match error {
+        Errno::NOSPC | Errno::USERS => io::Error::other(LimitReached {
+            setting: limit_of(flags),
+        }),
+        error => error.into(),
+    })
+}
+
+/// The setting that limits namespaces of a kind.
+fn limit_of(flags: UnshareFlags) -> &'static str {
+    match flags {
+        UnshareFlags::NEWUSER => "max_user_namespaces",
+        UnshareFlags::NEWNET => "max_net_namespaces",
+        UnshareFlags::NEWNS => "max_mnt_namespaces",
+        _ => "max_cgroup_namespaces",
+    }
 }

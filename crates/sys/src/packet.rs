@@ -14,7 +14,11 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 mod filter;
 
-use crate::{closing::SlowToClose, rtnl::LOOPBACK, transparent::Family};
+use crate::{
+    closing::SlowToClose,
+    rtnl::LOOPBACK,
+    transparent::{Family, is_missing_family},
+};
 
 /// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
@@ -132,7 +136,8 @@ impl Tap {
 #[derive(Debug)]
 pub struct Injector {
     v4: Socket,
-    v6: Socket,
+    /// None if the kernel has no IPv6.
+    v6: Option<Socket>,
 }
 
 impl Injector {
@@ -145,17 +150,23 @@ impl Injector {
             socket.set_mark(PASS_MARK)?;
             Ok::<_, io::Error>(socket)
         };
+        let v6 = match open(Domain::IPV6) {
+            Err(error) if is_missing_family(&error) => None,
+            opened => Some(opened?),
+        };
         Ok(Self {
             v4: open(Domain::IPV4)?,
-            v6: open(Domain::IPV6)?,
+            v6,
         })
     }
 
     /// A packet that the jail's kernel does not take now is lost, as on any network: who waits for
     /// it tries again.
     pub fn send(&self, packet: &[u8], to: IpAddr) {
-        let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
-        let _ = socket.send_to(packet, &SocketAddr::new(to, 0).into());
+        let v4 = Some(&self.v4);
+        let socket = if to.is_ipv4() { v4 } else { self.v6.as_ref() };
+        let to = SocketAddr::new(to, 0).into();
+        let _ = socket.map(|socket| socket.send_to(packet, &to));
     }
 }
 

@@ -37,12 +37,24 @@ impl Family {
         }
     }
 
+    /// Whether the kernel has sockets of this family. One that was started with `ipv6.disable=1`
+    /// has none of IPv6.
+    pub fn exists(self) -> bool {
+        let socket = Socket::new(self.domain(), Type::DGRAM, None);
+        !socket.is_err_and(|error| is_missing_family(&error))
+    }
+
     fn domain(self) -> Domain {
         match self {
             Self::V4 => Domain::IPV4,
             Self::V6 => Domain::IPV6,
         }
     }
+}
+
+/// Whether a socket cannot be made because the kernel does not have its family.
+pub fn is_missing_family(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
 /// A listener at `port` to which the packet filter may hand connections to any address of

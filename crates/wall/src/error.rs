@@ -1,7 +1,9 @@
 //! Why a launch was refused or a session was lost. Every message says what happened, why, and
 //! the smallest fix; it has its cause in it.
 
-use std::{ffi::OsString, io, path::PathBuf, process::ExitStatus};
+use std::{
+    ffi::OsString, io, os::unix::process::ExitStatusExt as _, path::PathBuf, process::ExitStatus,
+};
 
 use stockade_sys::shortage;
 
@@ -85,7 +87,7 @@ pub enum Error {
         state: PathBuf,
         error: io::Error,
     },
-    #[error("building the sandbox: {what} {path:?}: {error}")]
+    #[error("building the sandbox: {what} {path:?}: {error}{}", advised(error))]
     Stage {
         what: &'static str,
         path: PathBuf,
@@ -125,15 +127,12 @@ pub enum Error {
     BubblewrapTooOld { path: PathBuf, found: String },
     #[error(
         "{path:?} cannot be started ({error}): {}",
-        shortage::advice(error).unwrap_or("reinstall the package `bubblewrap`")
+        shortage::advice(error).unwrap_or_else(|| REINSTALL.to_owned())
     )]
     BubblewrapUnstartable { path: PathBuf, error: io::Error },
     #[error("{path:?} does not tell its version ({why}): reinstall the package `bubblewrap`")]
     BubblewrapUnusable { path: PathBuf, why: String },
-    #[error(
-        "bubblewrap could not build the sandbox ({0}): \
-         its own message, above, says which step failed"
-    )]
+    #[error("bubblewrap could not build the sandbox ({0}): {advice}", advice = after_failure(.0))]
     BubblewrapFailed(ExitStatus),
 
     // The session.
@@ -181,6 +180,16 @@ pub enum Error {
     Nonsense,
     #[error("watching over the command: {0}")]
     Supervise(io::Error),
+}
+
+const REINSTALL: &str = "reinstall the package `bubblewrap`";
+
+/// One that was killed by a signal has said nothing.
+fn after_failure(status: &ExitStatus) -> String {
+    match status.signal() {
+        Some(_) => format!("if `bwrap --version` fails, too, {REINSTALL}"),
+        None => "its own message, above, says which step failed".to_owned(),
+    }
 }
 
 fn list(paths: &[(PathBuf, String)]) -> String {

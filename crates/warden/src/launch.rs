@@ -8,11 +8,11 @@ use stockade_config::{Effective, Mode};
 use stockade_gate::{EventReceiver, EventSender, Gate, Local};
 use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
-use stockade_sys::confine::keep_capabilities;
+use stockade_sys::{confine::keep_capabilities, transparent::Family};
 use stockade_wall::{CommandLine, Facts, Launch, Plan};
 
 use crate::{
-    attribution::{self, ProgramSearch},
+    attribution::{self, ProgramSearch, SharedSearch},
     command::{Network, SandboxReady},
     error::SessionError,
     plan::{Listing, Planned, SessionRequest},
@@ -86,7 +86,8 @@ impl JailPlan {
     fn of(effective: &Effective, policy: Policy) -> Result<Self, SessionError> {
         Ok(Self {
             settings: JailSettings {
-                ipv6: stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6),
+                ipv6: Family::V6.exists()
+                    && (stockade_gate::host_has_ipv6() || policy.rules.iter().any(names_ipv6)),
                 host_ports: effective.host_ports(),
             },
             local: publish::local(effective)?,
@@ -158,16 +159,13 @@ impl OwnerOfA {
         // The sandbox is laid out at the same time as its network and the gate are built. Its first
         // process starts when the jail's thread calls `start`, in a network that leads nowhere.
         let (sandbox, start) = SandboxUnderway::of(self.launch)?;
-        // Meanwhile, this thread looks at the workspace: nothing runs yet that could change it.
-        let record = || self.listing.map(Recorder::start).transpose();
         // Returns when every packet is refused, and the sockets for the gate exist.
-        let (jail, sockets, recorder) = self.owner.build(plan.settings, in_jail(start), record)?;
-        let mut recorder = recorder?;
+        let (jail, sockets) = self.owner.build(plan.settings, in_jail(start))?;
         // Its socket, by which it asks about others, is made in the jail.
-        if let Some(recorder) = &mut recorder {
-            let search = ProgramSearch::new(&jail).ok();
-            recorder.search = search.map(|search| Arc::new(Mutex::new(search)));
-        }
+        let search = self
+            .listing
+            .as_ref()
+            .and_then(|_| ProgramSearch::new(&jail).ok());
         // The network is built, and the last file of the jail's thread read: it keeps the one
         // capability that speaking for others needs.
         jail.confine()?;
@@ -177,17 +175,17 @@ impl OwnerOfA {
             policy: plan.policy,
             local: plan.local,
             sandbox,
-            session: SessionInfo {
-                command: self.command,
-                effective: self.effective,
-                recorder,
-            },
+            search: search.map(|search| Arc::new(Mutex::new(search))),
+            command: self.command,
+            effective: self.effective,
+            listing: self.listing,
         })
     }
 
     /// With no network, or the host's. The sandbox is all there is to build.
     fn ready_without_jail(self) -> Result<SandboxReady, SessionError> {
-        let recorder = self.listing.map(Recorder::start).transpose()?;
+        let record = |listing| Recorder::start(listing, None);
+        let recorder = self.listing.map(record).transpose()?;
         // It needs authority over mounts to lay out what is shown.
         let running = self.launch.spawn()?;
         give_up_capabilities()?;
@@ -212,16 +210,17 @@ struct JailBuilt {
     policy: Policy,
     local: Local,
     sandbox: SandboxUnderway,
-    session: SessionInfo,
+    search: Option<SharedSearch>,
+    command: CommandLine,
+    effective: Effective,
+    listing: ToRecord,
 }
 
 impl JailBuilt {
     fn serve(self) -> Result<GateServing, SessionError> {
         let (events, received) = EventSender::new();
         // Its sockets are those of a jail that is closed, so nothing passes that it does not judge.
-        let recorder = self.session.recorder.as_ref();
-        let search = recorder.and_then(|recorder| recorder.search.as_ref());
-        let attribution = search.map(attribution::attribution);
+        let attribution = self.search.as_ref().map(attribution::attribution);
         let gate = Gate::start(self.policy, self.local, self.sockets, events, attribution)?;
         Ok(GateServing {
             network: Network::Jail {
@@ -230,7 +229,10 @@ impl JailBuilt {
             },
             received,
             sandbox: self.sandbox,
-            session: self.session,
+            search: self.search,
+            command: self.command,
+            effective: self.effective,
+            listing: self.listing,
         })
     }
 }
@@ -240,12 +242,21 @@ struct GateServing {
     network: Network,
     received: EventReceiver,
     sandbox: SandboxUnderway,
-    session: SessionInfo,
+    search: Option<SharedSearch>,
+    command: CommandLine,
+    effective: Effective,
+    listing: ToRecord,
 }
 
 impl GateServing {
     fn ready(self) -> Result<SandboxReady, SessionError> {
         let running = self.sandbox.wait()?;
+        // While bubblewrap works, this thread looks at the workspace: the command, which could change
+        // it, waits.
+        let recorder = self
+            .listing
+            .map(|listing| Recorder::start(listing, self.search))
+            .transpose()?;
         give_up_capabilities()?;
         // After the command got the caller's limits: the gate needs two descriptors for each flow.
         stockade_gate::claim_descriptors();
@@ -253,7 +264,11 @@ impl GateServing {
             running,
             network: self.network,
             received: self.received,
-            session: self.session,
+            session: SessionInfo {
+                command: self.command,
+                effective: self.effective,
+                recorder,
+            },
         })
     }
 }

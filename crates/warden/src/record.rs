@@ -29,7 +29,7 @@ pub(crate) struct Recorder {
     watch: Watch,
     journal: io::Result<PendingJournal>,
     /// Without it, denials are logged without the program.
-    pub(crate) search: Option<SharedSearch>,
+    search: Option<SharedSearch>,
 }
 
 impl Recorder {
@@ -37,6 +37,7 @@ impl Recorder {
     /// take the last process that the user may have. Then looks at the workspace.
     pub(crate) fn start(
         (listing, facts, plan): (Listing, Facts, Plan),
+        search: Option<SharedSearch>,
     ) -> Result<Self, stockade_wall::Error> {
         let directory = LogDirectory::of(&listing.loader.places.home);
         let journal = PendingJournal::start(directory, &listing.id);
@@ -44,7 +45,7 @@ impl Recorder {
         Ok(Self {
             watch: Watch::begin(&listing.config, &facts, &plan, keeping)?,
             journal,
-            search: None,
+            search,
             listing,
             workspace: facts.workspace,
         })

@@ -20,7 +20,7 @@ pub(super) fn version(machine: &Machine) -> Check {
         Some(version) if version < OLDEST => {
             let (major, minor) = OLDEST;
             Check::failure(NAME, format!("Linux {release} is too old"))
-                .fix(format!("Linux {major}.{minor} or newer is needed"))
+                .fix(format!("use Linux {major}.{minor} or newer"))
         }
         Some(_) if subsystem => Check::ok(
             NAME,
@@ -50,6 +50,12 @@ pub(super) fn seccomp(machine: &Machine) -> Check {
         Check::failure(NAME, "the kernel has no system call filters (seccomp)")
             .fix("use a kernel with CONFIG_SECCOMP_FILTER")
     }
+}
+
+/// What sessions lack where the kernel has no IPv6.
+pub(super) fn ipv6(machine: &Machine) -> Option<Check> {
+    const FOUND: &str = "the kernel has no IPv6 (ipv6.disable=1), so sessions have IPv4 only";
+    (!machine.has_ipv6).then(|| Check::ok("ipv6", FOUND))
 }
 
 /// The gate sends pings by sockets that need no privilege, where the host permits them.
@@ -110,6 +116,15 @@ mod tests {
         assert_eq!(with(&[mode_only]), CheckState::Failure);
         let filters = ("/proc/self/status", "Seccomp:\t0\nSeccomp_filters:\t0\n");
         assert_eq!(with(&[filters]), CheckState::Ok);
+    }
+
+    #[test]
+    fn a_kernel_without_ipv6_is_named_and_no_fault() {
+        let (_root, mut machine) = machine(&[]);
+        assert_eq!(ipv6(&machine), None);
+        machine.has_ipv6 = false;
+        let check = ipv6(&machine).expect("a check");
+        assert_eq!(check.state, CheckState::Ok);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use rustix::thread::CapabilitySet;
+use stockade_sys::{confine::Landlock, transparent::Family};
 
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
@@ -14,6 +15,9 @@ pub(super) struct Machine {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) capabilities: CapabilitySet,
+    /// The kernel has sockets of IPv6.
+    pub(super) has_ipv6: bool,
+    pub(super) landlock: Landlock,
 }
 
 impl Machine {
@@ -24,6 +28,8 @@ impl Machine {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             capabilities: capabilities.map_or(CapabilitySet::empty(), |sets| sets.effective),
+            has_ipv6: Family::V6.exists(),
+            landlock: Landlock::of_this_kernel(),
         }
     }
 
@@ -74,6 +80,8 @@ pub(super) mod tests {
             uid: 1000,
             gid: 1000,
             capabilities: CapabilitySet::empty(),
+            has_ipv6: true,
+            landlock: Landlock::Missing,
         };
         for (path, text) in files {
             let path = machine.path(path);

@@ -22,8 +22,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
+use stockade_sys::{namespace::UserNamespaceError, shortage};
+use stockade_warden::SessionError;
 
-use crate::{args, terminal};
+use crate::{args, exit::Refused, terminal};
 use machine::Machine;
 
 pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
@@ -40,12 +42,13 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     let mut checks = vec![kernel::version(&machine), kernel::seccomp(&machine)];
     checks.extend(container::engine(&machine, trial));
     checks.extend(namespaces::limits(&machine));
-    checks.extend(namespaces::apparmor(&machine));
+    checks.extend(namespaces::apparmor(&machine, trial));
     checks.extend(namespaces::capabilities(&machine));
     checks.push(nft::check(&machine, trial == Trial::Started));
     checks.push(bubblewrap);
     checks.extend(session);
     checks.push(kernel::ping(&machine));
+    checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
 
     if arguments.json {
@@ -85,6 +88,78 @@ enum Trial {
     /// The kernel or who runs it gave no namespaces.
     Forbidden,
     Failed,
+}
+
+impl Trial {
+    /// What a failure says about namespaces. One that was made, but in which the kernel lets the
+    /// user not be mapped, was not forbidden, and neither was one too many.
+    fn of(error: &SessionError) -> Self {
+        use stockade_jail::Error::{NetworkNamespace, UserNamespace};
+        let refusal = match error {
+            SessionError::Jail(NetworkNamespace(refusal)) => refusal,
+            SessionError::Jail(UserNamespace {
+                error: UserNamespaceError::Create(refusal),
+                ..
+            }) => refusal,
+            _ => return Self::Failed,
+        };
+        match shortage::advice(refusal) {
+            Some(_) => Self::Failed,
+            None => Self::Forbidden,
+        }
+    }
+}
+
+/// What keeps every session of this machine from starting, for a launch that has failed.
+#[derive(Debug)]
+pub(crate) struct Obstacles {
+    machine: Machine,
+    limits: Vec<Check>,
+}
+
+impl Obstacles {
+    /// Call it before the launch, which enters a user namespace with limits of its own.
+    pub(crate) fn look() -> Self {
+        let machine = Machine::this();
+        let limits = namespaces::limits(&machine);
+        Self { machine, limits }
+    }
+
+    /// The obstacle that explains a failure, and what removes it.
+    pub(crate) fn explain(&self, error: &SessionError) -> Option<Refused> {
+        use stockade_wall::Error as Wall;
+        let is_of_the_machine = match error {
+            SessionError::Jail(_) | SessionError::Capabilities(_) => true,
+            SessionError::Wall(wall) => matches!(
+                wall,
+                Wall::Prepare { .. }
+                    | Wall::Stage { .. }
+                    | Wall::Start { .. }
+                    | Wall::BubblewrapUnstartable { .. }
+                    | Wall::BubblewrapFailed(_)
+            ),
+            SessionError::Gate(_) | SessionError::Publish(_) | SessionError::StageThread => false,
+        };
+        if !is_of_the_machine {
+            return None;
+        }
+        let machine = &self.machine;
+        let mut checks = vec![kernel::version(machine), kernel::seccomp(machine)];
+        checks.extend(namespaces::capabilities(machine));
+        checks.extend(self.limits.iter().cloned());
+        checks.extend(container::engine(machine, Trial::of(error)));
+        if let SessionError::Jail(stockade_jail::Error::Filter(_)) = error {
+            checks.push(nft::check(machine, false));
+        }
+        let mut failures = checks
+            .into_iter()
+            .filter(|it| it.state == CheckState::Failure);
+        let Check { found, fix, .. } = failures.next()?;
+        Some(Refused {
+            what: format!("no session can be started: {found}"),
+            fix: fix?,
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -193,6 +268,107 @@ mod tests {
         assert_eq!(worst(&[]), CheckState::Ok);
         assert_eq!(worst(&[warning.clone(), ok.clone()]), CheckState::Warning);
         assert_eq!(worst(&[ok, failure, warning]), CheckState::Failure);
+    }
+
+    fn explained(files: &[(&str, &str)], error: &SessionError) -> Option<Refused> {
+        let (_root, machine) = machine::tests::machine(files);
+        let limits = namespaces::limits(&machine);
+        Obstacles { machine, limits }.explain(error)
+    }
+
+    const USER: (&str, &str) = ("/proc/self/ns/user", "");
+    const FILTERS: (&str, &str) = ("/proc/sys/kernel/seccomp/actions_avail", "kill_process");
+    const RELEASE: (&str, &str) = ("/proc/sys/kernel/osrelease", "6.8.0");
+
+    #[test]
+    fn a_kernel_that_is_too_old_explains_what_it_refuses() {
+        let old = ("/proc/sys/kernel/osrelease", "5.10.0-32-amd64\n");
+        let refusal = stockade_wall::Error::Prepare {
+            what: "starting bubblewrap",
+            error: std::io::ErrorKind::InvalidInput.into(),
+        };
+        let refused = explained(&[USER, FILTERS, old], &refusal.into()).expect("an obstacle");
+        let wanted = "no session can be started: Linux 5.10.0-32-amd64 is too old";
+        assert_eq!(refused.what, wanted);
+        assert_eq!(refused.fix, "use Linux 5.11 or newer");
+        // It does not explain what is the user's own.
+        let own = stockade_wall::Error::HomeUnset.into();
+        assert!(explained(&[USER, FILTERS, old], &own).is_none());
+    }
+
+    #[test]
+    fn modules_that_cannot_be_loaded_any_more_explain_a_filter_that_is_refused() {
+        const MODULES: &str = "/lib/modules/6.8.0/modules";
+        let (builtin, dep) = (format!("{MODULES}.builtin"), format!("{MODULES}.dep"));
+        let all = "a/nf_tables.ko:\na/nft_tproxy.ko:\na/nft_socket.ko:\na/nft_reject_inet.ko:\n";
+        let locked = ("/proc/sys/kernel/modules_disabled", "1\n");
+        let files = [USER, FILTERS, RELEASE, (&builtin, ""), (&dep, all), locked];
+        let missing = || std::io::ErrorKind::NotFound.into();
+        let filter = stockade_jail::Error::Filter(missing()).into();
+        let refused = explained(&files, &filter).expect("an obstacle");
+        assert!(
+            refused.what.contains("no module can be loaded"),
+            "{refused:?}"
+        );
+        assert!(refused.fix.contains("modules-load.d"), "{refused:?}");
+        assert!(
+            explained(&files[..5], &filter).is_none(),
+            "it can be loaded"
+        );
+        let step = "add the route";
+        let other = stockade_jail::Error::Plumbing {
+            step,
+            error: missing(),
+        };
+        assert!(explained(&files, &other.into()).is_none());
+    }
+
+    #[test]
+    fn a_filter_is_blamed_for_namespaces_that_were_refused_and_not_for_others() {
+        let podman = ("/run/.containerenv", "");
+        let filtered = ("/proc/self/status", "Seccomp:\t2\n");
+        let files = [USER, FILTERS, RELEASE, podman, filtered];
+        let identity = stockade_sys::namespace::Identity { uid: 0, gid: 0 };
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let user_namespace = |error| -> SessionError {
+            stockade_jail::Error::UserNamespace { identity, error }.into()
+        };
+        let created = user_namespace(UserNamespaceError::Create(denied()));
+        let refused = explained(&files, &created).expect("an obstacle");
+        assert!(refused.fix.contains("seccomp=unconfined"), "{refused:?}");
+        // Root without CAP_SETFCAP (--cap-drop=all): its namespace is made, and stays empty.
+        let mapped = user_namespace(UserNamespaceError::Map {
+            file: "/proc/self/uid_map",
+            error: denied(),
+        });
+        assert!(explained(&files, &mapped).is_none());
+        assert!(mapped.fix().expect("a fix").contains("--cap-add SETFCAP"));
+    }
+
+    #[test]
+    fn no_message_repeats_its_cause() {
+        let identity = stockade_sys::namespace::Identity { uid: 1, gid: 1 };
+        let cause = || std::io::Error::from_raw_os_error(1);
+        let step = "add the route";
+        let map = UserNamespaceError::Map {
+            file: "/proc/self/uid_map",
+            error: cause(),
+        };
+        for error in [
+            stockade_jail::Error::UserNamespace {
+                identity,
+                error: map,
+            },
+            stockade_jail::Error::NetworkNamespace(cause()),
+            stockade_jail::Error::Plumbing {
+                step,
+                error: cause(),
+            },
+            stockade_jail::Error::Filter(cause()),
+        ] {
+            let said = format!("{:#}", anyhow::Error::from(SessionError::from(error)));
+            assert_eq!(said.matches("os error").count(), 1, "{said}");
+        }
     }
 
     #[test]

@@ -3,17 +3,20 @@
 
 use rustix::thread::CapabilitySet;
 
-use super::{Check, apparmor as profile, machine::Machine};
+use stockade_sys::apparmor::Confinement;
+
+use super::{Check, Trial, apparmor as profile, machine::Machine};
 
 /// Limits of namespaces that are zero where an administrator wants none, with the kind that
 /// each is about.
-const LIMITS: [(&str, &str); 6] = [
+const LIMITS: [(&str, &str); 7] = [
     ("max_user_namespaces", "user"),
     ("max_net_namespaces", "network"),
     ("max_mnt_namespaces", "mount"),
     ("max_pid_namespaces", "process"),
     ("max_ipc_namespaces", "IPC"),
     ("max_uts_namespaces", "host name"),
+    ("max_cgroup_namespaces", "control group"),
 ];
 
 pub(super) fn limits(machine: &Machine) -> Vec<Check> {
@@ -50,7 +53,7 @@ pub(super) fn limits(machine: &Machine) -> Vec<Check> {
 }
 
 /// Ubuntu lets only programs with a profile use what a user namespace gives.
-pub(super) fn apparmor(machine: &Machine) -> Option<Check> {
+pub(super) fn apparmor(machine: &Machine, trial: Trial) -> Option<Check> {
     const NAME: &str = "apparmor";
     let restricts = machine
         .setting("kernel/apparmor_restrict_unprivileged_userns")
@@ -58,19 +61,36 @@ pub(super) fn apparmor(machine: &Machine) -> Option<Check> {
     if !restricts {
         return None;
     }
-    let label = machine.apparmor_label();
     // Who has authority over the whole machine is not restricted.
     if machine.capabilities.contains(CapabilitySet::SYS_ADMIN) {
         let found = "user namespaces are restricted, but not for this user";
         return Some(Check::ok(NAME, found));
     }
-    let own = label.split_whitespace().next().unwrap_or_default();
-    if !["", "unconfined"].contains(&own) {
-        let found = format!("user namespaces are restricted; this program has the profile {own:?}");
-        return Some(Check::ok(NAME, found));
-    }
-    let found = "user namespaces are restricted to programs with a profile, and this one has none";
-    Some(Check::failure(NAME, found).fix(profile::advice()))
+    let confinement = Confinement::of(&machine.apparmor_label());
+    Some(match &confinement {
+        Confinement::Own => Check::ok(
+            NAME,
+            "user namespaces are restricted to programs with a profile, and this one has its own",
+        ),
+        Confinement::Unconfined => Check::failure(
+            NAME,
+            "user namespaces are restricted to programs with a profile, and this one has none",
+        )
+        .fix(profile::advice()),
+        Confinement::Foreign(name) => {
+            let found = format!(
+                "user namespaces are restricted to programs with a profile, and this one has \
+                 {name:?}, that of the program which started it"
+            );
+            match trial {
+                Trial::Started => Check::ok(NAME, found),
+                Trial::Forbidden | Trial::Failed => Check {
+                    fix: stockade_jail::for_confinement(&confinement, ""),
+                    ..Check::failure(NAME, found)
+                },
+            }
+        }
+    })
 }
 
 /// Root of a container often is root without what root needs.
@@ -127,10 +147,10 @@ mod tests {
     #[test]
     fn apparmor_matters_where_it_restricts_and_no_profile_covers_us() {
         let (_root, desktop) = machine(&[USER]);
-        assert_eq!(apparmor(&desktop), None);
+        assert_eq!(apparmor(&desktop, Trial::Failed), None);
         let with = |label: &str| {
             let (_root, machine) = machine(&[RESTRICTED, ("/proc/self/attr/current", label)]);
-            apparmor(&machine).expect("a check")
+            apparmor(&machine, Trial::Failed).expect("a check")
         };
         assert_eq!(with("stockade (unconfined)\n").state, CheckState::Ok);
         let without = with("unconfined\n");
@@ -144,8 +164,15 @@ mod tests {
         let (_root, mut root) = machine(&[RESTRICTED]);
         root.capabilities = CapabilitySet::all();
         assert_eq!(
-            apparmor(&root).map(|check| check.state),
+            apparmor(&root, Trial::Failed).map(|check| check.state),
             Some(CheckState::Ok)
+        );
+        // A profile of its own would not count below that of its caller.
+        let confined = with("snap.code.code (enforce)\n");
+        let fix = confined.fix.expect("a fix");
+        assert!(
+            fix.contains("snap.code.code") && !fix.contains("--write-apparmor"),
+            "{fix}"
         );
     }
 

@@ -27,7 +27,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use stockade_config::Effective;
 use stockade_jail::NAME_SERVER;
-use stockade_sys::deadline::wait_readable;
+use stockade_sys::{confine::Landlock, deadline::wait_readable};
 use stockade_wall::{CommandLine, Config, INNER_STAGE, Layer, LayerState, Network, Protection};
 use stockade_warden::{Planned, SessionError, SessionRequest};
 
@@ -107,49 +107,66 @@ fn lacking(layer: &str, why: &str, machine: &Machine) -> Option<Check> {
             "landlock",
             "without a jail (mode \"host\"), the command can connect to abstract sockets of the \
              desktop; the gate's thread can open files",
-            "Linux 6.12 or newer, with \"landlock\" in the boot parameter lsm=",
+            landlock(machine, "6.12"),
         ),
         Protection::Files => (
             "landlock-files",
             "hardening = \"strict\" is weaker",
-            "Linux 5.13 or newer, with \"landlock\" in the boot parameter lsm=",
+            landlock(machine, "5.13"),
         ),
         Protection::OwnProcesses => (
             "proc",
             "the command sees the command lines of the processes around the sandbox, and the addresses \
              and open ports of the network outside",
-            Engine::of(machine).map_or("let no part of /proc be masked", Engine::unmask),
+            Engine::of(machine)
+                .map_or("let no part of /proc be masked", Engine::unmask)
+                .to_owned(),
         ),
         Protection::ProcessLimit => (
             "process-limit",
             "a fork bomb inside takes the machine with it",
-            "do not run Stockade as root",
+            "do not run Stockade as root".to_owned(),
         ),
         Protection::Scratch => (
             "overlay",
             "it is empty inside, and package caches have none of your downloads",
-            "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)",
+            "Linux 5.11 or newer with overlayfs (in a container: on a disk, not on overlayfs)"
+                .to_owned(),
         ),
         Protection::Caches => (
             "caches",
             "package caches start empty",
             "Linux 5.11 or newer with overlayfs (in a container: ~/.local/state on a disk, not on \
-             overlayfs)",
+             overlayfs)"
+                .to_owned(),
         ),
         Protection::Group => (
             "control-group",
             "limits count for each process on its own; where the user owns the control group of \
              the login, a command can freeze what is in it",
-            OWN_GROUP,
+            OWN_GROUP.to_owned(),
         ),
         Protection::Memory => (
             "memory-limit",
             "a limit of memory counts for each process on its own",
-            OWN_GROUP,
+            OWN_GROUP.to_owned(),
         ),
     };
     let found = format!("not there: {layer}: {why}");
     Some(Check::warning(name, found).cost(cost).fix(fix))
+}
+
+/// What brings Landlock, which Linux has had as it is needed since version `since`.
+fn landlock(machine: &Machine, since: &str) -> String {
+    if machine.landlock != Landlock::Off {
+        return format!("Linux {since} or newer, with \"landlock\" in the boot parameter lsm=");
+    }
+    let others = machine.read("/sys/kernel/security/lsm");
+    let others = others.filter(|others| !others.is_empty());
+    match others {
+        Some(others) => format!("start the kernel with lsm=landlock,{others}"),
+        None => "add \"landlock\" to the boot parameter lsm=".to_owned(),
+    }
 }
 
 const OWN_GROUP: &str =
@@ -217,20 +234,10 @@ fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<
     dup2_stdin(File::open("/dev/null")?)?;
     dup2_stdout(messages)?;
     dup2_stderr(messages)?;
-    let attempt = start(workspace).unwrap_or_else(|error| {
-        use stockade_jail::Error::{NetworkNamespace, UserNamespace};
-        let (fix, forbidden) = match &error {
-            SessionError::Jail(jail) => (
-                error.fix(),
-                matches!(jail, UserNamespace { .. } | NetworkNamespace(_)),
-            ),
-            _ => (None, false),
-        };
-        Attempt::Failed {
-            what: format!("{:#}", anyhow::Error::from(error)),
-            fix,
-            forbidden,
-        }
+    let attempt = start(workspace).unwrap_or_else(|error| Attempt::Failed {
+        fix: error.fix(),
+        forbidden: Trial::of(&error) == Trial::Forbidden,
+        what: format!("{:#}", anyhow::Error::from(error)),
     });
     teller.write_all(serde_json::to_string(&attempt)?.as_bytes())
 }
@@ -314,6 +321,16 @@ mod tests {
         });
         let names: BTreeSet<_> = lacking.map(|check| check.name).collect();
         assert_eq!(names.len(), Protection::ALL.len() - 3, "{names:?}");
+    }
+
+    #[test]
+    fn a_kernel_that_was_started_without_landlock_is_told_from_one_that_has_none() {
+        let modules = ("/sys/kernel/security/lsm", "lockdown,capability,yama\n");
+        let (_root, mut machine) = machine(&[modules]);
+        assert!(landlock(&machine, "6.12").starts_with("Linux 6.12 or newer"));
+        machine.landlock = Landlock::Off;
+        let wanted = "start the kernel with lsm=landlock,lockdown,capability,yama";
+        assert_eq!(landlock(&machine, "6.12"), wanted);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod reader;
 mod text;
 
 use std::{
+    cell::Cell,
     io::{self, Write as _},
     path::Path,
     process::ExitCode,
@@ -40,11 +41,15 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
         denied: arguments.denied,
         json: arguments.json,
         colours: terminal::colours(),
+        shown: Cell::new(0),
     };
     match shower.show(&directory, &id, arguments.follow) {
         // `stockade log | head` is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         shown => shown.with_context(|| format!("cannot show the log of session {id}"))?,
+    }
+    if arguments.denied && !arguments.json && shower.shown.get() == 0 {
+        eprintln!("stockade: session {id} has no denials");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,6 +105,8 @@ struct Shower {
     denied: bool,
     json: bool,
     colours: bool,
+    /// How many lines of the log.
+    shown: Cell<u64>,
 }
 
 impl Shower {
@@ -136,6 +143,7 @@ impl Shower {
                 let event = line["event"].as_str().unwrap_or_default();
                 // Denials may be among what was lost; programs get what they asked for.
                 let wanted = !self.denied || event == "deny";
+                self.shown.update(|shown| shown + u64::from(wanted));
                 if wanted && self.json {
                     out.write_all(raw)?;
                 } else if wanted || (event == "lost" && !self.json) {

@@ -92,8 +92,8 @@ impl fmt::Display for Ruling {
             Self::Flow(verdict) => verdict.fmt(f),
             Self::Name(verdict) => write!(f, "{verdict}"),
             Self::HostPort(_) => f.write_str(
-                "nobody listens there inside; this machine does, but the loopback inside is the \
-                 command's own",
+                "no program listens there inside; one outside does, but the sandbox has a localhost of \
+                 its own",
             ),
             Self::Malformed(why) => f.write_str(why),
         }

@@ -15,7 +15,7 @@ use std::{
 
 use stockade_jail::SocketFactory;
 use stockade_policy::Flow;
-use stockade_sys::transparent::Family;
+use stockade_sys::transparent::{Family, is_missing_family};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     task::spawn_local,
@@ -64,7 +64,7 @@ impl Publish {
             Ok(listener) => listeners.push(listener),
             // A host without IPv6 has no such address.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(error) if is_missing_family(&error) => {}
             Err(error) => return Err(error),
         }
         for listener in &listeners {

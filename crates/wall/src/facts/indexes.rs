@@ -107,7 +107,13 @@ pub(crate) fn address(url: &str) -> Option<(String, bool)> {
             && part.contains(|c: char| c.is_ascii_digit())
             && part.contains(is_letter)
     };
+    let port = match host.rsplit_once(':') {
+        Some((_, port)) if !host.ends_with(']') => port,
+        _ => "",
+    };
+    // What is no number may be a password whose login has no end.
     let is_known = !host.is_empty()
+        && port.chars().all(|c| c.is_ascii_digit())
         && host.chars().chain(path.chars()).all(is_plain)
         && !path.split('/').any(is_token);
     is_known.then(|| (format!("{scheme}://{host}{path}"), login.is_some()))
@@ -405,6 +411,7 @@ mod tests {
         for url in [
             "https://i.test/?token=x",
             "https://i.test/#x",
+            "https://u:SECRET/x",
             "https://u:p/w@i.test/",
             "https://i.test/a1b2c3d4e5f6g7h8/simple",
             "https://i.test/${TOKEN}/",

@@ -12,6 +12,7 @@ mod installation;
 mod limits;
 mod place;
 mod proc;
+mod shared;
 mod toolchains;
 
 use std::{
@@ -23,6 +24,7 @@ use std::{
 };
 
 use rustix::fs::{Access, AtFlags};
+use stockade_sys::confine::Landlock;
 
 pub use self::{
     caches::{CachePlace, Caches},
@@ -105,6 +107,8 @@ pub struct Facts {
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
     pub guards: Guards,
+    /// Directories of the workspace with files that other directories have, too.
+    pub shared: Vec<PathBuf>,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// The user's settings of package managers that name indexes, without logins.
@@ -122,8 +126,7 @@ pub struct Facts {
     pub caches: Caches,
     /// The caller's limit of open files. The gate raises the warden's own.
     pub open_files: Limit,
-    /// The version of Landlock that the kernel has; 0 is none.
-    pub landlock: u32,
+    pub landlock: Landlock,
     /// The file of this program.
     pub executable: PathBuf,
     /// The links by which the caller started it, each by the place where it lies.
@@ -202,6 +205,7 @@ impl Facts {
         let mut toolchains = Toolchains::find(surroundings);
         let programs: Vec<_> = installation.iter().chain(&brought).collect();
         toolchains.add_environments(&programs, surroundings);
+        toolchains.find_settings(&home.real, &programs);
         let caches = Caches::find(surroundings);
         let executable =
             fs::canonicalize("/proc/self/exe").map_err(|error| Error::OwnExecutable { error })?;
@@ -230,6 +234,7 @@ impl Facts {
             given,
             indexes: indexes::find(&home.real, &environment, &writable),
             guards,
+            shared: shared::find(&workspace),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
@@ -237,7 +242,7 @@ impl Facts {
             toolchains,
             caches,
             open_files: Limit::current(Resource::OpenFiles),
-            landlock: stockade_sys::confine::landlock_version(),
+            landlock: Landlock::of_this_kernel(),
             executable,
             launched_by,
             home,
@@ -288,7 +293,7 @@ fn paths(
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
-    let programs = home::PROGRAMS_IN_STATE.iter();
+    let programs = home::PROGRAMS_IN_STATE.iter().chain(home::SCRATCH_IN_STATE);
     let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
     let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
         let path = home.join(directory);

@@ -60,6 +60,7 @@ pub(crate) fn facts() -> Facts {
         git: Git::default(),
         given: Vec::new(),
         guards: Guards::default(),
+        shared: Vec::new(),
         git_settings: Vec::new(),
         indexes: Vec::new(),
         installation: None,
@@ -72,7 +73,7 @@ pub(crate) fn facts() -> Facts {
             soft: Some(1024),
             hard: Some(4096),
         },
-        landlock: 6,
+        landlock: Landlock::Version(6),
         executable: "/usr/local/bin/stockade".into(),
         launched_by: Vec::new(),
     }

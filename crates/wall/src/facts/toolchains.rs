@@ -6,18 +6,19 @@
 //! made. Most of the table is not there: one list of the home spares a look at each.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Found, Kind,
+    Found, Installation, Kind,
     place::{absolute, is_led_from_inside, look},
     variable,
 };
 use crate::{
-    nofollow::Names,
+    nofollow::{self, Names},
     tables::{
         caches::CACHES,
         credentials, home,
@@ -36,6 +37,8 @@ pub struct Toolchains {
     pub variables: Vec<&'static str>,
     /// Variables that name what is not shown, and why.
     pub refused: Vec<(&'static str, PathBuf, &'static str)>,
+    /// Settings of package managers in what is shown that hold logins.
+    pub settings: Vec<PathBuf>,
 }
 
 /// What decides whether a directory can be shown.
@@ -50,6 +53,25 @@ pub(super) struct Surroundings<'a> {
     pub(super) environment: &'a [(OsString, OsString)],
     pub(super) names: &'a Names,
 }
+
+/// Where npm, pip and conda look for settings in an installation of theirs, besides the home.
+const SETTINGS: [&str; 4] = ["etc/npmrc", "pip.conf", ".condarc", "condarc"];
+
+/// Where installations are in a toolchain. `*` stands for any name.
+const SETTINGS_BELOW: &[&str] = &[
+    "",
+    "versions/*",
+    "versions/node/*",
+    "node-versions/*/installation",
+    "tools/image/node/*",
+    "installs/node/*",
+    "installs/nodejs/*",
+    "installs/python/*",
+    "envs/*",
+];
+
+/// Toolchains in what is shown whole.
+const SETTINGS_IN_BULK: &[&str] = &["fnm", "mise"];
 
 /// Directories that nobody's tools are in.
 const NO_TOOLS: &[&str] = &["/dev", "/proc", "/sys", "/etc", "/boot", "/var/log"];
@@ -131,6 +153,41 @@ impl Toolchains {
         Ok(())
     }
 
+    /// Finds settings of package managers in toolchains, and in what programs need around them.
+    pub(super) fn find_settings(&mut self, home: &Path, programs: &[&Installation]) {
+        const MOST: usize = 256;
+        let bulk = home::SCRATCH.iter().flat_map(|(name, _)| {
+            SETTINGS_IN_BULK
+                .iter()
+                .map(move |it| home.join(name).join(it))
+        });
+        let parts = programs.iter().flat_map(|program| &program.parts);
+        let shown = self.shown.iter().chain(parts);
+        let roots = shown.map(|found| found.real.clone()).chain(bulk);
+        let mut all = BTreeSet::new();
+        for root in roots.filter(|root| root.is_dir()) {
+            for below in SETTINGS_BELOW {
+                let mut places = vec![root.clone()];
+                for name in below.split('/') {
+                    let next = |place: PathBuf| match name {
+                        "*" => {
+                            let entries = fs::read_dir(place).into_iter().flatten().flatten();
+                            entries.take(MOST).map(|entry| entry.path()).collect()
+                        }
+                        name => vec![place.join(name)],
+                    };
+                    places = places.into_iter().flat_map(next).collect();
+                }
+                let files = places
+                    .iter()
+                    .flat_map(|it| SETTINGS.map(|name| it.join(name)));
+                let files = files.filter(|file| file.is_file() && may_hold_login(file));
+                all.extend(files.filter_map(|file| fs::canonicalize(file).ok()));
+            }
+        }
+        self.settings = all.into_iter().collect();
+    }
+
     pub(super) fn show(
         &mut self,
         path: &Path,
@@ -177,6 +234,18 @@ impl Toolchains {
             }
         }
     }
+}
+
+/// Whether settings have a login in them, or cannot be read.
+fn may_hold_login(file: &Path) -> bool {
+    const SIGNS: &[&str] = &["_auth", "_password", "token", "password", "/t/"];
+    let Ok(text) = nofollow::read_through_links(file) else {
+        return true;
+    };
+    let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
+    let mut words = text.split_whitespace();
+    SIGNS.iter().any(|sign| text.contains(sign))
+        || words.any(|word| word.contains("://") && word.contains('@'))
 }
 
 impl Surroundings<'_> {
@@ -233,5 +302,40 @@ impl Surroundings<'_> {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_with_logins_are_found_in_toolchains() {
+        let place = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(place.path()).unwrap();
+        let write = |path: &str, text: &str| {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let with = [
+            write(".nvm/versions/node/v1/etc/npmrc", "//r/:_authToken=x\n"),
+            write("env/pip.conf", "[global]\nindex-url = https://u:p@h/s\n"),
+            write(
+                "miniforge3/envs/e/.condarc",
+                "channels: [https://h/t/x/y]\n",
+            ),
+        ];
+        write(".nvm/versions/node/v2/etc/npmrc", "registry=https://r/\n");
+        write("miniforge3/.condarc", "channels:\n  - conda-forge\n");
+        write("env/lib/pip.conf", "https://u:p@h/s\n");
+        let found = |name: &str| look(&home.join(name)).unwrap();
+        let mut toolchains = Toolchains {
+            shown: [".nvm", "env", "miniforge3"].map(found).to_vec(),
+            ..Toolchains::default()
+        };
+        toolchains.find_settings(&home, &[]);
+        assert_eq!(toolchains.settings, with);
     }
 }

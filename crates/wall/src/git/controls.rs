@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     Whole(&'static str),
     /// The same, but git itself makes it, in one form.
     Common,
+    /// The same, unless it is older than the session.
+    Away,
     /// What git is to do next, which may be to run programs.
     Plan,
     /// Changes are told, and nothing is put back.
@@ -108,6 +110,12 @@ impl Collection<'_> {
             let is_dot_git = path.file_name() == Some(".git".as_ref());
             let why = if is_dot_git { REDIRECTION } else { INDEX };
             self.add(path, Kind::Whole(why), of);
+        }
+        for path in &repositories.away {
+            if self.is_over(path, MANY_DIRECTORIES) {
+                return;
+            }
+            self.add(path, Kind::Away, Some(path));
         }
         for (directory, repository) in &repositories.found {
             if self.is_over(directory, MANY_DIRECTORIES) {
@@ -498,6 +506,7 @@ fn parts_that_run(json: &[u8]) -> Vec<u8> {
             let is_empty = match value {
                 serde_json::Value::Array(all) => all.is_empty(),
                 serde_json::Value::Object(all) => all.is_empty(),
+                serde_json::Value::Bool(is_on) => !is_on,
                 other => other.is_null(),
             };
             if CLAUDE_JSON_PARTS.contains(&name.as_str()) && !is_empty {

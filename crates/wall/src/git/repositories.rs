@@ -48,11 +48,20 @@ pub(crate) struct Repositories {
     /// What is called `.git` and is neither a directory nor a file that names one.
     /// Whether git at the top goes there by itself.
     pub(crate) astray: BTreeMap<PathBuf, bool>,
+    /// Files called `.git` that lead where no session can write, and that git at the top does not come to.
+    pub(crate) away: BTreeSet<PathBuf>,
     /// Where gitlinks lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
     pub(crate) unseen: Unseen,
     /// Only what has git run programs counts for now: the rest may be much.
     pub(crate) is_brief: bool,
+}
+
+impl Repositories {
+    /// How much there is to be looked at.
+    pub(crate) fn len(&self) -> usize {
+        self.found.len() + self.worktrees.len() + self.astray.len() + self.away.len()
+    }
 }
 
 #[derive(Debug, Default, Clone)]
@@ -196,10 +205,12 @@ impl Search<'_> {
             false => named_directory(&dot_git).filter(|named| is_too_deep(named).is_none()),
         };
         let leads_away = leads_to.as_ref().is_none_or(|to| !self.is_writable(to));
-        // No session could have changed what is elsewhere. But where git goes by itself, it would write
-        // there.
+        // No session could have changed what is elsewhere. But git would write there, and bring from
+        // there what was not given. The user's own may lie deep in the tree.
         if is_link || leads_to.is_none() || (leads_away && is_reached) {
             self.repositories.astray.insert(dot_git, is_reached);
+        } else if leads_away {
+            self.repositories.away.insert(dot_git);
         }
         if let Some(real) = leads_to.filter(|_| !leads_away) {
             self.add(&real, Some(root), is_reached, depth);
@@ -342,7 +353,7 @@ impl Search<'_> {
         let mut roots: Vec<PathBuf> = root.into_iter().map(Path::to_owned).collect();
         let named = settings.as_deref().map(|all| worktrees(directory, all));
         roots.extend(named.into_iter().flatten());
-        let hash = settings.as_deref().map(hash_length);
+        let hash = settings.as_deref().and_then(hash_length);
         let (mut next, mut all) = (Some(directory.join("index")), false);
         // The index, and the one that it adds to.
         for is_shared in [false, true] {
@@ -408,21 +419,37 @@ pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
 
 /// The settings of a repository, or of that of a worktree; none if git may read others.
 pub(super) fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
-    let is_worktree = directory.join("commondir").exists();
-    let owner = directory.ancestors().nth(2).filter(|_| is_worktree);
+    let has_common = fs::symlink_metadata(directory.join("commondir")).is_ok();
+    let above = directory.parent().and_then(Path::file_name);
+    let is_worktree = above == Some("worktrees".as_ref());
+    if has_common && !is_worktree {
+        return None;
+    }
+    let owner = directory.ancestors().nth(2).filter(|_| has_common);
     match nofollow::read(&owner.unwrap_or(directory).join("config")) {
         Ok(contents) => settings::parse(&contents).ok(),
         Err(error) => (error.kind() == io::ErrorKind::NotFound).then(Vec::new),
     }
 }
 
-/// Nothing in an index says how long its hashes are.
-pub(super) fn hash_length(settings: &[Setting]) -> usize {
+/// How long the hashes of an index are, of which nothing in it speaks. Git counts what the settings
+/// say of it only beside a version that knows of it, and overlooks it where there is no version. `None`
+/// if anything else is said than git writes.
+pub(super) fn hash_length(settings: &[Setting]) -> Option<usize> {
     let mut all = settings.iter().rev();
-    let format = all.find(|setting| setting.is("extensions", "objectformat"));
-    match format.map(Setting::bytes) {
-        Some(b"sha256") => 32,
-        _ => 20,
+    let Some(format) = all.find(|setting| setting.is("extensions", "objectformat")) else {
+        return Some(20);
+    };
+    let is_version = |setting: &&Setting| setting.is("core", "repositoryformatversion");
+    let mut versions = settings.iter().filter(is_version).peekable();
+    versions.peek()?;
+    if versions.any(|version| version.bytes() != b"1") {
+        return None;
+    }
+    match format.bytes() {
+        b"sha1" => Some(20),
+        b"sha256" => Some(32),
+        _ => None,
     }
 }
 
@@ -437,4 +464,25 @@ fn worktrees(directory: &Path, settings: &[Setting]) -> Vec<PathBuf> {
         nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
     };
     all.filter_map(real).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As git does: without a version, what the extensions say counts for nothing.
+    #[test]
+    fn hashes_are_as_long_as_git_takes_them_for_or_nobody_knows() {
+        let length = |text: &str| hash_length(&settings::parse(text.as_bytes()).unwrap());
+        const VERSION: &str = "[core] repositoryFormatVersion = 1\n";
+        let format = |name: &str| format!("[extensions] objectFormat = {name}\n");
+        assert_eq!(length(""), Some(20));
+        assert_eq!(length(&(VERSION.to_owned() + &format("sha256"))), Some(32));
+        assert_eq!(length(&(VERSION.to_owned() + &format("sha1"))), Some(20));
+        for version in ["", "[core] repositoryFormatVersion = 0\n"] {
+            assert_eq!(length(&(format("sha256") + version)), None, "{version}");
+            let both = format!("{VERSION}{version}{version}{}", format("x"));
+            assert_eq!(length(&both), None, "{both}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) fn tracked(top: &Path, git: &Git, paths: &[PathBuf]) -> Option<BTreeS
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(BTreeSet::new()),
         Err(_) => return None,
     };
-    let hash = hash_length(&settings_of(&directory)?);
+    let hash = hash_length(&settings_of(&directory)?)?;
     let below = paths.iter().filter_map(|path| path.strip_prefix(top).ok());
     let below: Vec<&[u8]> = below.map(|path| path.as_os_str().as_bytes()).collect();
     let is_wanted = |path: &[u8]| {

@@ -2,15 +2,16 @@
 
 use std::{
     fmt,
-    fs::File,
-    io::{self, Read},
-    os::fd::AsFd,
+    fs::{self, File},
+    io::{self, Read, Write as _},
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use stockade_sys::deadline::wait_readable;
+use rustix::fs::{MemfdFlags, memfd_create};
+use stockade_sys::{apparmor::Confinement, deadline::wait_readable};
 
 use crate::error::Error;
 
@@ -58,6 +59,16 @@ impl Bubblewrap {
         &self.path
     }
 
+    /// A copy in memory, to be started instead where AppArmor has given Stockade a profile.
+    ///
+    /// Ubuntu's own profile for the path of bubblewrap takes the capabilities from all that bubblewrap
+    /// starts, also in their own user namespaces: no sandbox would work inside this one. A copy has no
+    /// path, and stays in Stockade's profile. Without one, sessions start all the same.
+    pub(super) fn copy(&self) -> Option<OwnedFd> {
+        let own = Confinement::of_this_process() == Confinement::Own;
+        own.then(|| in_memory(&self.path).ok()).flatten()
+    }
+
     /// The program's path and version.
     ///
     /// # Errors
@@ -76,6 +87,17 @@ impl Bubblewrap {
     }
 }
 
+fn in_memory(path: &Path) -> io::Result<OwnedFd> {
+    let program = fs::read(path)?;
+    let flags = MemfdFlags::CLOEXEC;
+    // Linux 6.3 wants to be told that it is for a program, and older ones do not know the word.
+    let file = memfd_create("bwrap", flags | MemfdFlags::EXEC)
+        .or_else(|_| memfd_create("bwrap", flags))?;
+    let mut file = File::from(file);
+    file.write_all(&program)?;
+    Ok(file.into())
+}
+
 /// The version as it stands in the program, from where `--version` has it. Every start waits for
 /// it: to look there takes 0.05 ms, to ask takes 1 ms of about 20. Nothing if the program is a
 /// wrapper.
@@ -92,7 +114,7 @@ fn written_in(path: &Path) -> Option<Version> {
 }
 
 /// The version as the program tells it.
-fn asked_of(path: &Path) -> Result<Version, Error> {
+pub(super) fn asked_of(path: &Path) -> Result<Version, Error> {
     let path = path.to_owned();
     let asked = Command::new(&path)
         .arg("--version")
@@ -163,7 +185,7 @@ impl Version {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, io::Write as _};
+    use std::os::fd::AsRawFd as _;
 
     use super::*;
 
@@ -192,6 +214,17 @@ mod tests {
         }
         fs::write(&path, "#!/bin/sh\nexec bubblewrap 1.2.3\n").unwrap();
         assert_eq!(written_in(&path), None);
+    }
+
+    #[test]
+    fn a_copy_in_memory_can_be_started() {
+        let path = Bubblewrap::find().unwrap().path;
+        let copy = in_memory(&path).unwrap();
+        let started = format!("/proc/self/fd/{}", copy.as_raw_fd());
+        assert_eq!(
+            asked_of(Path::new(&started)).unwrap(),
+            asked_of(&path).unwrap()
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use stockade_sys::mount::Tree;
 use super::staging::{Stage, mode};
 use crate::{
     caches::{CacheStore, OpenCaches, take_out},
-    nofollow::pin,
+    nofollow::{Names, pin},
     plan::{Fallback, Keep, LayerState, Operation, Plan},
 };
 
@@ -108,7 +108,8 @@ impl PinnedLayer {
     /// Takes away what is absent now, and was there in an earlier session: the kernel has copied what
     /// that session touched, and shows the copy before all else.
     fn take_out(&self, upper: &OwnedFd, absent: &[PathBuf]) -> io::Result<()> {
-        for path in absent {
+        let names = Names::of(name_of(upper));
+        for path in absent.iter().filter(|path| names.may_hold_below(path)) {
             match take_out(upper, path, &self.store) {
                 Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
                 // A link of the session's, which leads nowhere in this layer.
@@ -153,10 +154,9 @@ impl Stage {
         work: &OwnedFd,
     ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one, which a session may have changed.
-        let path = format!("/proc/self/fd/{}", upper.as_raw_fd());
         chmodat(
             CWD,
-            path,
+            name_of(upper),
             Mode::from_raw_mode(mode(what)?),
             AtFlags::empty(),
         )?;
@@ -168,4 +168,9 @@ impl Stage {
         lower.push(what.as_fd());
         Tree::overlay(&lower, upper.as_fd(), work.as_fd(), true)
     }
+}
+
+/// A path of what was opened. A handle that is only a place can be listed and changed by that.
+fn name_of(handle: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", handle.as_raw_fd()).into()
 }

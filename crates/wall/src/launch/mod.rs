@@ -4,6 +4,7 @@ pub(crate) mod agent_state;
 mod arguments;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
+mod devices;
 mod kept;
 mod scope;
 mod staging;
@@ -38,6 +39,7 @@ use self::{
     streams::{CommandStreams, Streams, WardenStreams},
 };
 use crate::{
+    config::Hardening,
     control::{Control, Order, Start},
     discarded::HomePlan,
     encoding::encode,
@@ -61,6 +63,8 @@ pub struct CommandLine {
 pub struct Launch {
     bubblewrap: Bubblewrap,
     call: Command,
+    /// What the call starts, if it is not bubblewrap's own file.
+    _copy: Option<OwnedFd>,
     staging: Staging,
     streams: Streams,
     /// The limit for all processes together.
@@ -105,13 +109,21 @@ impl Plan {
             mask: signals.mask_for_bwrap(),
             group: Arc::clone(&join),
         };
-        let call = self.command(command, bubblewrap.path(), inner, descent)?;
+        // Where there are no user namespaces inside, nothing is lost by a profile for them.
+        let has_user_namespaces = self.hardening == Hardening::Default && !self.is_root;
+        let copy = has_user_namespaces.then(|| bubblewrap.copy()).flatten();
+        let in_memory = copy
+            .as_ref()
+            .map(|copy| format!("/proc/self/fd/{}", copy.as_raw_fd()));
+        let path = in_memory.as_ref().map_or(bubblewrap.path(), Path::new);
+        let call = self.command(command, path, inner, descent)?;
         let caches = kept::open(self);
         let kept = kept::state(caches.as_ref());
         let caches = caches.and_then(Result::ok);
         Ok(Launch {
             bubblewrap,
             call,
+            _copy: copy,
             staging: Staging::of(self, caches.as_ref()),
             streams,
             memory: self.limit(Resource::Data),
@@ -220,6 +232,7 @@ impl Launch {
         let Self {
             bubblewrap,
             mut call,
+            _copy,
             staging,
             streams,
             memory,
@@ -240,9 +253,16 @@ impl Launch {
         }
         held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
-        let (_, version) = bubblewrap.identify()?;
+        let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
-        let child = call.spawn().map_err(failed("starting bubblewrap"))?;
+        let child = match call.spawn() {
+            Ok(child) => child,
+            // If it cannot be started at all, that is why. Else the kernel refused a step before.
+            Err(error) => {
+                bubblewrap::asked_of(&path)?;
+                return Err(failed("starting bubblewrap")(error));
+            }
+        };
         // Its descriptors go with it: the sandbox's end of the socket, and of the pipes for its
         // output, must be open in the sandbox only, or their closing would say nothing.
         drop(call);

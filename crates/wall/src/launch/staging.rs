@@ -17,10 +17,10 @@
 //!       └ project      a view of the workspace, by descriptor
 //!          └ .git      a view of itself, so that it cannot be renamed
 //!             └ hooks  a read-only view of itself
-//! /tmp/14  what bubblewrap itself puts in its place: what goes to /dev or /proc
+//! /tmp/14  what bubblewrap itself puts in its place: what goes to /proc
 //! ```
 //! For each place that bubblewrap shows by itself, it reads the whole table of mounts; a descriptor
-//! of it is enough here. Nobody else sees this directory. All places in memory share one limit of
+//! of it is enough here. So it is left `/proc`, which needs the new process namespace. Nobody else sees this directory. All places in memory share one limit of
 //! size.
 //!
 //! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
@@ -43,7 +43,10 @@ use rustix::{
     io::Errno,
     process::umask,
 };
-use stockade_sys::{mount::Tree, namespace::enter_mount_namespace};
+use stockade_sys::{
+    mount::{Tree, freeze},
+    namespace::enter_mount_namespace,
+};
 
 use super::{
     kept::KeptLayer,
@@ -86,19 +89,13 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     }
 }
 
-/// For each step, whether it is put in its place on the stage. Bubblewrap does the rest: devices and
-/// processes, and what lies in their directories.
+/// For each step, whether it is put in its place on the stage. Bubblewrap does the rest: the view of
+/// processes, and what lies in its directory.
 pub(crate) fn are_in_place(files: &[Step]) -> Vec<bool> {
     let mut are_in_place = Vec::<bool>::new();
     for (number, step) in files.iter().enumerate() {
         let around = enclosing(files, number).and_then(|around| are_in_place.get(around));
-        let is_for_bubblewrap = matches!(
-            step.operation,
-            Operation::Device { .. }
-                | Operation::Devices
-                | Operation::Processes
-                | Operation::Freeze
-        );
+        let is_for_bubblewrap = step.operation == Operation::Processes;
         are_in_place.push(around.is_none_or(|around| *around) && !is_for_bubblewrap);
     }
     are_in_place
@@ -166,6 +163,7 @@ impl Staging {
         let layer = |layer: &Option<KeptLayer>| layer.as_ref()?.pin().ok();
         let layers: Vec<_> = self.layers.iter().map(layer).collect();
         let given = streams.open()?;
+        let terminal = streams.terminal();
         // From here on, what lies in the host's own `/tmp` has no path any more.
         let stage = Stage::new(self.memory).map_err(failed("a stage at"))?;
         let mut built = Built {
@@ -226,6 +224,25 @@ impl Staging {
                         stage.protect(&tree, path, self.guards(&step.at))?;
                     }
                 }
+                (Operation::Devices, _) => {
+                    let devices = stage.directory(&name, 0o755).and_then(|directory| {
+                        let tree = Tree::view(directory)?;
+                        tree.attach(stage.spot_or(spot.as_ref(), &name, true)?)?;
+                        stage.devices(&tree, terminal.as_ref())
+                    });
+                    devices.map_err(failed)?;
+                }
+                (Operation::Processes, _) => {
+                    // Bubblewrap finds the directory, since it cannot make one in a frozen root.
+                    let Spot { below, .. } = self.spot(number, &step.at);
+                    stage.make(&below, true).map_err(failed)?;
+                }
+                (Operation::Freeze, _) => {
+                    if let Some(spot) = &spot {
+                        let place = pin_below(&stage, &spot.below);
+                        place.and_then(freeze).map_err(failed)?;
+                    }
+                }
                 (operation, None) => {
                     stage.lay(&name, operation, spot.as_ref()).map_err(failed)?;
                     if step.at == home && matches!(operation, Operation::Empty { .. }) {
@@ -241,10 +258,10 @@ impl Staging {
     fn spot(&self, number: usize, at: &Path) -> Spot {
         let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
         let is_memory = |around: &Step| {
-            use Operation::{Absent, Empty, Kept, Scratch};
+            use Operation::{Absent, Devices, Empty, Kept, Scratch};
             matches!(
                 around.operation,
-                Empty { .. } | Kept(_) | Scratch { .. } | Absent
+                Devices | Empty { .. } | Kept(_) | Scratch { .. } | Absent
             )
         };
         Spot {
@@ -307,7 +324,9 @@ impl Stage {
         let stage = Self { tree, umask };
         stage.file(HIDDEN_FILE, 0)?;
         stage.directory(HIDDEN_DIRECTORY, 0)?;
-        stage.directory(ROOT_NAME, 0o755)?;
+        // A mount of its own, so that it can be frozen.
+        let root = stage.directory(ROOT_NAME, 0o755)?;
+        Tree::view(&root)?.attach(&root)?;
         Ok(stage)
     }
 
@@ -399,13 +418,25 @@ impl Stage {
             found => return found,
         }
         let around = self.around(below)?;
-        let name = below.file_name().unwrap_or_default();
+        Self::make_in(
+            &around,
+            Path::new(below.file_name().unwrap_or_default()),
+            is_directory,
+        )
+    }
+
+    /// A new mount point in a directory.
+    pub(super) fn make_in(
+        around: impl AsFd,
+        name: &Path,
+        is_directory: bool,
+    ) -> io::Result<OwnedFd> {
         if is_directory {
             mkdirat(&around, name, Mode::from_raw_mode(0o755))?;
         } else {
             openat(&around, name, NEW, Mode::from_raw_mode(0o444))?;
         }
-        pin_below(&around, Path::new(name))
+        pin_below(around, name)
     }
 
     fn around(&self, below: &Path) -> io::Result<OwnedFd> {

@@ -17,9 +17,13 @@
 //! - **nothing else**: directories and block devices are refused.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread::{self, JoinHandle},
@@ -32,6 +36,7 @@ use rustix::{
     },
     pipe::{PipeFlags, pipe_with},
     stdio::{stderr, stdin, stdout},
+    termios::ttyname,
 };
 use stockade_sys::mount::Tree;
 
@@ -139,6 +144,13 @@ impl Streams {
         let errors = open(errors, output.as_ref())?;
         let given = [input, output, errors];
         Ok(CommandStreams { given, kept })
+    }
+
+    /// The terminal that the command writes to, by its name. None if that leads to another one.
+    pub(crate) fn terminal(&self) -> Option<OwnedFd> {
+        let name = ttyname(stdout(), Vec::new()).ok()?;
+        let terminal = pin(Path::new(OsStr::from_bytes(name.as_bytes()))).ok()?;
+        is_same(&fstat(&terminal).ok()?, &fstat(stdout()).ok()?).then_some(terminal)
     }
 }
 

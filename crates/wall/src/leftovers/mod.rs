@@ -425,9 +425,9 @@ impl Watch {
         let mut repositories = Repositories::default();
         self.search(&gits, &bounds, &mut repositories, None);
         settlement.compare(&repositories, &bounds);
-        let before = repositories.found.len() + repositories.worktrees.len();
+        let before = repositories.len();
         self.search(&gits, &bounds, &mut repositories, Some(DEEP));
-        if repositories.found.len() + repositories.worktrees.len() > before {
+        if repositories.len() > before {
             settlement.compare(&repositories, &bounds);
         }
         let mut findings = settlement.end();

@@ -40,7 +40,25 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
     let tracked = facts.guards.tracked.iter();
     let tracked = tracked.map(|guarded| (guarded.path.clone(), guarded.reason));
     let all = in_tops.chain(in_home).chain(in_moved).chain(dotfiles);
-    all.chain(tracked).collect()
+    let mut all: Vec<_> = all.chain(tracked).collect();
+    let led: Vec<_> = all.iter().filter_map(|it| led_to(it, &tops)).collect();
+    all.extend(led);
+    all
+}
+
+/// What a link of the user's leads to in what a session can write: that is what runs.
+fn led_to(
+    (path, why): &(PathBuf, &'static str),
+    tops: &[&Path],
+) -> Option<(PathBuf, &'static str)> {
+    fs::read_link(path).ok()?;
+    let real = fs::canonicalize(path).ok()?;
+    is_below(&real, tops).then_some((real, *why))
+}
+
+fn is_below(path: &Path, tops: &[&Path]) -> bool {
+    let is_below = |top: &&Path| path.starts_with(top) && path != *top;
+    tops.iter().any(is_below)
 }
 
 /// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or
@@ -58,9 +76,6 @@ fn dotfiles(home: &Path, tops: &[&Path]) -> Vec<PathBuf> {
     top.chain(below)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
         .filter_map(|entry| fs::canonicalize(entry.path()).ok())
-        .filter(|real| {
-            let is_below = |top: &&Path| real.starts_with(top) && real != *top;
-            tops.iter().any(is_below)
-        })
+        .filter(|real| is_below(real, tops))
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs,
     hash::BuildHasher as _,
     io,
@@ -24,7 +24,7 @@ use crate::{
     config::GitSettings,
     facts::Git,
     git::{
-        controls::{Control, Kind, without_commands},
+        controls::{Control, Controls, Kind, without_commands},
         repositories::{Repositories, Repository},
         settings::{self, Context, GitProgram, Setting},
     },
@@ -115,7 +115,7 @@ impl<'a> Settlement<'a> {
                 self.find(&self.watch.workspace, Change::Unseen, &why);
                 return;
             }
-            self.judge(path, before, control, repositories);
+            self.judge(path, before, control, repositories, &controls);
         }
     }
 
@@ -178,6 +178,7 @@ impl<'a> Settlement<'a> {
         before: Option<&Content>,
         control: &Control,
         repositories: &Repositories,
+        controls: &Controls,
     ) {
         let change = match before {
             Some(_) => Change::Changed,
@@ -196,7 +197,8 @@ impl<'a> Settlement<'a> {
             Kind::Whole(why) => {
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
-            Kind::Common => {
+            Kind::Away if !is_ours => {}
+            Kind::Common | Kind::Away => {
                 self.put_back(path, control, before, &[(change, REDIRECTION)], is_ours);
             }
             Kind::Plan => {
@@ -212,7 +214,7 @@ impl<'a> Settlement<'a> {
                     self.put_back(path, control, before, &[(change, why)], is_ours);
                 }
             }
-            Kind::Settings => self.judge_settings(path, before, control, is_ours),
+            Kind::Settings => self.judge_settings(path, before, control, controls, is_ours),
         }
     }
 
@@ -243,6 +245,7 @@ impl<'a> Settlement<'a> {
         path: &Path,
         before: Option<&Content>,
         control: &Control,
+        controls: &Controls,
         is_ours: bool,
     ) {
         let Some(now) = control.content.bytes() else {
@@ -268,9 +271,11 @@ impl<'a> Settlement<'a> {
         let repository = control.repository.as_deref();
         let context = Context {
             repository,
+            is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: &self.watch.writable,
+            elsewhere: self.remotes_elsewhere(path, control, controls),
             ..Context::default()
         };
         let was = before.and_then(Content::bytes);
@@ -301,6 +306,25 @@ impl<'a> Settlement<'a> {
         let result = (before.is_some() || !contents.is_empty())
             .then(|| file_like(before.unwrap_or(&control.content), contents));
         self.put_back(path, control, result.as_ref(), &undone, is_ours);
+    }
+
+    /// The remotes that other files of the same repository had an address of. Git pushes to all
+    /// addresses of a remote, whichever file they are in.
+    fn remotes_elsewhere(
+        &self,
+        path: &Path,
+        control: &Control,
+        controls: &Controls,
+    ) -> BTreeSet<Vec<u8>> {
+        let is_other = |(other, it): &(&PathBuf, &Control)| {
+            it.kind == Kind::Settings && it.repository == control.repository && *other != path
+        };
+        let others = controls.iter().filter(is_other);
+        let before = others.filter_map(|(other, _)| self.watch.baseline.contents.get(other));
+        let settings = before.filter_map(|content| settings::parse(content.bytes()?).ok());
+        let settings = settings.flatten().filter(Setting::is_address);
+        let names = settings.filter_map(|setting| Some(setting.subsection()?.to_vec()));
+        names.collect()
     }
 
     /// Keeps what the session made of a file, unless it is kept already. Says where.

@@ -81,6 +81,32 @@ fn new_and_changed_files_that_run_outside_are_found() {
     );
 }
 
+/// The link stays as it is, and what runs does not.
+#[test]
+fn what_a_link_to_a_file_that_runs_leads_to_is_told() {
+    let workspace = Workspace::new();
+    workspace.write("ai/rules.md", "mine");
+    workspace.write("ai/commands/one.md", "mine");
+    for (text, at) in [
+        ("ai/rules.md", "CLAUDE.md"),
+        ("../ai/commands", ".claude/commands"),
+        ("/etc/hostname", "AGENTS.md"),
+    ] {
+        fs::create_dir_all(workspace.path.join(".claude")).unwrap();
+        symlink(text, workspace.path.join(at)).unwrap();
+    }
+    let found = workspace.found(|| {
+        workspace.write("ai/rules.md", "evil");
+        workspace.write("ai/commands/one.md", "evil");
+        workspace.write("ai/other", "fine");
+    });
+    let why = "Claude Code runs or obeys it outside, when it starts here";
+    assert_eq!(
+        found,
+        ["ai/commands", "ai/rules.md"].map(|path| format!("{path:?} has changed: {why}"))
+    );
+}
+
 #[test]
 fn hooks_are_found_and_samples_are_not() {
     let workspace = Workspace::new();
@@ -271,6 +297,58 @@ fn a_submodule_that_is_another_repository_is_put_back() {
     let is_of_sub = |line: &&String| line.starts_with("put back: \"sub/.git\" is new");
     assert_eq!(found.iter().filter(is_of_sub).count(), 1, "{found:?}");
     assert!(!workspace.path.join("sub/.git").exists());
+}
+
+/// One that leads where no session can write, and that git at the top does not come to.
+#[test]
+fn a_git_file_that_leads_away_is_put_back_if_it_is_new() {
+    let workspace = Workspace::new();
+    let other = tempfile::tempdir().unwrap();
+    let text = format!("gitdir: {}\n", other.path().display());
+    let mine = ["tree/.git", "deep/in/the/tree/.git"];
+    for path in mine {
+        workspace.write(path, &text);
+    }
+    let is_older = |path: &&str| {
+        let metadata = fs::symlink_metadata(workspace.path.join(path)).unwrap();
+        metadata.modified().unwrap() < a_moment_ago()
+    };
+    while !mine.iter().all(is_older) {
+        std::thread::yield_now();
+    }
+    let new = "src/lib/x/.git";
+    let link = || symlink(other.path(), workspace.path.join(new)).unwrap();
+    for plant in [
+        &(|| workspace.write(new, &text)) as &dyn Fn(),
+        &link as &dyn Fn(),
+    ] {
+        let found = workspace.found(plant);
+        let why = "git takes settings and hooks from where it leads";
+        assert_eq!(found, [format!("put back: {new:?} is new: {why}")]);
+        assert!(fs::symlink_metadata(workspace.path.join(new)).is_err());
+    }
+    assert!(mine.iter().all(|path| workspace.path.join(path).exists()));
+}
+
+/// Git pushes to all addresses of a remote, whichever file they are in.
+#[test]
+fn no_remote_gets_a_second_address_in_another_file() {
+    let workspace = Workspace::new();
+    let settings = "[extensions]\n\tworktreeConfig\n\
+        [remote \"origin\"]\n\turl = https://example.com/a\n";
+    workspace.write(".git/config", settings);
+    let remote = |name| format!("[remote \"{name}\"]\n\turl = https://example.net/b\n");
+    let other = ".git/config.worktree";
+    let found = workspace.found(|| workspace.write(other, &remote("origin")));
+    assert_eq!(
+        found,
+        [format!(
+            "put back: {other:?} has a new setting \"remote.origin.url = https://example.net/b\": \
+             makes git talk to another repository"
+        )]
+    );
+    let found = workspace.found(|| workspace.write(other, &remote("fork")));
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]

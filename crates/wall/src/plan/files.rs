@@ -18,7 +18,7 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     }
     private_places(config, &mut layout);
     system(config, facts, &mut layout);
-    devices(facts, &mut layout);
+    devices(&mut layout);
     processes(facts, &mut layout);
     home::empty(config, facts, &mut layout)?;
     names::files(config, facts, &mut layout)?;
@@ -91,27 +91,9 @@ fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
     }
 }
 
-/// The devices that bubblewrap shows, which are those of the host.
-const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
-
-fn devices(facts: &Facts, layout: &mut Layout) {
+fn devices(layout: &mut Layout) {
     let reason = "no disks, no input devices, no other terminals";
     layout.add("/dev", Operation::Devices, reason);
-    if facts.is_root {
-        for device in DEVICES {
-            // Once more, since what is staged is protected itself, and works as a device.
-            let source = device.into();
-            let reason = "it belongs to this user, who could close it to all others";
-            layout.add(device, Operation::Device { source }, reason);
-        }
-    }
     let reason = "shared memory of the sandbox's own";
     layout.add("/dev/shm", Operation::Empty { mode: 0o1777 }, reason);
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use stockade_sys::confine::Landlock;
+
 /// A protection, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
@@ -80,4 +82,4 @@ impl fmt::Display for LayerState {
 }
 
 /// Scoping of signals and abstract sockets came with this version of Landlock.
-pub(crate) const LANDLOCK_SCOPES: u32 = 6;
+pub(crate) const LANDLOCK_SCOPES: Landlock = Landlock::Version(6);

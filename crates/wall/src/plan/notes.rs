@@ -45,6 +45,14 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              look at what it leads to after the session"
         ));
     }
+    for path in &facts.shared {
+        notes.push(format!(
+            "{path:?} has files that other directories have, too, by hard links: what the command \
+             changes in them changes there as well, in caches and in other projects. To part them, \
+             make copies: UV_LINK_MODE=copy, package-import-method=copy of pnpm, --backend=copyfile \
+             of bun, git clone --no-hardlinks"
+        ));
+    }
     for (name, path, place) in &facts.no_certificates {
         notes.push(format!(
             "{name} names {path:?}, which is not shown, because it is {place}: name a file of \
@@ -94,7 +102,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         && !forge.gitlab
     {
         notes.push(format!(
-            "{host:?} counts for nothing as the host of a forge: neither github nor gitlab is on"
+            "{host:?} is named as the host of a forge, but neither github nor gitlab is on"
         ));
     }
     let made: Vec<_> = config.agent.missing_state(facts).collect();

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use stockade_sys::confine::Landlock;
+
 use super::{Isolation, LANDLOCK_SCOPES, Layer, LayerState, Protection, Reason};
 use crate::{
     config::{Asked, Config, Hardening, Nested, Network},
@@ -84,7 +86,7 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
     let strict = config.hardening == Hardening::Strict;
     let state = |protection| match protection {
         Protection::Scopes if facts.landlock < LANDLOCK_SCOPES => {
-            Absent("this kernel has no scopes of Landlock (Linux 6.12)")
+            Absent((facts.landlock).absent("this kernel has no scopes of Landlock (Linux 6.12)"))
         }
         Protection::NoUserNamespaces if !strict && !facts.is_root => {
             Off("hardening is \"default\"")
@@ -93,9 +95,11 @@ pub(super) fn layers(config: &Config, facts: &Facts) -> Vec<Layer> {
             Off("agent.nested is on; process 1 renames and removes for the others")
         }
         Protection::Files if !strict => Off("hardening is \"default\""),
-        Protection::Files if facts.landlock == 0 => {
-            Absent("this kernel has no Landlock (Linux 5.13)")
-        }
+        Protection::Files if facts.landlock <= Landlock::Off => Absent(
+            facts
+                .landlock
+                .absent("this kernel has no Landlock (Linux 5.13)"),
+        ),
         Protection::OwnProcesses if facts.procfs != Procfs::Fresh => {
             Absent("a part of /proc is masked here, so the outer one is shown")
         }

@@ -21,7 +21,10 @@ use crate::{
     error::Error,
     facts::{Facts, Found, Kind, Place, is_in, own_directories},
     launch::agent_state::Form,
-    tables::{credentials, home::PROGRAMS_IN_STATE},
+    tables::{
+        credentials,
+        home::{PROGRAMS_IN_STATE, SCRATCH_IN_STATE},
+    },
 };
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
@@ -64,6 +67,12 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let given = config.read.iter().chain(&config.write).filter_map(find);
     let given: Vec<_> = given.map(|found| found.real.as_path()).collect();
     home::mask(facts, &given, layout);
+    for path in &facts.toolchains.settings {
+        if !given.contains(&path.as_path()) {
+            let reason = "settings of a package manager, which may hold logins";
+            layout.mask(path, &Operation::Text(String::new()), reason);
+        }
+    }
     other_state(config, facts, &given, layout);
     indexes::place(config, facts, layout);
 
@@ -288,7 +297,7 @@ fn guard(real: &Path, reason: &'static str, layout: &mut Layout) {
 }
 
 /// Programs of agents in what can be written, unless configuration names them, by whatever
-/// name, alias or script they are started.
+/// name, alias or script they are started. Then what agents that run outside have their shells read.
 fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for (name, reason) in PROGRAMS_IN_STATE {
         for place in config.places_in_state(&facts.home.real, name) {
@@ -299,6 +308,16 @@ fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &
                 continue;
             }
             guard(&found.real, reason, layout);
+        }
+    }
+    for (name, reason) in SCRATCH_IN_STATE {
+        let places = config.places_in_state(&facts.home.real, name);
+        for found in places.filter_map(|place| facts.found.get(&place)) {
+            for at in layout.views(&found.real) {
+                if found.kind == Kind::Directory && layout.is_writable(&at) {
+                    layout.add(&at, Operation::Empty { mode: 0o700 }, *reason);
+                }
+            }
         }
     }
 }

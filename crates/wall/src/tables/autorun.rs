@@ -75,6 +75,8 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard(MISE, &[
         "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml",
         ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml", ".rtx.toml",
+        "mise/config.local.toml", ".mise/config.local.toml", ".config/mise.local.toml",
+        ".config/mise/config.local.toml", "mise/conf.d", ".mise/conf.d", ".config/mise/conf.d",
     ]),
     tell(MISE, &[".tool-versions"]),
     guard("VS Code runs its tasks outside, when it opens the directory", &[".vscode"]),
@@ -103,6 +105,9 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", "_darcs/prefs/defaults",
         ".pijul/config", ".bzr/branch/branch.conf",
     ]),
+    guard("leads version control to other settings outside, which name programs", &[
+        ".hg/requires", ".hg/sharedpath", ".sl/requires", ".sl/sharedpath",
+    ]),
     guard("lazygit runs its commands outside", &[".git/lazygit.yml", ".lazygit.yml"]),
     tell("git's hooks run its commands outside, with commits", &[
         ".husky", ".pre-commit-config.yaml", ".overcommit.yml", "lefthook.yml", "lefthook.yaml",
@@ -110,6 +115,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".lefthook.json", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml",
         ".lefthook-local.yaml", ".config/lefthook.yml",
     ]),
+    tell("git-lfs sends files to the server that it names, with every push", &[".lfsconfig"]),
     tell("npm, pnpm and yarn take programs and settings from it, with every command", &[
         ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs",
         ".pnpmfile.mjs",
@@ -132,7 +138,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         "AGENTS.md", "AGENTS.override.md", ".agents", ".mcp.json", ".cursor", ".cursorrules", ".windsurf",
         ".windsurfrules", ".continue", ".clinerules", ".roo", ".kilocode", ".kiro", ".amazonq", ".junie",
         ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".qwen",
-        ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md",
+        ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md", ".github/hooks",
     ]),
     tell("the forge runs it, when it is pushed", &[
         ".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".gitpod.yml", "Jenkinsfile",
@@ -150,11 +156,12 @@ pub(crate) const STATE: &[Autoruns] = &[
     tell("Claude Code starts its servers outside, in any project", &[".claude.json"]),
     tell("Codex runs or obeys it outside, in any project", &[
         ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/prompts", ".codex/skills",
-        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md",
+        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/.env",
     ]),
     tell("Gemini CLI runs or obeys it outside, in any project", &[
         ".gemini/settings.json", ".gemini/trustedFolders.json", ".gemini/commands", ".gemini/extensions",
-        ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md",
+        ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md", ".gemini/policies",
+        ".gemini/.env",
     ]),
     tell("aider runs or obeys it outside, in any project", &[".aider.conf.yml"]),
 ];
@@ -169,6 +176,8 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
     "enabledPlugins",
     "apiKeyHelper",
     "statusLine",
+    "enableAllProjectMcpServers",
+    "bypassPermissionsModeAccepted",
 ];
 
 pub(crate) const HOOKS: &str = "git runs them outside";

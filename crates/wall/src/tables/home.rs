@@ -30,6 +30,13 @@ pub(crate) const PROGRAMS_IN_STATE: &[(&str, &str)] = &[
     (".codex/bin", "Codex's program, which runs outside"),
 ];
 
+/// What agents outside run of their settings while they run. Inside, these directories are the
+/// sandbox's own.
+pub(crate) const SCRATCH_IN_STATE: &[(&str, &str)] = &[(
+    ".claude/shell-snapshots",
+    "what Claude Code outside has its shells read is not the sandbox's to write",
+)];
+
 /// Directories in those above that start empty.
 pub(crate) const EMPTY: &[(&str, &str)] = &[
     (

@@ -31,11 +31,7 @@ pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {
             ),
             |role, address| role == Role::Address && address.is_ipv4(),
         ),
-        unreached(
-            case,
-            Check::new("network.ipv6", "nor is any of them reachable by IPv6"),
-            |role, address| role != Role::Control && address.is_ipv6(),
-        ),
+        ipv6(case),
         denied(
             case,
             Check::new("network.lateral", "private networks are unreachable"),
@@ -53,6 +49,16 @@ pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {
         changes(case),
         listeners(case),
     ]
+}
+
+fn ipv6(case: &Case<'_>) -> Finding {
+    let check = Check::new("network.ipv6", "nor is any of them reachable by IPv6");
+    if !case.outside.has_ipv6 {
+        return check.pass("this machine's kernel has no IPv6");
+    }
+    unreached(case, check, |role, address| {
+        role != Role::Control && address.is_ipv6()
+    })
 }
 
 fn jail(case: &Case<'_>) -> Finding {
@@ -132,13 +138,15 @@ fn unreached(case: &Case<'_>, check: Check, which: fn(Role, IpAddr) -> bool) -> 
     check.unless(&faults, note)
 }
 
-/// Errors that the gate's denial makes, or the jail's kernel where there is no IPv6.
-const DENIALS: [Errno; 5] = [
+/// Errors of the kernel where there is no IPv6 in the jail, or none at all.
+const NO_IPV6: [Errno; 3] = [Errno::NETUNREACH, Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT];
+
+/// Errors that the gate's denial makes.
+const DENIALS: [Errno; 4] = [
     Errno::HOSTUNREACH,
     Errno::NETUNREACH,
     Errno::ACCESS,
     Errno::PERM,
-    Errno::ADDRNOTAVAIL,
 ];
 
 fn denied(case: &Case<'_>, check: Check, which: fn(IpAddr) -> bool) -> Finding {
@@ -190,8 +198,7 @@ fn fault(case: &Case<'_>, target: &Target, tried: &Tried) -> Option<String> {
     }
     let name = target.to_string();
     // Without IPv6 in the jail its own kernel refuses, and the gate hears nothing of it.
-    let by_kernel =
-        address.is_ipv6() && tried.is_refused_with(&[Errno::NETUNREACH, Errno::ADDRNOTAVAIL]);
+    let by_kernel = address.is_ipv6() && tried.is_refused_with(&NO_IPV6);
     match &case.log {
         Some(log) if log.opened.contains(&name) => Some(format!(
             "{address} was let pass, by the log, and failed ({tried})"
@@ -200,7 +207,7 @@ fn fault(case: &Case<'_>, target: &Target, tried: &Tried) -> Option<String> {
             "{address} was not denied, by the log, and failed ({tried})"
         )),
         Some(_) => None,
-        None if tried.is_refused_with(&DENIALS) => None,
+        None if by_kernel || tried.is_refused_with(&DENIALS) => None,
         None => Some(format!("{address} was not denied: {tried}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use stockade_config::Hardening;
-use stockade_sys::attempt::ATTEMPTS;
+use stockade_sys::{attempt::ATTEMPTS, confine::Landlock};
 use stockade_wall::Operation;
 
 use super::Case;
@@ -119,7 +119,7 @@ fn calls(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// Scoping of signals came with this version of Landlock.
-const SCOPES: u32 = 6;
+const SCOPES: Landlock = Landlock::Version(6);
 
 /// Process 1 has the same user and is not in the domain of the command.
 fn scopes(case: &Case<'_>) -> Finding {
@@ -128,9 +128,9 @@ fn scopes(case: &Case<'_>) -> Finding {
         "signals and abstract sockets stay inside, by Landlock",
     );
     match &case.seen.signal {
-        _ if case.outside.landlock < SCOPES => {
-            check.inconclusive("this kernel has no scopes of Landlock (Linux 6.12)")
-        }
+        _ if case.outside.landlock < SCOPES => check.inconclusive(
+            (case.outside.landlock).absent("this kernel has no scopes of Landlock (Linux 6.12)"),
+        ),
         Some(tried) if tried.is_refused_with(&[Errno::PERM]) => {
             check.pass("process 1 cannot be signalled")
         }
@@ -149,9 +149,9 @@ fn file_rules(case: &Case<'_>) -> Option<Finding> {
         "files outside of the plan cannot be opened",
     );
     Some(match &case.seen.reopened {
-        _ if case.outside.landlock == 0 => {
-            check.inconclusive("this kernel has no Landlock (Linux 5.13)")
-        }
+        _ if case.outside.landlock <= Landlock::Off => check.inconclusive(
+            (case.outside.landlock).absent("this kernel has no Landlock (Linux 5.13)"),
+        ),
         Some(tried) if tried.is_refused_with(&[Errno::ACCESS]) => {
             check.pass("a pipe of outside cannot be opened again through a descriptor")
         }

@@ -8,6 +8,7 @@ mod listeners;
 use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf, process};
 
 use anyhow::{Context as _, Result};
+use stockade_sys::{confine::Landlock, transparent::Family};
 
 pub(super) use canaries::{Canaries, Place};
 pub(super) use listeners::{Listeners, Role};
@@ -22,10 +23,12 @@ pub(super) struct Outside {
     pub(super) token: String,
     pub(super) canaries: Canaries,
     pub(super) listeners: Listeners,
+    /// The kernel has sockets of IPv6.
+    pub(super) has_ipv6: bool,
     pub(super) namespaces: BTreeMap<String, String>,
     pub(super) calls: BTreeMap<String, i32>,
     pub(super) identities: BTreeMap<PathBuf, String>,
-    pub(super) landlock: u32,
+    pub(super) landlock: Landlock,
     /// What other processes must not see of this one.
     pub(super) own_secrets: Vec<PathBuf>,
 }
@@ -41,13 +44,14 @@ impl Outside {
         Ok(Self {
             canaries: Canaries::put_up(&token, home, workspace),
             listeners: Listeners::open(&token)?,
+            has_ipv6: Family::V6.exists(),
             namespaces: probe::namespaces(),
             calls: probe::calls(),
             identities: identity::all(&places),
             own_secrets: ["environ", "maps", "root", "cwd", "fd/1"]
                 .map(|name| format!("/proc/{}/{name}", process::id()).into())
                 .to_vec(),
-            landlock: stockade_sys::confine::landlock_version(),
+            landlock: Landlock::of_this_kernel(),
             token,
         })
     }

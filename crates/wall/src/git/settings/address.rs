@@ -84,7 +84,7 @@ fn is_near(text: &str) -> bool {
         return true;
     }
     // Written in another way, or with an interface: nobody does that who has nothing to hide.
-    if host.contains(['%', '\\']) || host == "ip6-localhost" {
+    if host.contains(['%', '\\']) || !host.is_ascii() || host == "ip6-localhost" {
         return true;
     }
     if host.contains(':') {
@@ -174,6 +174,8 @@ mod tests {
             "[2002:7f00:1::]",
             "[64:ff9b::7f00:1]",
             "%6cocalhost",
+            "127\u{3002}0\u{3002}0\u{3002}1",
+            "\u{ff4c}ocalhost",
             "256.1.1.1.1",
             "99999999999",
             "user@localhost",

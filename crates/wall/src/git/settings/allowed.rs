@@ -30,12 +30,16 @@ pub(crate) enum Verdict {
 pub(crate) struct Context<'a> {
     /// The directory of the repository that the file belongs to.
     pub(crate) repository: Option<&'a Path>,
+    /// The file counts for all repositories of the user's.
+    pub(crate) is_for_all: bool,
     /// What a session can write.
     pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
     pub(crate) is_new: bool,
     /// The branches that were there before; nothing if they are not known.
     pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
+    /// The remotes that other files of the repository had an address of.
+    pub(crate) elsewhere: BTreeSet<Vec<u8>>,
     /// The remotes that have an address of their own.
     pub(crate) remotes: BTreeSet<Vec<u8>>,
     /// Those whose address was there before.
@@ -48,6 +52,8 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Any,
+    /// In a repository that the session made.
+    New,
     OneOf(&'static [&'static str]),
     /// Of a repository on another machine, or of one that no session writes to.
     Address,
@@ -63,7 +69,7 @@ enum Value {
     Worktree,
 }
 
-use Value::{Address, Any, OneOf, Promisor, Remote, Worktree};
+use Value::{Address, Any, New, OneOf, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
 
@@ -118,15 +124,15 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     ]),
     (Any, FILES, &["core.autocrlf", "core.checkroundtripencoding", "core.eol", "core.safecrlf"]),
     (Any, FORM, &[
-        "core.logallrefupdates", "core.repositoryformatversion", "extensions.compatobjectformat",
-        "extensions.objectformat", "lfs.repositoryformatversion",
+        "core.logallrefupdates", "core.repositoryformatversion", "lfs.repositoryformatversion",
     ]),
+    (New, FORM, &["extensions.compatobjectformat", "extensions.objectformat"]),
     (Any, REMOTE, &[
         "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved",
     ]),
     (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
     (BOOLEAN, DEFAULT, &[
-        "checkout.guess", "fetch.all", "fetch.prune", "fetch.prunetags", "merge.autostash",
+        "checkout.guess", "fetch.prune", "fetch.prunetags", "merge.autostash",
         "push.autosetupremote", "push.followtags", "push.useforceifincludes", "rebase.autosquash",
         "rebase.autostash", "rebase.forkpoint", "rebase.updaterefs", "rerere.autoupdate", "rerere.enabled",
         "submodule.propagatebranches", "submodule.recurse", "worktree.guessremote",
@@ -184,6 +190,8 @@ const DRIVES: &[(&str, &[&str])] = &[
         "remote.*.proxy", "submodule.*.url", "url.*.insteadof", "url.*.pushinsteadof",
     ]),
     (UNASKED, &["remote.*.partialclonefilter", "remote.*.promisor", "extensions.partialclone"]),
+    ("makes git fetch from every remote without being asked", &["fetch.all"]),
+    ("makes git read the repository in another form", &["extensions.compatobjectformat", "extensions.objectformat"]),
     ("changes how git talks to servers", &["http.*"]),
     (COMMAND, &[
         "alias.*", "core.alternaterefscommand", "core.askpass", "core.editor", "core.fsmonitor",
@@ -207,6 +215,11 @@ impl Setting {
     pub(crate) fn verdict(&self, context: &Context<'_>) -> Verdict {
         if self.subsection().is_some_and(|name| name.starts_with(b"-")) {
             return Verdict::Drives(OPTION);
+        }
+        // What is harmless in one repository may lead the others elsewhere.
+        let is_of_repository = matches!(self.section(), b"remote" | b"branch" | b"submodule");
+        if context.is_for_all && is_of_repository {
+            return Verdict::Drives(ELSEWHERE);
         }
         let entry = TABLE.iter().find(|(.., patterns)| self.fits_any(patterns));
         if let Some((value, why, _)) = entry
@@ -248,6 +261,7 @@ impl Value {
         let text = std::str::from_utf8(value);
         match self {
             Any => true,
+            New => context.is_new,
             OneOf(words) => {
                 text.is_ok_and(|text| words.contains(&text.to_ascii_lowercase().as_str()))
             }
@@ -364,6 +378,8 @@ mod tests {
             "[remote \"origin\"] promisor = true",
             "[remote \"origin\"] partialCloneFilter = blob:none",
             "[extensions] partialClone = origin",
+            "[extensions] objectFormat = sha256",
+            "[fetch] all = true",
             "[submodule \"a\"] update = !x",
             "[core] worktree = /",
             "[core] worktree = ../../..",
@@ -405,13 +421,15 @@ mod tests {
             .find(|(.., patterns)| setting.fits_any(patterns));
         match entry {
             Some((Any, why, _)) => ("stays", why),
+            Some((New, why, _)) => ("stays in a new repository", why),
             Some((OneOf(_), why, _)) => ("stays with values that git itself defines", why),
             Some((Address, why, _)) => (
                 "stays if new and on a server that is not near, or outside of the workspace",
                 why,
             ),
             Some((Remote, why, _)) => (
-                "stays if it names a remote that was there, or has an address and the branch is new",
+                "stays if the branch is new and the remote has an address, or for the remote of before, or \
+                 for `origin` if there was none",
                 why,
             ),
             Some((Promisor, why, _)) => (

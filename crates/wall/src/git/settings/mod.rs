@@ -71,6 +71,11 @@ impl Setting {
             && self.subsection().is_none()
     }
 
+    /// Whether it says where a remote is.
+    pub(crate) fn is_address(&self) -> bool {
+        self.section() == b"remote" && self.name() == b"url" && self.subsection().is_some()
+    }
+
     /// Whether it has git read another file of settings.
     pub(crate) fn is_include(&self) -> bool {
         matches!(self.section(), b"include" | b"includeif") && self.name() == b"path"

@@ -134,7 +134,7 @@ impl<'a> Comparison<'a> {
         };
         this.context.known = this.known();
         // The remotes that have an address when all is settled.
-        let addresses = says.iter().filter(|setting| is_address(setting));
+        let addresses = says.iter().filter(|setting| setting.is_address());
         let stays = |it: &&Setting| this.was.contains_key(&it.key) || this.judge(it).is_none();
         let names = addresses.filter(stays).filter_map(Setting::subsection);
         this.context.remotes = names.map(<[u8]>::to_vec).collect();
@@ -150,7 +150,7 @@ impl<'a> Comparison<'a> {
     fn known(&self) -> BTreeSet<Vec<u8>> {
         let all = |values: &Values| -> Vec<Vec<u8>> {
             let keys = values.keys().map(|key| setting(key, None));
-            let addresses = keys.filter(is_address);
+            let addresses = keys.filter(Setting::is_address);
             let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
             names.collect()
         };
@@ -176,12 +176,12 @@ impl<'a> Comparison<'a> {
             }
             // Taken out. What described does not any more; but a remote without an address is a path.
             let Verdict::Drives(why) = changed.verdict(&self.context) else {
-                return (is_address(changed) && self.is_still_named(changed))
+                return (changed.is_address() && self.is_still_named(changed))
                     .then_some("makes git take the name of a remote for a path");
             };
             return Some(why);
         };
-        let is_moved = is_address(changed) && self.was.contains_key(&changed.key);
+        let is_moved = changed.is_address() && self.had_address(changed);
         let is_moved = is_moved || self.is_new_default(changed);
         for value in now {
             let setting = setting(&changed.key, value.clone());
@@ -196,32 +196,67 @@ impl<'a> Comparison<'a> {
         None
     }
 
-    /// Whether a setting has what was there before pushed to, or fetched from, a remote that the
-    /// session made. Where its own branches go is its own affair.
+    /// Whether a setting has what was there before pushed to, or fetched from, another remote than
+    /// before. One that was there may be a remote of an earlier session. Where its own branches go is
+    /// the session's affair.
     fn moves_a_branch(&self, setting: &Setting) -> bool {
         let context = &self.context;
-        let is_of_branch = match (setting.section(), setting.subsection(), setting.name()) {
-            (b"branch", Some(name), b"remote" | b"pushremote") => {
-                let stem = [b"branch.", name, b"."].concat();
+        let key = |parts: [&[u8]; 3]| parts.concat();
+        let push_default = b"remote.pushdefault".to_vec();
+        // What said so before: the first that is there counts.
+        let said = match (setting.section(), setting.subsection(), setting.name()) {
+            (b"branch", Some(name), what @ (b"remote" | b"pushremote")) => {
+                let stem = key([b"branch.", name, b"."]);
                 let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
-                self.was.keys().any(|key| key.starts_with(&stem))
-                    || context.branches.is_none_or(is_known)
+                let is_there = self.was.keys().any(|key| key.starts_with(&stem))
+                    || context.branches.is_none_or(is_known);
+                if !is_there {
+                    return false;
+                }
+                let own = key([b"branch.", name, b".remote"]);
+                match what {
+                    b"remote" => vec![own],
+                    _ => vec![setting.key.clone(), push_default, own],
+                }
             }
-            (b"remote", None, b"pushdefault") => true,
-            _ => false,
+            (b"remote", None, b"pushdefault") => vec![push_default],
+            _ => return false,
         };
         let value = setting.bytes();
-        is_of_branch && !context.is_new && value != b"." && !context.known.contains(value)
+        if context.is_new || value == b"." {
+            return false;
+        }
+        let mut said = said.iter().filter_map(|key| self.was.get(key)?.last());
+        // Without any, git takes this one.
+        let origin = Some(b"origin".as_slice());
+        let origin = origin.filter(|name| !addresses_of(&self.was, name).is_empty());
+        let before = said.next().and_then(Option::as_deref).or(origin);
+        match before {
+            Some(before) => {
+                let addresses = addresses_of(&self.was, before);
+                let is_renamed =
+                    !addresses.is_empty() && addresses == addresses_of(&self.is, value);
+                before != value && !is_renamed
+            }
+            None => !context.known.contains(value),
+        }
     }
 
     /// Whether it is the address of the remote that git takes by itself, where there were others.
     fn is_new_default(&self, changed: &Setting) -> bool {
         let mut keys = self.was.keys();
-        is_address(changed)
+        changed.is_address()
             && changed.subsection() == Some(b"origin")
             && !self.context.is_new
             && !self.context.known.contains(b"origin".as_slice())
-            && keys.any(|key| is_address(&setting(key, None)))
+            && (keys.any(|key| setting(key, None).is_address())
+                || !self.context.elsewhere.is_empty())
+    }
+
+    /// Whether the remote had an address, in this file or in another.
+    fn had_address(&self, address: &Setting) -> bool {
+        let name = address.subsection().unwrap_or_default();
+        self.was.contains_key(&address.key) || self.context.elsewhere.contains(name)
     }
 
     /// Whether anything else still speaks of the remote of this address.
@@ -296,10 +331,6 @@ fn addresses_of<'a>(values: &'a Values, remote: &[u8]) -> &'a [Option<Vec<u8>>] 
 fn is_global(address: &Option<Vec<u8>>) -> bool {
     let text = address.as_deref().map(std::str::from_utf8);
     text.is_some_and(|text| text.is_ok_and(is_by_global_name))
-}
-
-fn is_address(setting: &Setting) -> bool {
-    setting.section() == b"remote" && setting.name() == b"url" && setting.subsection().is_some()
 }
 
 /// What decides something, in its order.
@@ -485,6 +516,18 @@ mod tests {
         ] {
             assert_eq!(left(evil), Some(format!("{old}{fork}")), "{evil}");
         }
+        // A remote that was there may be one that an earlier session made.
+        let both = format!("{old}{fork}");
+        for evil in [
+            "[branch \"main\"]\n\tremote = fork\n",
+            "[branch \"main\"]\n\tpushRemote = fork\n",
+            "[branch \"other\"]\n\tremote = fork\n",
+            "[branch \"other\"]\n\tpushRemote = fork\n",
+            "[remote]\n\tpushDefault = fork\n",
+        ] {
+            let settled = left_in(false, Some(&both), &format!("{both}{evil}"));
+            assert_eq!(settled.contents, Some(both.clone().into_bytes()), "{evil}");
+        }
         // The same remote under another name is not another one.
         let renamed = old.replace("origin", "upstream");
         assert_eq!(left_in(false, Some(old), &renamed).contents, None);
@@ -493,6 +536,21 @@ mod tests {
         let origin = fork.replace("fork", "origin");
         let settled = left_in(false, Some(&others), &format!("{others}{origin}"));
         assert_eq!(settled.contents, Some(others.into_bytes()));
+        // In a file of the user's for all repositories, each would have the remote.
+        let context = Context {
+            is_for_all: true,
+            ..Context::default()
+        };
+        let user = "[user]\n\tname = x\n";
+        let new = format!("{user}{fork}").into_bytes();
+        let settled = settle(
+            &GitProgram::none(),
+            Some(user.as_bytes()),
+            &new,
+            &[],
+            context,
+        );
+        assert_eq!(settled.contents, Some(user.as_bytes().to_vec()));
         // In a new repository all of it is the session's own.
         let new = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
         assert_eq!(left_in(true, None, &new).contents, None);
