@@ -83,6 +83,26 @@ fn a_port_of_the_host_appears_inside_and_no_other_does() {
     });
 }
 
+/// Otherwise a server inside would wait for clients who are with the host.
+#[test]
+fn a_port_of_the_host_is_taken_inside() {
+    test(&standard(), |world| {
+        let listen = "
+import socket
+for port in [5432, 5433]:
+    try: print(socket.create_server(('0.0.0.0', port)).getsockname())
+    except OSError as error: print(error.errno)
+";
+        let line = ["run", "--host-port", "5432", "--", "python3", "-c", listen];
+        let output = world.laptop().stockade(line).run().expect("run");
+        let said = output.expect_success().stdout();
+        assert_eq!(
+            said, "98\n('0.0.0.0', 5433)\n",
+            "EADDRINUSE, and a free port"
+        );
+    });
+}
+
 #[test]
 fn a_port_of_the_host_that_nobody_listens_at_is_refused() {
     test(&standard(), |world| {

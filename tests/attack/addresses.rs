@@ -249,7 +249,9 @@ fn n05_multicast_and_broadcast_stay_inside() {
             targets.extend(zoned(zone));
         }
         let prober = &mut INSIDE.prober(laptop);
-        prober.ask(&targets).expect_none();
+        // The jail's own kernel is among all nodes of its device, and answers itself.
+        let answers = prober.ask(&targets);
+        answers.without(&["icmp://ff02::1%100"]).0.expect_none();
         // The gate has seen them when it has answered what came after.
         prober.ask(&["tcp://8.8.8.8:53"]);
         assert_eq!(heard(), [0; 7]);

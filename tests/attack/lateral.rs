@@ -3,7 +3,7 @@
 
 use stockade_world::{Builder, HostSpec, Standard, World, test};
 
-use super::probe::{INSIDE, Place, Prober, Watch, only_outside};
+use super::probe::{INSIDE, INTERNET, Place, Prober, Watch, only_outside};
 use crate::support::standard;
 
 /// Public addresses of two sites, one behind the router, one on the cable.
@@ -253,5 +253,31 @@ fn n07_an_empty_rule_is_refused_not_taken_for_everything() {
             .expect("run")
             .expect_success();
         assert!(marker.exists());
+    });
+}
+
+/// The gate's listeners serve a port for all addresses: what was never judged gets nowhere by them.
+#[test]
+fn n07_a_way_to_one_host_is_none_to_another_at_the_same_port() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let watch = Watch::on(&[world.host("intranet")]);
+        let mut prober = INSIDE.prober(world.laptop());
+        for _ in 0..2 {
+            prober
+                .ask(&INTERNET)
+                .expect("an answer", |it| it == "answer");
+            let intranet = [
+                "tcp://10.20.0.5:7",
+                "udp://10.20.0.5:7",
+                "tcp://[fd00:20::5]:7",
+            ];
+            let denied = |it: &str| matches!(it, "EHOSTUNREACH" | "EACCES");
+            prober.ask(&intranet).expect("a denial", denied);
+        }
+        prober.end();
+        watch.expect_nothing();
+        Place::Outside.probe(world.laptop(), &["tcp://10.20.0.5:7"]);
+        watch.expect_something();
     });
 }

@@ -151,23 +151,25 @@ fn a_launch_as_root_that_cannot_map_itself_is_refused() {
     });
 }
 
-/// The longest message to the kernel is the packet filter: the number that it has among
-/// the messages of its thread. Each thread has a trace of its own.
-fn number_of_the_packet_filter(traces: &[String]) -> usize {
+/// The longest messages to the kernel are the packet filter and the pair of devices: the numbers that
+/// they have among the messages of their thread. Each thread has a trace of its own.
+fn numbers_of_filter_and_pair(traces: &[String]) -> [usize; 2] {
     let length = |line: &str| -> Option<usize> {
         let (_, after) = line.strip_prefix("sendto(")?.rsplit_once(") = ")?;
         after.split_whitespace().next()?.parse().ok()
     };
-    let numbered = traces.iter().flat_map(|trace| {
+    let sorted = traces.iter().map(|trace| {
         let messages = trace.lines().filter(|line| line.starts_with("sendto("));
-        (1..).zip(messages.map(length))
+        let mut numbered: Vec<_> = messages.map(length).zip(1..).collect();
+        numbered.sort_by(|one, other| other.cmp(one));
+        numbered
     });
-    let longest = numbered.max_by_key(|(_, length)| *length);
-    longest.expect("messages").0
+    let of_jail = sorted.max().expect("traces");
+    [of_jail[0].1, of_jail[1].1]
 }
 
 #[test]
-fn a_launch_without_the_kernels_packet_filter_is_refused() {
+fn a_launch_without_what_the_network_needs_of_the_kernel_is_refused() {
     test(&standard(), |world| {
         let strace = |options: &[&str]| {
             let command = world.laptop().command("strace");
@@ -182,14 +184,16 @@ fn a_launch_without_the_kernels_packet_filter_is_refused() {
         let paths = workspace.map(|entry| entry.expect("an entry").path());
         let traces = paths.filter(|path| path.file_stem().is_some_and(|stem| stem == "trace"));
         let traces = traces.map(|path| std::fs::read_to_string(path).expect("a trace"));
-        let number = number_of_the_packet_filter(&traces.collect::<Vec<_>>());
+        let traces: Vec<_> = traces.collect();
+        let [filter, pair] = numbers_of_filter_and_pair(&traces);
         // What kernels say whose module for it is missing.
-        let fault = format!("inject=sendto:error=ENOENT:when={number}");
-        let fix = "fix: load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy";
-        assert_refused(
-            world,
-            strace(&["-e", &fault]),
-            &["cannot load the jail's packet filter", fix],
-        );
+        for (number, module, what) in [
+            (filter, "nf_tables", "cannot load the jail's packet filter"),
+            (pair, "veth", "cannot make a pair of network devices"),
+        ] {
+            let fault = format!("inject=sendto:error=EOPNOTSUPP:when={number}");
+            let fix = format!("fix: load the kernel's module for it: sudo modprobe {module} ");
+            assert_refused(world, strace(&["-e", &fault]), &[what, &fix]);
+        }
     });
 }

@@ -243,3 +243,54 @@ fn an_idle_connection_is_kept_alive_outside() {
         client.wait().expect("the client ends").expect_success();
     });
 }
+
+/// The gate listens at the port of every destination; not where the agent does.
+#[test]
+fn a_server_inside_has_any_port_and_its_destinations_keep_theirs() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let script = "
+import socket, sys
+def says(address, text):
+    with socket.create_connection(address, 10) as s:
+        s.sendall(text)
+        return s.recv(100)
+server = (sys.argv[1], 7007)
+print(says(server, b'one'))
+own = socket.create_server(('0.0.0.0', 7007))
+print(says(server, b'two'))
+with socket.create_connection(('127.0.0.1', 7007), 10) as s:
+    print(own.accept()[0].getsockname())
+print(says(server, b'three'))
+";
+        let web = world.host("web");
+        web.tcp_echo(7007).expect("server");
+        let python = Place::Inside(&[]).python(world.laptop(), script);
+        let output = python.arg(web.v4().to_string()).run().expect("it ends");
+        let said = output.expect_success().stdout();
+        let expected = "b'one'\nb'two'\n('127.0.0.1', 7007)\nb'three'\n";
+        assert_eq!(said, expected);
+    });
+}
+
+/// More ports than the gate keeps listeners for, from the first to the last and again.
+#[test]
+fn connections_to_very_many_ports_pass() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        for port in 20_000..20_300 {
+            web.tcp_echo(port).expect("server");
+        }
+        let script = "
+import socket, sys
+for port in [*range(20000, 20300), 20000, 20299]:
+    with socket.create_connection((sys.argv[1], port), 10) as s:
+        s.sendall(b'%d' % port)
+        assert s.recv(100) == b'%d' % port
+print('all')
+";
+        let python = Place::Inside(&[]).python(world.laptop(), script);
+        let output = python.arg(web.v4().to_string()).run().expect("it ends");
+        assert_eq!(output.expect_success().stdout(), "all\n");
+    });
+}

@@ -121,6 +121,43 @@ print(s.recv(1 << 16) == text)
     });
 }
 
+/// Without a checksum, from several pieces, several at once, in fragments: on the first datagram of
+/// a flow and on later ones.
+#[test]
+fn a_datagram_passes_however_it_was_made() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        for address in both_families(world.host("web")) {
+            let script = "
+SO_NO_CHECK, UDP_SEGMENT, MSG_MORE = 11, 103, 0x8000
+def plainly(s):
+    s.send(b'plain')
+def unchecked(s):
+    s.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, int(s.family == socket.AF_INET))
+    s.send(b'unchecked')
+def in_pieces(s):
+    s.send(b'a piece', MSG_MORE)
+    s.send(b', another')
+def in_a_run(s):
+    s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
+    s.send(b'a' * 100 + b'b' * 100 + b'c' * 7)
+for send in [plainly, unchecked, in_pieces, in_a_run]:
+    s = datagrams(sys.argv[1])
+    s.connect((sys.argv[1], 7))
+    for _ in range(2):
+        send(s)
+        count = 3 if send == in_a_run else 1
+        print(*[s.recv(1000)[:20].decode() + ' ' for _ in range(count)], sep='')
+";
+            let said = client(world, Place::Inside(&[]), script, &[address]);
+            let run = "aaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbb ccccccc ";
+            let twice = |text: &str| format!("{text}\n{text}\n");
+            let all = ["plain ", "unchecked ", "a piece, another ", run];
+            assert_eq!(said, all.map(twice).concat(), "{address}");
+        }
+    });
+}
+
 #[test]
 fn an_empty_datagram_passes_both_ways() {
     test(&standard(), |world| {

@@ -52,15 +52,9 @@ fn only_the_named_places_exist() {
         let private = "ls -A /run /var /var/tmp /dev/shm; test -e /sys || echo no sys";
         let listed = "/dev/shm:\n\n/run:\nstockade\n\n/var:\nlib\nrun\ntmp\n\n/var/tmp:\nno sys\n";
         assert_eq!(output(caller.script(private)), listed);
-        // The databases of packages, of which a machine may have several.
-        let databases = output(caller.script("ls /var/lib"));
-        assert!(databases.lines().any(|name| name == "dpkg"), "{databases}");
-        for name in databases.lines() {
-            assert!(
-                ["dpkg", "rpm"].contains(&name),
-                "/var/lib/{name} is visible"
-            );
-        }
+        // Some machines have rpm, too.
+        let databases = output(caller.script("ls /var/lib | grep -vx rpm"));
+        assert_eq!(databases, "dpkg\n");
     });
 }
 

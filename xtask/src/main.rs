@@ -6,6 +6,7 @@ mod denials;
 mod deny;
 mod dist;
 mod exposed;
+mod matrix;
 mod pictures;
 mod sections;
 mod world;
@@ -32,6 +33,7 @@ enum Task {
     Deny(deny::Arguments),
     Dist(dist::Arguments),
     Exposed(exposed::Arguments),
+    Matrix(matrix::Arguments),
     Pictures(pictures::Arguments),
     World(world::Arguments),
 }
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Task::Deny(arguments) => deny::run(&arguments),
         Task::Dist(arguments) => dist::run(&arguments),
         Task::Exposed(arguments) => exposed::run(&arguments),
+        Task::Matrix(arguments) => matrix::run(&arguments),
         Task::Pictures(arguments) => pictures::run(&arguments),
         Task::World(arguments) => world::run(&arguments),
     }

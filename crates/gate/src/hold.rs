@@ -39,7 +39,6 @@ const REFUSAL_ECHOES: [Duration; 2] = [Duration::from_millis(3), Duration::from_
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) judge: Rc<Judge>,
-    pub(crate) injector: Rc<Injector>,
     pub(crate) resolution: Rc<dns::Resolution>,
     pub(crate) tcp: Rc<Tcp>,
     pub(crate) attempts: Rc<RefCell<Attempts>>,
@@ -73,19 +72,20 @@ pub(crate) struct HeldSyn {
 }
 
 impl Hold {
-    pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>) {
+    /// `injector` is the way back to where `tap` is.
+    pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>, injector: Rc<Injector>) {
         let mut buffer = vec![0; 64 * 1024];
         for_each_packet(&tap, |tap| {
             let length = tap.receive(&mut buffer)?;
             busy_poll::extend();
-            self.arrived(buffer.get(..length).unwrap_or_default());
+            self.arrived(buffer.get(..length).unwrap_or_default(), &injector);
             Ok(())
         })
         .await;
     }
 
     /// One copy of a SYN has come.
-    fn arrived(&self, packet: &[u8]) {
+    fn arrived(&self, packet: &[u8], injector: &Rc<Injector>) {
         // What is not a proper SYN was dropped by the filter and stays unanswered.
         let Ok(syn) = Syn::parse(packet) else { return };
         let key = FlowKey {
@@ -100,7 +100,7 @@ impl Hold {
         if attempts.held.contains(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
-                self.injector.send(&syn.complete(), key.destination.ip());
+                injector.send(&syn.complete(), key.destination.ip());
             }
             return;
         }
@@ -115,7 +115,7 @@ impl Hold {
         let held = HeldSyn {
             key,
             syn,
-            injector: Rc::clone(&self.injector),
+            injector: Rc::clone(injector),
             attempts: Rc::clone(&self.attempts),
         };
         let tcp = Rc::clone(&self.tcp);

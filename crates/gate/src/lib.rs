@@ -8,7 +8,7 @@
 //! A connection attempt arrives as a copy of its SYN ([`hold`]). The policy decides ([`judge`]);
 //! what it admits is in one table ([`flows`]), whatever its protocol. If the attempt may pass, the
 //! gate connects outside; when that connection is open, the SYN is sent again, marked, so that
-//! the jail's filter hands it to the listener, and the two connections are joined ([`tcp`]). If
+//! the filter lets it pass to a listener, and the two connections are joined ([`tcp`]). If
 //! not, or if the gate could not connect, the agent gets the packet that makes its `connect()`
 //! fail with the right error. So nothing looks open that is closed, and nobody inside talks to a
 //! peer that the policy did not see.
@@ -35,9 +35,9 @@ mod udp;
 
 use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
 
-use stockade_jail::{Face, Sockets};
+use stockade_jail::Sockets;
 use stockade_policy::Policy;
-use stockade_sys::{transparent::Family, watch::watch};
+use stockade_sys::watch::watch;
 use tokio::{
     net::TcpListener,
     runtime::{self, Runtime},
@@ -58,12 +58,7 @@ use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
 use names::Names;
-use tcp::{
-    Tcp,
-    accept::{self, Acceptor},
-    carriers::Carriers,
-    published, relay,
-};
+use tcp::{Tcp, accept::Acceptor, carriers::Carriers, published, relay};
 
 pub use audit::{
     attribution::{Attribution, PendingProgram, Program},
@@ -220,7 +215,6 @@ fn serve(
                 }
             }
             relay::delivered().await;
-            udp::delivered(&serving.datagrams).await;
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
     });
@@ -234,7 +228,6 @@ struct Serving {
     runtime: Runtime,
     tasks: LocalSet,
     judge: Rc<Judge>,
-    datagrams: Rc<udp::Datagrams>,
     hints: Hints,
     unseen: Rc<unseen::Unseen>,
 }
@@ -250,9 +243,8 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     let Sockets {
         v4,
         v6,
+        host_ports: at_host_ports,
         refusals,
-        groups,
-        foreign,
         injector,
         socket_factory,
     } = sockets;
@@ -267,14 +259,20 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     let injector = Rc::new(injector);
     let names = Names::new(Rc::clone(&judge), v6.is_some());
     let resolution = Rc::new(dns::Resolution::new(names));
+    let mut held = Vec::new();
+    let mut listeners = Vec::new();
+    if let Some(at) = at_host_ports {
+        let injector = Rc::new(at.injector);
+        held.extend(at.syns.into_iter().map(|tap| (tap, Rc::clone(&injector))));
+        listeners = at.listeners;
+    }
     let tcp = Rc::new(Tcp {
         judge: Rc::clone(&judge),
-        acceptor: Acceptor::default(),
+        acceptor: Acceptor::start(Rc::clone(&socket_factory), listeners, &tasks)?,
         carriers: Carriers::start()?,
     });
     let hold = Rc::new(hold::Hold {
         judge: Rc::clone(&judge),
-        injector: Rc::clone(&injector),
         resolution: Rc::clone(&resolution),
         tcp: Rc::clone(&tcp),
         attempts: Rc::default(),
@@ -289,37 +287,34 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         injector: Rc::clone(&injector),
         pings: RefCell::default(),
     });
-    for Face {
-        syns,
-        listener,
-        dns,
-        datagrams: first,
-        echoes: requests,
-    } in iter::once(v4).chain(v6)
-    {
-        let family = Family::of(listener.local_addr()?.ip());
-        let listener = TcpListener::from_std(listener)?;
-        let (syns, requests) = (Rc::new(watch(syns)?), Rc::new(watch(requests)?));
-        let (dns, first) = (Rc::new(watch(dns)?), Rc::new(watch(first)?));
-        unseen.add(Rc::clone(&syns));
+    let (mut groups, mut others) = (Vec::new(), Vec::new());
+    for face in iter::once(v4).chain(v6) {
+        let requests = Rc::new(watch(face.echoes)?);
+        let (dns, all) = (Rc::new(watch(face.dns)?), Rc::new(watch(face.datagrams)?));
         unseen.add(Rc::clone(&requests));
         unseen.add(Rc::clone(&dns));
-        unseen.add(Rc::clone(&first));
-        tasks.spawn_local(Rc::clone(&hold).watch(syns));
-        tasks.spawn_local(accept::serve(Rc::clone(&tcp), listener, family));
+        unseen.add(Rc::clone(&all));
+        held.push((face.syns, Rc::clone(&injector)));
+        groups.push(face.groups);
+        others.push(face.foreign);
         tasks.spawn_local(dns::serve(dns, Rc::clone(&resolution)));
-        tasks.spawn_local(udp::watch(Rc::clone(&datagrams), first, family));
+        tasks.spawn_local(udp::watch(Rc::clone(&datagrams), all));
         tasks.spawn_local(echo::watch(Rc::clone(&echoes), requests));
+    }
+    for (syns, injector) in held {
+        let syns = Rc::new(watch(syns)?);
+        unseen.add(Rc::clone(&syns));
+        tasks.spawn_local(Rc::clone(&hold).watch(syns, injector));
     }
     tasks.spawn_local(audit::tell(Rc::clone(&unseen), Rc::clone(&judge)));
     let outside = publish.iter().map(|publish| publish.outside).collect();
     let mut hints = Hints::default();
     hints.add(refusals, hints::refused(Rc::clone(&judge), outside)?)?;
     hints.add(groups, hints::to_many(Rc::clone(&judge)))?;
-    hints.add(foreign, hints::foreign(Rc::clone(&judge), injector))?;
+    hints.add(others, hints::foreign(Rc::clone(&judge), injector))?;
     hints.watch(&tasks);
     tasks.spawn_local(busy_poll::watch());
-    tasks.spawn_local(udp::sweep(Rc::clone(&datagrams)));
+    tasks.spawn_local(udp::sweep(datagrams));
     // Read before the thread is confined.
     let machine: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
     for publish in publish {
@@ -340,7 +335,6 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         runtime,
         tasks,
         judge,
-        datagrams,
         hints,
         unseen,
     })

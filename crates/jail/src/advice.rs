@@ -2,6 +2,7 @@
 
 use std::{fs, io};
 
+use rustix::io::Errno;
 use stockade_sys::{
     apparmor::Confinement,
     namespace::{Identity, UserNamespaceError},
@@ -21,16 +22,15 @@ pub(crate) fn for_error(error: &Error) -> String {
              unshare(2); see its seccomp profile"
                 .to_owned()
         }),
-        Error::Filter(error) if error.kind() == io::ErrorKind::NotFound => {
-            "load the kernel's modules for it: sudo modprobe -a nf_tables nft_tproxy nft_socket \
-             nft_reject_inet (a kernel without them cannot run the jail)"
-                .to_owned()
+        Error::Filter(error) if is_unknown(error) => module("nf_tables"),
+        Error::Pair(error) if is_unknown(error) => module("veth"),
+        Error::Filter(_) | Error::Pair(_) | Error::Plumbing { .. } => {
+            apparmor().unwrap_or_else(|| {
+                "the kernel must have nf_tables, veth, policy routing and packet sockets; \
+                 in a container, the engine's seccomp profile must allow them in user namespaces"
+                    .to_owned()
+            })
         }
-        Error::Filter(_) | Error::Plumbing { .. } => apparmor().unwrap_or_else(|| {
-            "the kernel must have nf_tables with tproxy, policy routing and packet sockets; \
-             in a container, the engine's seccomp profile must allow them in user namespaces"
-                .to_owned()
-        }),
         Error::Thread => "this is a defect of Stockade; please report it".to_owned(),
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn for_error(error: &Error) -> String {
 /// What the kernel said.
 fn cause(error: &Error) -> Option<&io::Error> {
     match error {
-        Error::NetworkNamespace(error) | Error::Filter(error) => Some(error),
+        Error::NetworkNamespace(error) | Error::Pair(error) | Error::Filter(error) => Some(error),
         Error::Plumbing { error, .. } => Some(error),
         Error::UserNamespace { error, .. } => match error {
             UserNamespaceError::Create(error) => Some(error),
@@ -103,6 +103,22 @@ pub fn for_confinement(confinement: &Confinement, path: &str) -> Option<String> 
              (`stockade doctor` shows it): sudo {path} doctor --write-apparmor"
         )),
     }
+}
+
+fn module(name: &str) -> String {
+    format!(
+        "load the kernel's module for it: sudo modprobe {name} (a kernel without it cannot run the \
+         jail)"
+    )
+}
+
+/// What the kernel says without the module: by the kind, because an explanation may have taken the
+/// place of the number.
+fn is_unknown(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
+    ) || Errno::from_io_error(error) == Some(Errno::PROTONOSUPPORT)
 }
 
 fn sysctl(name: &str) -> Option<String> {

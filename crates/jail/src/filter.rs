@@ -1,106 +1,96 @@
-//! The packet filter of J.
+//! The packet filters.
 //!
-//! Every packet of J passes `lo`, and so this chain. What is to J's own addresses is the
-//! agent talking to itself, or the gate talking to the agent. Everything else wants out:
+//! What the agent sends to others comes to the gatehouse, and meets a filter there:
 //!
-//! * a TCP SYN without the gate's mark is dropped here; the gate has its copy, and sends
-//!   the packet again with the mark once the connection outside stands;
-//! * other TCP packets pass if they belong to a connection that the gate accepted;
-//! * UDP goes to the gate: to the socket that speaks for the destination to this client,
-//!   if there is one, else to the one that takes first datagrams;
+//! * a TCP SYN is dropped; the gate has its copy, and sends the packet again with a mark, by `lo`,
+//!   once the connection outside stands;
+//! * other TCP packets pass: they belong to a connection that the gate accepted, or to none;
+//! * a UDP datagram goes to one socket of the gate, whatever its port, but for DNS;
 //! * an ICMP echo request is dropped; the gate has its copy, and answers;
-//! * ports of loopback that stand for the host's are treated like outward connections;
-//! * the rest is refused, so that nobody waits for an answer.
+//! * so is the rest, of which the gate has copies, too.
+//!
+//! In J itself there is one only if ports of its loopback stand for the host's: they are
+//! treated like outward connections.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use stockade_sys::{
-    nft::{Refusal, Rule, Ruleset},
+    nft::{Rule, Ruleset},
     packet::PASS_MARK,
     rtnl::LOOPBACK,
+    transparent::Family,
 };
 
 use crate::{ADDRESS_V4, ADDRESS_V6};
 
-/// A privileged port, so that nothing inside can bind it, even for an instant.
-pub(crate) const LISTENER_PORT: u16 = 1;
+/// Where datagrams to all ports arrive in the gatehouse.
+pub(crate) const ALL_PORTS: u16 = 1;
 pub(crate) const DNS_PORT: u16 = 53;
 
 const ICMP_UNREACHABLE: u8 = 3;
-const ICMP_ECHO_REQUEST: u8 = 8;
 const ICMPV6_UNREACHABLE: u8 = 1;
-const ICMPV6_ECHO_REQUEST: u8 = 128;
+const ROUTING_HEADER: u8 = 43;
 
-pub(crate) fn ruleset(host_ports: &[u16]) -> Ruleset {
+/// `device` leads to J.
+pub(crate) fn gatehouse(device: u32) -> Ruleset {
     let rule = Rule::new;
-    let to_loopback = || rule().ipv4().to_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8);
-    let to_own_v4 = || rule().ipv4().to_ipv4(ADDRESS_V4, 32);
-    let to_loopback_v6 = || rule().ipv6().to_ipv6(Ipv6Addr::LOCALHOST);
-    let to_own_v6 = || rule().ipv6().to_ipv6(ADDRESS_V6);
-    // The gate's ports are reached by way of the gate or not at all.
-    let at_listener = |to: Rule| to.tcp().to_port(LISTENER_PORT).refuse(Refusal::TcpReset);
-    let at_datagrams = |to: Rule| {
-        to.udp()
-            .to_port(LISTENER_PORT)
-            .refuse(Refusal::AdminProhibited)
-    };
-    let held = |to: &dyn Fn() -> Rule, port: u16| {
-        let syn = || to().tcp().to_port(port).syn();
-        [
-            syn().marked(PASS_MARK).to_listener(LISTENER_PORT),
-            syn().drop(),
-        ]
-    };
-    let mut rules = vec![rule().not_from_interface(LOOPBACK).drop()];
-    for &port in host_ports {
-        rules.extend(held(&to_loopback, port));
-        rules.extend(held(&to_loopback_v6, port));
-    }
-    rules.extend([
-        at_listener(to_loopback()),
-        at_listener(to_own_v4()),
-        at_listener(to_loopback_v6()),
-        at_listener(to_own_v6()),
-        at_datagrams(to_loopback()),
-        at_datagrams(to_own_v4()),
-        at_datagrams(to_loopback_v6()),
-        at_datagrams(to_own_v6()),
-        to_loopback().accept(),
-        to_own_v4().accept(),
-        to_loopback_v6().accept(),
-        to_own_v6().accept(),
-        // From here on, all is outward. A program may write any address into a packet as
-        // its source (IP_FREEBIND), but an answer to it would not come back inside.
+    let to_many_v4 = |address, length| rule().ipv4().to_ipv4(address, length);
+    named(vec![
+        rule().from_interface(LOOPBACK).marked(PASS_MARK).accept(),
+        rule().not_from_interface(device).drop(),
+        // A program may write any address into a packet as its source (IP_FREEBIND), but an
+        // answer to it would not come back inside.
+        rule().ipv4().not_from_ipv4(ADDRESS_V4).drop(),
+        rule().ipv6().not_from_ipv6(ADDRESS_V6).drop(),
+        to_many_v4(Ipv4Addr::new(224, 0, 0, 0), 4).drop(),
+        to_many_v4(Ipv4Addr::BROADCAST, 32).drop(),
+        rule().ipv6().to_group().drop(),
+        rule().ipv6().next_header(ROUTING_HEADER).drop(),
+        rule().tcp().syn().drop(),
+        rule().tcp().accept(),
+        rule().udp().to_port(DNS_PORT).accept(),
         rule()
             .ipv4()
-            .not_from_ipv4(Ipv4Addr::new(127, 0, 0, 0), 8)
-            .not_from_ipv4(ADDRESS_V4, 32)
-            .drop(),
+            .udp()
+            .without_checksum()
+            .to_port_of_all(ALL_PORTS, Family::V4, false),
+        rule()
+            .ipv4()
+            .udp()
+            .to_port_of_all(ALL_PORTS, Family::V4, true),
         rule()
             .ipv6()
-            .not_from_ipv6(Ipv6Addr::LOCALHOST)
-            .not_from_ipv6(ADDRESS_V6)
-            .drop(),
-        // The SYN comes before the socket match: that one
-        // would find the listener itself for a SYN to the listener's port.
-        rule()
-            .tcp()
-            .syn()
-            .marked(PASS_MARK)
-            .to_listener(LISTENER_PORT),
-        rule().tcp().syn().drop(),
-        rule().tcp().for_transparent_socket().accept(),
-        rule().udp().to_port(DNS_PORT).to_listener(DNS_PORT),
-        rule().udp().for_transparent_socket().accept(),
-        rule().udp().to_listener(LISTENER_PORT),
-        rule().icmp(ICMP_ECHO_REQUEST).drop(),
-        rule().icmpv6(ICMPV6_ECHO_REQUEST).drop(),
-        // The jail's own kernel says to a flow's socket that the client is gone. Nothing
+            .udp()
+            .to_port_of_all(ALL_PORTS, Family::V6, true),
+        // A later fragment, of which no rule can read a port.
+        rule().udp().accept(),
+        // The agent's kernel says to a flow's socket that the client is gone. Nothing
         // inside can send such a message: it takes a raw socket.
         rule().icmp(ICMP_UNREACHABLE).accept(),
         rule().icmpv6(ICMPV6_UNREACHABLE).accept(),
-        rule().refuse(Refusal::AdminProhibited),
-    ]);
+    ])
+}
+
+pub(crate) fn host_ports(ports: &[u16], ipv6: bool) -> Ruleset {
+    let held = |to: Rule, port| {
+        let syn = to.tcp().to_port(port).syn();
+        syn.not_marked(PASS_MARK).drop()
+    };
+    let mut rules = Vec::new();
+    for &port in ports {
+        let to_loopback = Rule::new().ipv4().to_ipv4(Ipv4Addr::LOCALHOST, 32);
+        rules.push(held(to_loopback, port));
+        if ipv6 {
+            let to_loopback = Rule::new().ipv6().to_ipv6(Ipv6Addr::LOCALHOST);
+            rules.push(held(to_loopback, port));
+        }
+    }
+    rules.push(Rule::new().accept());
+    named(rules)
+}
+
+/// It drops what no rule accepts.
+fn named(rules: Vec<Rule>) -> Ruleset {
     Ruleset {
         table: "stockade",
         chain: "arrival",

@@ -1,14 +1,18 @@
-//! The jail: a network namespace that no device leads out of.
+//! The jail: a network namespace whose only way leads to the gate.
 //!
 //! # Theory of operation
 //! [`Owner::enter`] puts the process, while it has one thread, into a user namespace A.
 //! [`Owner::build`] starts the *jail thread*, which moves, alone, into a network
-//! namespace J that A owns, and plumbs it ([`plumbing`], [`filter`]): every destination
-//! that is not J's own is "local", behind `lo`, where the packet filter meets it.
+//! namespace J that A owns. The agent will be in it. The thread makes a second one, the
+//! *gatehouse*, and a pair of devices that leads from J to it ([`plumbing`]). No device leads on
+//! from there: every destination is local in it, so that packets to wherever meet its packet filter
+//! ([`filter`]), and sockets of the gate can speak for any destination. What the agent has at a port
+//! of its own network is not in their way.
 //!
 //! A socket belongs to the namespace of the thread that made it and can be used by any
-//! thread. So the jail thread makes the sockets that face the agent, and hands them to
-//! the rest of the process, which never left the host's network. It also starts the
+//! thread. So the sockets that face the agent are made in the gatehouse, where a thread stays that
+//! makes more of them, and handed to the rest of the process, which never left the host's network.
+//! The jail thread stays in J, and starts the
 //! agent, whose own user namespace lies below A: no capability that the agent can get
 //! has any authority over J.
 
@@ -16,23 +20,23 @@ mod advice;
 mod filter;
 mod plumbing;
 mod socket_factory;
+mod worker;
 
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener},
     sync::mpsc,
-    thread,
 };
 
 pub use advice::for_confinement;
 use rustix::thread::CapabilitySet;
 pub use socket_factory::SocketFactory;
 use stockade_sys::{
-    confine::{hide_files, keep_capabilities},
     namespace::{self, Identity, UserNamespaceError},
     packet::{Injector, Tap},
     transparent::AnyAddressUdp,
 };
+use worker::Worker;
 
 /// The addresses of the agent's side. They are ones that documentation reserves (RFC 5737,
 /// RFC 3849), so that no device anywhere is shadowed by them.
@@ -64,14 +68,27 @@ pub struct JailSettings {
 pub struct Face {
     /// Copies of the agent's connection attempts.
     pub syns: Tap,
-    /// Where attempts that were let through arrive as connections.
-    pub listener: TcpListener,
     /// Every DNS query by UDP, to whatever server.
     pub dns: AnyAddressUdp,
-    /// The first datagram of every other UDP flow.
+    /// Every other datagram.
     pub datagrams: AnyAddressUdp,
     /// Copies of the agent's echo requests.
     pub echoes: Tap,
+    /// Copies of datagrams to many, which go nowhere.
+    pub groups: Tap,
+    /// Copies of packets of which no flow can be made.
+    pub foreign: Tap,
+}
+
+/// Ports of the jail's loopback that stand for the host's.
+#[derive(Debug)]
+pub struct HostPorts {
+    /// Copies of connection attempts.
+    pub syns: Vec<Tap>,
+    /// Where those arrive that were let through. Nothing inside can have such a port: it is taken.
+    pub listeners: Vec<TcpListener>,
+    /// The way back to the loopback.
+    pub injector: Injector,
 }
 
 /// All sockets that face the agent.
@@ -80,12 +97,10 @@ pub struct Sockets {
     pub v4: Face,
     /// None if IPv6 leads nowhere.
     pub v6: Option<Face>,
+    /// None if there are none.
+    pub host_ports: Option<HostPorts>,
     /// Copies of refusals at the jail's own loopback, which has both families always.
     pub refusals: [Tap; 2],
-    /// Copies of datagrams to many, which go nowhere.
-    pub groups: Vec<Tap>,
-    /// Copies of packets of which no flow can be made.
-    pub foreign: Vec<Tap>,
     /// The way back for attempts that were let through, and for refusals.
     pub injector: Injector,
     /// Sockets that can speak for any destination, as many as are wanted.
@@ -108,6 +123,8 @@ pub enum Error {
         step: &'static str,
         error: io::Error,
     },
+    #[error("cannot make a pair of network devices (veth): {0}")]
+    Pair(io::Error),
     #[error("cannot load the jail's packet filter: {0}")]
     Filter(io::Error),
     #[error("the jail's thread is gone")]
@@ -154,52 +171,27 @@ impl Owner {
         settings: JailSettings,
         inside: impl FnOnce() + Send + 'static,
     ) -> Result<(Jail, Sockets), Error> {
-        let (orders, queue) = mpsc::channel();
         let (built, result) = mpsc::sync_channel(1);
-        let socket_factory = SocketFactory::new(orders.clone());
-        let thread = thread::Builder::new()
-            .name("jail".to_owned())
-            .spawn(move || {
-                let sockets = namespace::enter_network_namespace()
-                    .map_err(Error::NetworkNamespace)
-                    .inspect(|()| inside())
-                    .and_then(|()| plumbing::build(&settings, socket_factory));
-                let failed = sockets.is_err();
-                if built.send(sockets).is_err() || failed {
-                    return;
-                }
-                for order in queue {
-                    match order {
-                        Order::Run(job) => job(),
-                        Order::End => return,
-                    }
-                }
-            })
-            .map_err(|error| Error::Plumbing {
-                step: "start the jail's thread",
-                error,
-            })?;
-        let jail = Jail {
-            orders,
-            thread: Some(thread),
-        };
-        let sockets = result.recv().map_err(|_| Error::Thread)??;
-        Ok((jail, sockets))
+        let agents = Worker::start("jail", move |orders| {
+            let made = namespace::enter_network_namespace()
+                .map_err(Error::NetworkNamespace)
+                .inspect(|()| inside())
+                .and_then(|()| plumbing::build(&settings, orders));
+            let failed = made.is_err();
+            built.send(made).is_ok() && !failed
+        })?;
+        let (sockets, gatehouse) = result.recv().map_err(|_| Error::Thread)??;
+        Ok((Jail { agents, gatehouse }, sockets))
     }
 }
 
-/// What the jail thread is told.
-pub(crate) enum Order {
-    Run(Box<dyn FnOnce() + Send>),
-    End,
-}
-
-/// A running jail. Dropping it ends its thread; the namespace lives as long as somebody is
-/// in it or has a socket of it.
+/// A running jail. Dropping it ends its threads; a namespace lives as long as somebody is in it or
+/// has a socket of it.
 #[derive(Debug)]
 pub struct Jail {
-    orders: mpsc::Sender<Order>,
-    thread: Option<thread::JoinHandle<()>>,
+    /// In the agent's network.
+    agents: Worker,
+    gatehouse: Worker,
 }
 
 impl Jail {
@@ -212,51 +204,24 @@ impl Jail {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let (done, result) = mpsc::sync_channel(1);
-        let job = move || {
-            // The receiver waits below; it can only be gone together with this process.
-            let _ = done.send(job());
-        };
-        let order = Order::Run(Box::new(job));
-        self.orders.send(order).map_err(|_| Error::Thread)?;
-        result.recv().map_err(|_| Error::Thread)
+        self.agents.run(job)
     }
-}
 
-impl Jail {
-    /// Takes from the jail thread all authority but that of making sockets which speak for
+    /// Takes from the jail's threads all authority but that of making sockets which speak for
     /// others. Call it when the agent has been started.
     ///
     /// # Errors
-    /// If the kernel refuses, or the thread is gone.
+    /// If the kernel refuses, or a thread is gone.
     pub fn confine(&self) -> Result<(), Error> {
-        let confined = self.run(|| {
-            keep_capabilities(CapabilitySet::NET_RAW)?;
-            hide_files([])?;
-            Ok(())
-        })?;
-        confined.map_err(|error| Error::Plumbing {
-            step: "confine the jail's thread",
-            error,
-        })
+        self.agents.confine(CapabilitySet::empty())?;
+        // They listen at the port that somebody wants to connect to, which may be a low one.
+        let speaking = CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE;
+        self.gatehouse.confine(speaking)
     }
-}
 
-impl Jail {
-    /// Has its thread end. Dropping it waits for that.
+    /// Has its threads end. Dropping it waits for that.
     pub fn end(&self) {
-        // If it is gone already, so much the better.
-        let _ = self.orders.send(Order::End);
-    }
-}
-
-impl Drop for Jail {
-    fn drop(&mut self) {
-        self.end();
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed already, and there is nothing to
-            // clean up after it.
-            let _ = thread.join();
-        }
+        self.agents.end();
+        self.gatehouse.end();
     }
 }

@@ -1,21 +1,28 @@
-//! Sockets for UDP flows, made in the jail ahead of need.
+//! Sockets that are made when they are wanted, or ahead of that.
 //!
-//! A flow needs a socket of the jail that speaks for the flow's destination. Only the jail
-//! thread can make one, so it makes them in batches, and the gate finds them ready.
+//! A UDP flow needs a socket that speaks for the flow's destination. Only the thread in the gatehouse
+//! can make one, so it makes them in batches, and the gate finds them ready.
 
-use std::{io, net::TcpStream, sync::mpsc};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::mpsc,
+};
 
 use stockade_sys::transparent::{self, Family, Unbound};
 
-use crate::Order;
+use crate::worker::{Order, Orders};
 
 const BATCH: usize = 32;
 const LOW: usize = 8;
 
-/// A stock of unbound sockets of the jail, filled up by the jail thread.
+/// A stock of unbound sockets, filled up by the thread in the gatehouse.
 #[derive(Debug)]
 pub struct SocketFactory {
-    orders: mpsc::Sender<Order>,
+    /// Of the thread in the agent's network.
+    agents: Orders,
+    /// Of the one in the gatehouse.
+    gatehouse: Orders,
     v4: Stock,
     v6: Stock,
 }
@@ -28,14 +35,15 @@ struct Stock {
 }
 
 impl SocketFactory {
-    pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
+    pub(crate) fn new(agents: Orders, gatehouse: Orders) -> Self {
         let stock = |family| Stock {
             family,
             ready: Vec::new(),
             ordered: None,
         };
         Self {
-            orders,
+            agents,
+            gatehouse,
             v4: stock(Family::V4),
             v6: stock(Family::V6),
         }
@@ -50,7 +58,16 @@ impl SocketFactory {
             Family::V4 => &mut self.v4,
             Family::V6 => &mut self.v6,
         };
-        stock.take(&self.orders)
+        stock.take(&self.gatehouse)
+    }
+
+    /// A listener for connections to this port, to whatever address of the family.
+    ///
+    /// # Errors
+    /// As for [`SocketFactory::take`].
+    pub fn listen(&self, family: Family, port: u16) -> io::Result<TcpListener> {
+        let at = SocketAddr::new(family.unspecified(), port);
+        ask(&self.gatehouse, move || transparent::listen(at))
     }
 
     /// A TCP socket that can be connected to what listens in the jail.
@@ -58,20 +75,27 @@ impl SocketFactory {
     /// # Errors
     /// As for [`SocketFactory::take`].
     pub fn stream(&self, family: Family) -> io::Result<TcpStream> {
-        let (done, made) = mpsc::sync_channel(1);
-        let make = move || {
-            // Nobody waits any more if the gate has ended.
-            let _ = done.send(transparent::unconnected_tcp(family));
-        };
-        self.orders
-            .send(Order::Run(Box::new(make)))
-            .map_err(|_| gone())?;
-        made.recv().map_err(|_| gone())?
+        ask(&self.agents, move || transparent::unconnected_tcp(family))
     }
 }
 
+fn ask<T: Send + 'static>(
+    orders: &Orders,
+    make: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (done, made) = mpsc::sync_channel(1);
+    let make = move || {
+        // Nobody waits any more if the gate has ended.
+        let _ = done.send(make());
+    };
+    orders
+        .send(Order::Run(Box::new(make)))
+        .map_err(|_| gone())?;
+    made.recv().map_err(|_| gone())?
+}
+
 impl Stock {
-    fn take(&mut self, orders: &mpsc::Sender<Order>) -> io::Result<Unbound> {
+    fn take(&mut self, orders: &Orders) -> io::Result<Unbound> {
         if self.ready.is_empty() {
             self.order(orders)?;
             // The batch has been on its way since the stock was low, so this rarely waits.
@@ -86,7 +110,7 @@ impl Stock {
         Ok(socket)
     }
 
-    fn order(&mut self, orders: &mpsc::Sender<Order>) -> io::Result<()> {
+    fn order(&mut self, orders: &Orders) -> io::Result<()> {
         if self.ordered.is_some() {
             return Ok(());
         }

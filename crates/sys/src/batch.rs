@@ -12,7 +12,7 @@ use std::{
 };
 
 use nix::sys::socket::{
-    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmsg,
+    ControlMessage, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, sendmsg,
 };
 
 use crate::transparent::socket_address;
@@ -35,6 +35,8 @@ struct Received {
     slot: usize,
     length: usize,
     from: Option<SocketAddr>,
+    /// Where it was sent, if whoever received it knows.
+    to: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Batch {
@@ -58,6 +60,16 @@ impl Batch {
     /// # Errors
     /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
     pub fn receive(&mut self, socket: impl AsFd) -> io::Result<usize> {
+        self.receive_with(socket, None, |_| None)
+    }
+
+    /// The same, with room for control messages, from which `to` reads where a datagram was sent.
+    pub(crate) fn receive_with(
+        &mut self,
+        socket: impl AsFd,
+        control: Option<Vec<u8>>,
+        to: impl Fn(&RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr>,
+    ) -> io::Result<usize> {
         self.received.clear();
         let mut slots: Vec<_> = self
             .room
@@ -66,7 +78,7 @@ impl Batch {
             .collect();
         // New each time: the kernel writes into them how long an address was, and would take
         // that for the room there is at the next call.
-        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, None);
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, control);
         let messages = recvmmsg(
             socket.as_fd().as_raw_fd(),
             &mut headers,
@@ -79,6 +91,7 @@ impl Batch {
                 slot,
                 length: message.bytes,
                 from: message.address.as_ref().and_then(socket_address),
+                to: to(&message),
             }));
         Ok(self.received.len())
     }
@@ -119,13 +132,19 @@ fn datagram<'a>(room: &'a [u8], received: &Received) -> &'a [u8] {
     &room[start..start + received.length]
 }
 
-/// How many of the next datagrams have one size; the last of them may be smaller.
+/// How many of the next datagrams have one size and the same ends; the last of them may be smaller.
 fn run_length(datagrams: &[Received]) -> Option<usize> {
-    let size = datagrams.first()?.length;
+    let first = datagrams.first()?;
+    let size = first.length;
     if size == 0 || size > LARGEST_IN_RUN {
         return Some(1);
     }
     let most = (LONGEST_RUN / size).min(datagrams.len());
+    let ends = |datagram: &Received| (datagram.from, datagram.to);
+    let most = datagrams[..most]
+        .iter()
+        .take_while(|datagram| ends(datagram) == ends(first))
+        .count();
     let same = datagrams[..most]
         .iter()
         .take_while(|datagram| datagram.length == size)
@@ -144,6 +163,16 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Who sent them, and where to.
+    pub fn ends(self) -> Option<(SocketAddr, SocketAddr)> {
+        let first = self.run.first()?;
+        Some((first.from?, first.to?))
+    }
+
+    pub fn bytes(self) -> usize {
+        self.run.iter().map(|received| received.length).sum()
+    }
+
     pub fn datagrams(self) -> impl Iterator<Item = &'a [u8]> {
         self.run
             .iter()

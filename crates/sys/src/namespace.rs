@@ -6,7 +6,10 @@
 use std::{
     fs::{self, File},
     io,
-    os::{fd::AsFd as _, unix::fs::MetadataExt as _},
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::fs::MetadataExt as _,
+    },
 };
 
 use rustix::{
@@ -94,6 +97,11 @@ impl Network {
     /// If there are no descriptors left, or `/proc` is not there.
     pub fn current() -> io::Result<Self> {
         File::open("/proc/thread-self/ns/net").map(Self)
+    }
+
+    /// What messages to the kernel name it by.
+    pub(crate) fn descriptor(&self) -> u32 {
+        self.0.as_raw_fd().cast_unsigned()
     }
 
     /// Moves the calling thread, and it alone, there, if it is elsewhere.

@@ -79,6 +79,13 @@ impl Message {
         self
     }
 
+    /// Appends a fixed part, which some nested attributes begin with.
+    pub(crate) fn fixed(mut self, fixed: &[u8]) -> Self {
+        self.bytes.extend_from_slice(fixed);
+        self.pad();
+        self
+    }
+
     /// Appends the attributes of a message that has no fixed part.
     pub(crate) fn append(mut self, other: &Self) -> Self {
         self.bytes.extend_from_slice(other.attributes(0).0);

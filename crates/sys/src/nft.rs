@@ -13,7 +13,10 @@ use std::{
 
 use rustix::net::netlink;
 
-use crate::netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Socket};
+use crate::{
+    netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Socket},
+    transparent::Family,
+};
 
 /// libc has all numbers as `c_int`; some are shorter on the wire.
 const fn byte(number: c_int) -> u8 {
@@ -60,6 +63,11 @@ const NFTA_PAYLOAD_DREG: u16 = 1;
 const NFTA_PAYLOAD_BASE: u16 = 2;
 const NFTA_PAYLOAD_OFFSET: u16 = 3;
 const NFTA_PAYLOAD_LEN: u16 = 4;
+const NFTA_PAYLOAD_SREG: u16 = 5;
+const NFTA_PAYLOAD_CSUM_TYPE: u16 = 6;
+const NFTA_PAYLOAD_CSUM_OFFSET: u16 = 7;
+const NFT_PAYLOAD_CSUM_NONE: c_int = 0;
+const NFT_PAYLOAD_CSUM_INET: c_int = 1;
 const NFTA_BITWISE_SREG: u16 = 1;
 const NFTA_BITWISE_DREG: u16 = 2;
 const NFTA_BITWISE_LEN: u16 = 3;
@@ -70,13 +78,6 @@ const NFTA_CMP_OP: u16 = 2;
 const NFTA_CMP_DATA: u16 = 3;
 const NFTA_IMMEDIATE_DREG: u16 = 1;
 const NFTA_IMMEDIATE_DATA: u16 = 2;
-const NFTA_SOCKET_KEY: u16 = 1;
-const NFTA_SOCKET_DREG: u16 = 2;
-const NFT_SOCKET_TRANSPARENT: c_int = 0;
-const NFTA_TPROXY_FAMILY: u16 = 1;
-const NFTA_TPROXY_REG_PORT: u16 = 3;
-const NFTA_REJECT_TYPE: u16 = 1;
-const NFTA_REJECT_ICMP_CODE: u16 = 2;
 
 /// The flags of a TCP header, as linux/tcp.h has them: libc has no names for them on Linux.
 const TCP_FIN: u8 = 0x01;
@@ -105,19 +106,11 @@ struct Expression {
     data: Message,
 }
 
-/// What a refused packet's sender is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    TcpReset,
-    AdminProhibited,
-}
-
 impl Ruleset {
     /// Installs everything or nothing, then reads the rules back and compares.
     ///
     /// # Errors
-    /// If the kernel refuses (`ENOENT` for an expression that it does not know), or if
-    /// what it shows afterwards is not what was sent.
+    /// If the kernel refuses, or if what it shows afterwards is not what was sent.
     pub fn install(&self) -> io::Result<()> {
         let mut socket = Socket::open(Some(netlink::NETFILTER))?;
         socket.transact(&mut self.batch())?;
@@ -136,7 +129,7 @@ impl Ruleset {
                 .attribute_str(NFTA_CHAIN_TABLE, self.table)
                 .attribute_str(NFTA_CHAIN_NAME, self.chain)
                 .nested(NFTA_CHAIN_HOOK, |hook| {
-                    // The place of packet mangling, where tproxy belongs.
+                    // The place where packets may be changed.
                     hook.attribute_be32(NFTA_HOOK_HOOKNUM, libc::NF_INET_PRE_ROUTING)
                         .attribute_be32(NFTA_HOOK_PRIORITY, libc::NF_IP_PRI_MANGLE)
                 })
@@ -198,6 +191,10 @@ impl Rule {
         self.meta_is(libc::NFT_META_NFPROTO, &[byte(libc::NFPROTO_IPV6)])
     }
 
+    pub fn from_interface(self, index: u32) -> Self {
+        self.meta_is(libc::NFT_META_IIF, &index.to_ne_bytes())
+    }
+
     pub fn not_from_interface(self, index: u32) -> Self {
         self.meta(libc::NFT_META_IIF).differs(&index.to_ne_bytes())
     }
@@ -228,6 +225,10 @@ impl Rule {
         self.meta_is(libc::NFT_META_MARK, &mark.to_ne_bytes())
     }
 
+    pub fn not_marked(self, mark: u32) -> Self {
+        self.meta(libc::NFT_META_MARK).differs(&mark.to_ne_bytes())
+    }
+
     /// IPv4 destination within a prefix; presupposes [`Rule::ipv4`].
     pub fn to_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
         let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
@@ -236,11 +237,9 @@ impl Rule {
             .equals(&address.octets())
     }
 
-    /// IPv4 source outside a prefix; presupposes [`Rule::ipv4`].
-    pub fn not_from_ipv4(self, address: Ipv4Addr, prefix_length: u32) -> Self {
-        let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
+    /// IPv4 source other than this; presupposes [`Rule::ipv4`].
+    pub fn not_from_ipv4(self, address: Ipv4Addr) -> Self {
         self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 12, 4)
-            .mask(&mask.to_be_bytes())
             .differs(&address.octets())
     }
 
@@ -256,6 +255,24 @@ impl Rule {
             .equals(&address.octets())
     }
 
+    /// IPv6 destination that is a group; presupposes [`Rule::ipv6`].
+    pub fn to_group(self) -> Self {
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 24, 1)
+            .equals(&[0xff])
+    }
+
+    /// What follows the fixed header; presupposes [`Rule::ipv6`].
+    pub fn next_header(self, number: u8) -> Self {
+        self.load(libc::NFT_PAYLOAD_NETWORK_HEADER, 6, 1)
+            .equals(&[number])
+    }
+
+    /// Presupposes [`Rule::udp`].
+    pub fn without_checksum(self) -> Self {
+        self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 6, 2)
+            .equals(&[0; 2])
+    }
+
     /// Presupposes [`Rule::tcp`] or [`Rule::udp`].
     pub fn to_port(self, port: u16) -> Self {
         self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2)
@@ -269,15 +286,6 @@ impl Rule {
             .equals(&[TCP_SYN])
     }
 
-    /// The packet belongs to a socket that has IP_TRANSPARENT set.
-    pub fn for_transparent_socket(self) -> Self {
-        self.with("socket", |m| {
-            m.attribute_be32(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT)
-                .attribute_be32(NFTA_SOCKET_DREG, libc::NFT_REG_1)
-        })
-        .equals(&[1])
-    }
-
     pub fn accept(self) -> Self {
         self.verdict(libc::NF_ACCEPT)
     }
@@ -286,32 +294,55 @@ impl Rule {
         self.verdict(libc::NF_DROP)
     }
 
-    pub fn refuse(self, refusal: Refusal) -> Self {
-        self.with("reject", |m| match refusal {
-            Refusal::TcpReset => m.attribute_be32(NFTA_REJECT_TYPE, libc::NFT_REJECT_TCP_RST),
-            Refusal::AdminProhibited => m
-                .attribute_be32(NFTA_REJECT_TYPE, libc::NFT_REJECT_ICMPX_UNREACH)
-                .attribute(
-                    NFTA_REJECT_ICMP_CODE,
-                    &[byte(libc::NFT_REJECT_ICMPX_ADMIN_PROHIBITED)],
-                ),
+    /// Lets a datagram arrive at `port`, with the port that it was sent to in fields of its IP header
+    /// that mean nothing where it arrives and that a socket can read: the type of service and the
+    /// hops of IPv4, the flow label of IPv6. Presupposes [`Rule::udp`] and a family. Nobody checks
+    /// the sum of the IP header any more, but that of a datagram `summed`.
+    pub fn to_port_of_all(self, port: u16, family: Family, summed: bool) -> Self {
+        const NONE: (c_int, c_int) = (NFT_PAYLOAD_CSUM_NONE, 0);
+        let network = libc::NFT_PAYLOAD_NETWORK_HEADER;
+        let transport = libc::NFT_PAYLOAD_TRANSPORT_HEADER;
+        let rule = match family {
+            Family::V4 => self
+                .load(transport, 2, 1)
+                .store((network, 1, 1), NONE)
+                .load(transport, 3, 1)
+                .store((network, 8, 1), NONE),
+            Family::V6 => self.load(transport, 2, 2).store((network, 2, 2), NONE),
+        };
+        let sum = if summed {
+            (NFT_PAYLOAD_CSUM_INET, 6)
+        } else {
+            NONE
+        };
+        rule.value(&port.to_be_bytes())
+            .store((transport, 2, 2), sum)
+            .accept()
+    }
+
+    /// Writes the register to (header, offset, length), and the checksum of (kind, offset) anew.
+    fn store(
+        self,
+        (base, offset, length): (c_int, c_int, c_int),
+        (sum, sum_offset): (c_int, c_int),
+    ) -> Self {
+        self.with("payload", |m| {
+            m.attribute_be32(NFTA_PAYLOAD_SREG, libc::NFT_REG_1)
+                .attribute_be32(NFTA_PAYLOAD_BASE, base)
+                .attribute_be32(NFTA_PAYLOAD_OFFSET, offset)
+                .attribute_be32(NFTA_PAYLOAD_LEN, length)
+                .attribute_be32(NFTA_PAYLOAD_CSUM_TYPE, sum)
+                .attribute_be32(NFTA_PAYLOAD_CSUM_OFFSET, sum_offset)
         })
     }
 
-    /// Hands the packet to the transparent socket of its family that listens at `port`;
-    /// presupposes [`Rule::tcp`] or [`Rule::udp`].
-    pub fn to_listener(self, port: u16) -> Self {
+    fn value(self, value: &[u8]) -> Self {
         self.with("immediate", |m| {
             m.attribute_be32(NFTA_IMMEDIATE_DREG, libc::NFT_REG_1)
                 .nested(NFTA_IMMEDIATE_DATA, |data| {
-                    data.attribute(NFTA_DATA_VALUE, &port.to_be_bytes())
+                    data.attribute(NFTA_DATA_VALUE, value)
                 })
         })
-        .with("tproxy", |m| {
-            m.attribute_be32(NFTA_TPROXY_FAMILY, libc::NFPROTO_UNSPEC)
-                .attribute_be32(NFTA_TPROXY_REG_PORT, libc::NFT_REG_1)
-        })
-        .accept()
     }
 
     fn meta(self, key: c_int) -> Self {

@@ -1,7 +1,7 @@
 //! The two ends of what is held: taps that copy connection attempts and echo requests
-//! off `lo`, and raw sockets that put packets back. Further taps hear what is only told.
+//! off a device, and raw sockets that put packets back. Further taps hear what is only told.
 //!
-//! Both must be made by a thread that is inside the jail's network namespace.
+//! Both must be made by a thread that is in the network namespace which they are for.
 
 use std::{
     io::{self, Read},
@@ -20,7 +20,7 @@ use crate::{
     transparent::{Family, is_missing_family},
 };
 
-/// The mark that lets a packet pass the jail's filter. Setting it takes CAP_NET_ADMIN
+/// The mark that lets a packet pass the filter. Setting it takes CAP_NET_ADMIN
 /// or CAP_NET_RAW over the jail, which nothing inside has.
 pub const PASS_MARK: u32 = 0x5354_4b44;
 
@@ -28,14 +28,7 @@ pub const PASS_MARK: u32 = 0x5354_4b44;
 const BURST: usize = 4 << 20;
 const FEW: usize = 32 << 10;
 
-#[derive(Debug, Clone, Copy)]
-enum Direction {
-    In(Family),
-    /// The kernel gives what leaves to those only who hear all, so not where much passes.
-    Out,
-}
-
-/// A packet socket that hears what passes a device, mostly `lo`, and a filter.
+/// A packet socket that hears what passes a device, given by its index, and a filter.
 ///
 /// Those with a short queue give no more than hints, and a program inside can cause any number of
 /// them: what finds the queue full is lost.
@@ -49,23 +42,23 @@ impl AsRawFd for Tap {
 }
 
 impl Tap {
-    /// Copies of the unmarked TCP SYNs on `lo` whose destination is not the jail's own. `own` is
+    /// Copies of the unmarked TCP SYNs that come in whose destination is not the jail's own. `own` is
     /// the jail's address besides the loopback ones; its family is the one that is tapped.
     /// Attempts at `ports` of loopback are copied, too.
     ///
     /// # Errors
     /// If there are more than 64 ports, or the kernel refuses.
-    pub fn syns(own: IpAddr, ports: &[u16]) -> io::Result<Self> {
+    pub fn syns(device: u32, own: IpAddr, ports: &[u16]) -> io::Result<Self> {
         if ports.len() > filter::MOST_PORTS {
             return Err(io::Error::other("more than 64 ports of the host"));
         }
         let filter = filter::foreign_syn(own, ports, PASS_MARK);
-        Self::open(Family::of(own), &filter, BURST)
+        Self::at(device, Family::of(own), &filter, BURST)
     }
 
-    /// Copies of the ICMP echo requests on `lo` whose destination is not the jail's own.
-    pub fn echoes(own: IpAddr) -> io::Result<Self> {
-        Self::open(Family::of(own), &filter::foreign_echo(own), BURST)
+    /// Copies of the ICMP echo requests that come in whose destination is not the jail's own.
+    pub fn echoes(device: u32, own: IpAddr) -> io::Result<Self> {
+        Self::at(device, Family::of(own), &filter::foreign_echo(own), BURST)
     }
 
     /// Copies of the kernel's refusals of connections to 127.0.0.1 or ::1 of the jail.
@@ -74,53 +67,33 @@ impl Tap {
             Family::V4 => filter::refusal_v4(),
             Family::V6 => filter::refusal_v6(),
         };
-        Self::open(family, &filter, FEW)
+        Self::at(LOOPBACK, family, &filter, FEW)
     }
 
-    /// Copies of datagrams of UDP to groups of IPv4 that no device was named for: they come back
-    /// in on `lo`, and go nowhere.
-    pub fn groups_on_loopback() -> io::Result<Self> {
-        Self::open(Family::V4, &filter::to_group_v4(), FEW)
-    }
-
-    /// Copies of datagrams of UDP that are for many and leave through this device, of both
-    /// families.
-    pub fn groups_at_device(index: u32) -> io::Result<Self> {
-        Self::at(index, Direction::Out, &filter::to_many(), FEW)
+    /// Copies of datagrams of UDP that are for many and come in.
+    pub fn groups(device: u32, family: Family) -> io::Result<Self> {
+        Self::at(device, family, &filter::to_many(), FEW)
     }
 
     /// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension
     /// headers, whose destination is not the jail's own.
-    pub fn foreign(own: IpAddr) -> io::Result<Self> {
-        Self::open(Family::of(own), &filter::foreign_protocol(own), FEW)
+    pub fn foreign(device: u32, own: IpAddr) -> io::Result<Self> {
+        Self::at(device, Family::of(own), &filter::foreign_protocol(own), FEW)
     }
 
-    fn open(family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
-        Self::at(LOOPBACK, Direction::In(family), filter, queue)
-    }
-
-    fn at(
-        interface: u32,
-        direction: Direction,
-        filter: &[SockFilter],
-        queue: usize,
-    ) -> io::Result<Self> {
-        const ETH_P_ALL: u16 = 0x0003;
+    fn at(interface: u32, family: Family, filter: &[SockFilter], queue: usize) -> io::Result<Self> {
         const ETH_P_IP: u16 = 0x0800;
         const ETH_P_IPV6: u16 = 0x86dd;
         // Protocol 0: the socket hears nothing until the filter is in place and it is
         // bound.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), None)?;
-        if let Direction::In(_) = direction {
-            let ignore = libc::PACKET_IGNORE_OUTGOING;
-            crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
-        }
+        let ignore = libc::PACKET_IGNORE_OUTGOING;
+        crate::socket::set_int(socket.as_fd(), libc::SOL_PACKET, ignore, 1)?;
         socket.attach_filter(filter)?;
         socket.set_recv_buffer_size(queue)?;
-        let protocol = match direction {
-            Direction::In(Family::V4) => ETH_P_IP,
-            Direction::In(Family::V6) => ETH_P_IPV6,
-            Direction::Out => ETH_P_ALL,
+        let protocol = match family {
+            Family::V4 => ETH_P_IP,
+            Family::V6 => ETH_P_IPV6,
         };
         bind_to_interface(&socket, protocol, interface)?;
         SlowToClose::new(socket).map(Self)

@@ -8,20 +8,26 @@ use std::{
 };
 
 use libc::{
-    IFA_ADDRESS, IFA_LOCAL, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND,
-    IFLA_LINKINFO, RT_SCOPE_HOST, RTA_DST, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_GETROUTE,
-    RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST,
-    RTN_PROHIBIT, RTN_UNICAST, RTPROT_STATIC,
+    IFA_ADDRESS, IFA_LOCAL, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA,
+    IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, RT_SCOPE_HOST, RT_SCOPE_LINK,
+    RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_TABLE, RTM_GETROUTE, RTM_NEWADDR,
+    RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST, RTN_UNICAST,
+    RTPROT_STATIC,
 };
 use rustix::{
     io::Errno,
     net::{RecvFlags, recv},
 };
 
-use crate::netlink::{self, ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST, Socket};
+use crate::{
+    namespace::Network,
+    netlink::{self, ACK, Attributes, CREATE, EXCLUSIVE, Message, REQUEST, Socket},
+};
 
 /// `lo` has this index in every network namespace.
 pub const LOOPBACK: u32 = 1;
+/// The table that is looked at without a rule.
+const MAIN_TABLE: u32 = 254;
 
 // Names of the kernel's headers that libc does not have, or not for every target.
 const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
@@ -29,12 +35,14 @@ const RTM_F_FIB_MATCH: u32 = 0x2000;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 const VETH_INFO_PEER: u16 = 1;
+const FRA_DST: u16 = 1;
 const FRA_PRIORITY: u16 = 6;
-const FRA_TABLE: u16 = 15;
-const FR_ACT_TO_TBL: u8 = 1;
+const FR_ACT_PROHIBIT: u8 = 8;
 // libc has these in another width.
 const AF_INET6: u16 = 10;
 const IFF_UP: u32 = 1;
+const IFF_NOARP: u32 = 0x80;
+const RTNH_F_ONLINK: u32 = 4;
 const IFA_F_NODAD: u8 = 2;
 
 /// A route socket in the network namespace of the thread that opened it.
@@ -83,16 +91,6 @@ impl RouteChanges {
     }
 }
 
-/// The kinds of device that may carry the jail's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device {
-    Dummy,
-    /// Both ends stay in the namespace. Unlike a bridge without ports it has a carrier,
-    /// which some programs want before they believe that they are online.
-    VethPair,
-    Bridge,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteMatch {
     pub kind: RouteKind,
@@ -123,41 +121,47 @@ impl Routing {
         self.change(Message::new(RTM_NEWLINK, REQUEST | ACK, &fixed))
     }
 
-    /// Makes a device with the given index, up.
+    /// Makes a pair of devices with the same index and link address, `name` here and `peer_name` in
+    /// another namespace. Nobody is asked for link addresses, since both ends have the same. They are
+    /// not up.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if the kernel lacks that kind of device.
-    pub fn add_device(&mut self, device: Device, name: &str, index: u32) -> io::Result<()> {
-        let kind = match device {
-            Device::Dummy => "dummy",
-            Device::VethPair => "veth",
-            Device::Bridge => "bridge",
+    pub fn add_pair(
+        &mut self,
+        index: u32,
+        name: &str,
+        there: &Network,
+        peer_name: &str,
+    ) -> io::Result<()> {
+        // Such that every datagram that a program can send fits, as it does on `lo`.
+        const LARGEST: u32 = 65_535;
+        // A random one of those that everybody may choose: some programs take it for an identity.
+        let mut address = [0x02, 0, 0, 0, 0, 0];
+        rustix::rand::getrandom(&mut address[1..], rustix::rand::GetRandomFlags::empty())?;
+        let end = |message: Message, name| {
+            message
+                .attribute_str(IFLA_IFNAME, name)
+                .attribute(IFLA_ADDRESS, &address)
+                .attribute_u32(IFLA_MTU, LARGEST)
         };
-        let message = addition(RTM_NEWLINK, &interface(index, 0))
-            .attribute_str(IFLA_IFNAME, name)
-            .nested(IFLA_LINKINFO, |link| {
-                let link = link.attribute_str(IFLA_INFO_KIND, kind);
-                if device != Device::VethPair {
-                    return link;
-                }
-                link.nested(IFLA_INFO_DATA, |data| {
-                    data.attribute(VETH_INFO_PEER, &interface(index + 1, 0))
+        let fixed = interface(index, IFF_NOARP);
+        let message = end(addition(RTM_NEWLINK, &fixed), name).nested(IFLA_LINKINFO, |link| {
+            let link = link.attribute_str(IFLA_INFO_KIND, "veth");
+            link.nested(IFLA_INFO_DATA, |data| {
+                data.nested(VETH_INFO_PEER, |peer| {
+                    end(peer.fixed(&fixed), peer_name)
+                        .attribute_u32(IFLA_NET_NS_FD, there.descriptor())
                 })
-            });
-        self.change(message)?;
-        self.without_link_local(index);
-        // Only now: one end of a pair cannot be up before the other exists.
-        if device == Device::VethPair {
-            self.without_link_local(index + 1);
-            self.set_up(index + 1)?;
-        }
-        self.set_up(index)
+            })
+        });
+        self.change(message)
     }
 
     /// Without a link-local address there is one address less that is the jail's own, and no route
     /// to others, at the end of which programs would wait. A kernel without IPv6 refuses, and has
     /// none anyway.
-    fn without_link_local(&mut self, index: u32) {
+    pub fn without_link_local(&mut self, index: u32) {
         let message = Message::new(RTM_NEWLINK, REQUEST | ACK, &interface(index, 0));
         let _ = self.change(message.nested(IFLA_AF_SPEC, |families| {
             families.nested(AF_INET6, |v6| {
@@ -179,46 +183,42 @@ impl Routing {
         )
     }
 
-    /// In `table`, makes every destination of the source's family a local one, behind
-    /// `lo`: packets to it come back in through `lo` and meet the packet filter there.
-    pub fn add_everything_is_local(&mut self, table: u32, source: IpAddr) -> io::Result<()> {
-        let (family, _, source) = parts(source);
-        let mut fixed = vec![family, 0, 0, 0, 0, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL];
-        fixed.extend_from_slice(&0_u32.to_ne_bytes());
+    /// Has every destination of the family arrive here, from wherever, but `neighbour`, which is
+    /// behind a device.
+    pub fn add_everything_arrives(&mut self, neighbour: IpAddr, device: u32) -> io::Result<()> {
+        let (family, length, address) = parts(neighbour);
+        let to = route((family, length), (RT_SCOPE_LINK, RTN_UNICAST), 0);
         self.change(
-            addition(RTM_NEWROUTE, &fixed)
-                .attribute_u32(RTA_TABLE, table)
-                .attribute_u32(RTA_OIF, LOOPBACK)
-                .attribute(RTA_PREFSRC, &source),
+            to.attribute(RTA_DST, &address)
+                .attribute_u32(RTA_OIF, device),
+        )?;
+        let local = route((family, 0), (RT_SCOPE_HOST, RTN_LOCAL), 0);
+        self.change(local.attribute_u32(RTA_OIF, LOOPBACK))
+    }
+
+    /// Sends every destination of the gateway's family to it, through a device.
+    pub fn add_default(&mut self, gateway: IpAddr, device: u32) -> io::Result<()> {
+        let (family, _, gateway) = parts(gateway);
+        let kind = (RT_SCOPE_UNIVERSE, RTN_UNICAST);
+        let default = route((family, 0), kind, RTNH_F_ONLINK);
+        self.change(
+            default
+                .attribute_u32(RTA_OIF, device)
+                .attribute(RTA_GATEWAY, &gateway),
         )
     }
 
-    /// In `table`, makes calls to every link-local destination of IPv6 fail at once. An
-    /// error of the gate's would not reach a socket that is bound to `lo` by such an address.
-    pub fn add_link_local_is_prohibited(&mut self, table: u32) -> io::Result<()> {
+    /// Makes calls to every link-local destination of IPv6 fail at once, by whatever device: nobody is
+    /// behind them.
+    pub fn prohibit_link_local(&mut self, priority: u32) -> io::Result<()> {
         let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
         let (family, _, network) = parts(network.into());
-        let mut fixed = vec![family, 10, 0, 0, 0, RTPROT_STATIC, 0, RTN_PROHIBIT];
-        fixed.extend_from_slice(&0_u32.to_ne_bytes());
-        self.change(
-            addition(RTM_NEWROUTE, &fixed)
-                .attribute_u32(RTA_TABLE, table)
-                .attribute(RTA_DST, &network),
-        )
-    }
-
-    /// Consults `table` for every packet of the address's family, at `priority`.
-    ///
-    /// # Errors
-    /// If the kernel refuses, e.g. because it has no policy routing.
-    pub fn add_rule(&mut self, family_of: IpAddr, priority: u32, table: u32) -> io::Result<()> {
-        let (family, ..) = parts(family_of);
-        let mut fixed = vec![family, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL];
+        let mut fixed = vec![family, 10, 0, 0, 0, 0, 0, FR_ACT_PROHIBIT];
         fixed.extend_from_slice(&0_u32.to_ne_bytes());
         self.change(
             addition(RTM_NEWRULE, &fixed)
                 .attribute_u32(FRA_PRIORITY, priority)
-                .attribute_u32(FRA_TABLE, table),
+                .attribute(FRA_DST, &network),
         )
     }
 
@@ -289,6 +289,13 @@ impl Routing {
 /// A request to make something that is not there yet.
 fn addition(kind: u16, fixed: &[u8]) -> Message {
     Message::new(kind, REQUEST | ACK | CREATE | EXCLUSIVE, fixed)
+}
+
+/// A request for a route to a prefix of (family, length), with a scope and type.
+fn route((family, length): (u8, u8), (scope, kind): (u8, u8), flags: u32) -> Message {
+    let mut fixed = vec![family, length, 0, 0, 0, RTPROT_STATIC, scope, kind];
+    fixed.extend_from_slice(&flags.to_ne_bytes());
+    addition(RTM_NEWROUTE, &fixed).attribute_u32(RTA_TABLE, MAIN_TABLE)
 }
 
 /// The errors by which a route lookup says that there is no way: those of a missing

@@ -1,6 +1,6 @@
 //! Sockets that answer for addresses which are not theirs (IP_TRANSPARENT).
 //!
-//! They must be made by a thread that is inside the jail's network namespace.
+//! They must be made by a thread that is in the network namespace which they are for.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -9,11 +9,13 @@ use std::{
 };
 
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage,
-    recvmsg, sendmsg, setsockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, RecvMsg, SockaddrIn, SockaddrIn6,
+    SockaddrStorage, recvmsg, sendmsg, setsockopt,
     sockopt::{Ipv4OrigDstAddr, Ipv6OrigDstAddr},
 };
 use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::batch::Batch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -57,11 +59,13 @@ pub fn is_missing_family(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
-/// A listener at `port` to which the packet filter may hand connections to any address of
-/// the family: `local_addr()` of an accepted one is where its client wanted to go.
-pub fn listen(family: Family, port: u16) -> io::Result<TcpListener> {
-    let socket = transparent(family, Type::STREAM, Protocol::TCP)?;
-    socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
+/// A listener that connections to other addresses of the family may arrive at, too: `local_addr()`
+/// of an accepted one is where its client wanted to go.
+pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = transparent(Family::of(at.ip()), Type::STREAM, Protocol::TCP)?;
+    // Connections of an earlier listener at the same port may still be open.
+    socket.set_reuse_address(true)?;
+    socket.bind(&at.into())?;
     // Accepted connections inherit it. Their bytes have been gathered once already.
     socket.set_tcp_nodelay(true)?;
     // The kernel cuts it to net.core.somaxconn.
@@ -104,10 +108,16 @@ impl Unbound {
     }
 }
 
-/// A UDP socket at `port` to which the packet filter may hand datagrams to any address of
-/// its family, and which answers from the address that the client wrote to.
+/// A UDP socket at which datagrams to any address of its family arrive, and which answers from the
+/// address that the client wrote to.
 #[derive(Debug)]
-pub struct AnyAddressUdp(Socket);
+pub struct AnyAddressUdp {
+    socket: Socket,
+    /// Whether they are for any port, too. It is where [`Rule::to_port_of_all`] writes it.
+    ///
+    /// [`Rule::to_port_of_all`]: crate::nft::Rule::to_port_of_all
+    any_port: bool,
+}
 
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
@@ -118,16 +128,28 @@ pub struct Arrival {
 }
 
 impl AnyAddressUdp {
-    pub fn bind(family: Family, port: u16) -> io::Result<Self> {
+    pub fn bind(family: Family, port: u16, any_port: bool) -> io::Result<Self> {
         let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
         match family {
             Family::V4 => setsockopt(&socket, Ipv4OrigDstAddr, &true)?,
             Family::V6 => setsockopt(&socket, Ipv6OrigDstAddr, &true)?,
         }
+        if any_port {
+            let options: &[_] = match family {
+                Family::V4 => &[
+                    (libc::IPPROTO_IP, libc::IP_RECVTOS),
+                    (libc::IPPROTO_IP, libc::IP_RECVTTL),
+                ],
+                Family::V6 => &[(libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO)],
+            };
+            for (level, option) in options {
+                crate::socket::set_int(socket.as_fd(), *level, *option, 1)?;
+            }
+        }
         // For bursts; the kernel cuts it to net.core.rmem_max.
         socket.set_recv_buffer_size(4 << 20)?;
         socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
-        Ok(Self(socket))
+        Ok(Self { socket, any_port })
     }
 
     /// The next datagram; none if it came without a destination, so that nobody could
@@ -136,27 +158,16 @@ impl AnyAddressUdp {
     /// # Errors
     /// Those of recvmsg(2), `WouldBlock` included.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        let mut control = nix::cmsg_space!(libc::sockaddr_in6);
+        let mut control = control_space();
         let mut slices = [IoSliceMut::new(buffer)];
         let message = recvmsg::<SockaddrStorage>(
-            self.0.as_raw_fd(),
+            self.as_raw_fd(),
             &mut slices,
             Some(&mut control),
             MsgFlags::empty(),
         )?;
-        let destination = message.cmsgs()?.find_map(|control| match control {
-            ControlMessageOwned::Ipv4OrigDstAddr(address) => {
-                Some(SocketAddr::V4(SockaddrIn::from(address).into()))
-            }
-            ControlMessageOwned::Ipv6OrigDstAddr(address) => {
-                Some(SocketAddr::V6(SockaddrIn6::from(address).into()))
-            }
-            _ => None,
-        });
-        let (Some(client), Some(destination)) = (
-            message.address.as_ref().and_then(socket_address),
-            destination,
-        ) else {
+        let client = message.address.as_ref().and_then(socket_address);
+        let (Some(client), Some(destination)) = (client, self.destination(&message)) else {
             return Ok(None);
         };
         Ok(Some(Arrival {
@@ -164,6 +175,44 @@ impl AnyAddressUdp {
             client,
             destination,
         }))
+    }
+
+    /// Takes what is queued, in place of what was in the batch. Tells how much it was.
+    ///
+    /// # Errors
+    /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
+    pub fn receive_batch(&self, batch: &mut Batch) -> io::Result<usize> {
+        batch.receive_with(self, Some(control_space()), |message| {
+            self.destination(message)
+        })
+    }
+
+    fn destination(&self, message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr> {
+        let (mut destination, mut port) = (None::<SocketAddr>, 0_u16);
+        for control in message.cmsgs().ok()? {
+            match control {
+                ControlMessageOwned::Ipv4OrigDstAddr(address) => {
+                    destination = Some(SocketAddr::V4(SockaddrIn::from(address).into()));
+                }
+                ControlMessageOwned::Ipv6OrigDstAddr(address) => {
+                    destination = Some(SocketAddr::V6(SockaddrIn6::from(address).into()));
+                }
+                ControlMessageOwned::Ipv4Tos(high) => port |= u16::from(high) << 8,
+                ControlMessageOwned::Ipv4Ttl(low) => port |= u16::try_from(low).unwrap_or_default(),
+                // The flow label of IPv6, of which these are the last two bytes.
+                ControlMessageOwned::Unknown(label) => {
+                    if let [_, _, high, low] = label.data_bytes[..] {
+                        port = u16::from_be_bytes([high, low]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut destination = destination?;
+        if self.any_port {
+            destination.set_port(port);
+        }
+        Some(destination)
     }
 
     /// Sends `datagram` to `client` from the address `from`, with this socket's port.
@@ -194,7 +243,7 @@ impl AnyAddressUdp {
             }
         };
         sendmsg(
-            self.0.as_raw_fd(),
+            self.socket.as_raw_fd(),
             &[IoSlice::new(datagram)],
             &[source],
             MsgFlags::empty(),
@@ -206,14 +255,19 @@ impl AnyAddressUdp {
 
 impl AsRawFd for AnyAddressUdp {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.socket.as_raw_fd()
     }
 }
 
 impl AsFd for AnyAddressUdp {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
+}
+
+/// For the most that comes with a datagram: its destination, and where its port may be.
+fn control_space() -> Vec<u8> {
+    nix::cmsg_space!(libc::sockaddr_in6, libc::c_int, libc::c_int)
 }
 
 fn transparent(family: Family, kind: Type, protocol: Protocol) -> io::Result<Socket> {

@@ -2,8 +2,8 @@
 
 use super::{Check, machine::Machine};
 
-/// The oldest that has all the calls which a session makes (`close_range` with its flag).
-const OLDEST: (u32, u32) = (5, 11);
+/// The oldest that has all the calls which a session makes (`mount_setattr`).
+const OLDEST: (u32, u32) = (5, 12);
 
 pub(super) fn version(machine: &Machine) -> Check {
     const NAME: &str = "kernel";
@@ -91,7 +91,8 @@ mod tests {
     fn a_kernel_is_known_by_its_release() {
         for (release, wanted) in [
             ("6.18.44-fc\n", CheckState::Ok),
-            ("5.11.0", CheckState::Ok),
+            ("5.12.0", CheckState::Ok),
+            ("5.11.22", CheckState::Failure),
             ("5.15.153.1-microsoft-standard-WSL2", CheckState::Ok),
             ("4.19.128-microsoft-standard", CheckState::Failure),
             ("4.4.0-19041-Microsoft", CheckState::Failure),

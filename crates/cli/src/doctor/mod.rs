@@ -127,6 +127,7 @@ impl Obstacles {
 
     /// The obstacle that explains a failure, and what removes it.
     pub(crate) fn explain(&self, error: &SessionError) -> Option<Refused> {
+        use stockade_jail::Error as Jail;
         use stockade_wall::Error as Wall;
         let is_of_the_machine = match error {
             SessionError::Jail(_) | SessionError::Capabilities(_) => true,
@@ -148,7 +149,7 @@ impl Obstacles {
         checks.extend(namespaces::capabilities(machine));
         checks.extend(self.limits.iter().cloned());
         checks.extend(container::engine(machine, Trial::of(error)));
-        if let SessionError::Jail(stockade_jail::Error::Filter(_)) = error {
+        if let SessionError::Jail(Jail::Filter(_) | Jail::Pair(_)) = error {
             checks.push(nft::check(machine, false));
         }
         let mut failures = checks
@@ -290,7 +291,7 @@ mod tests {
         let refused = explained(&[USER, FILTERS, old], &refusal.into()).expect("an obstacle");
         let wanted = "no session can be started: Linux 5.10.0-32-amd64 is too old";
         assert_eq!(refused.what, wanted);
-        assert_eq!(refused.fix, "use Linux 5.11 or newer");
+        assert_eq!(refused.fix, "use Linux 5.12 or newer");
         // It does not explain what is the user's own.
         let own = stockade_wall::Error::HomeUnset.into();
         assert!(explained(&[USER, FILTERS, old], &own).is_none());
@@ -300,7 +301,7 @@ mod tests {
     fn modules_that_cannot_be_loaded_any_more_explain_a_filter_that_is_refused() {
         const MODULES: &str = "/lib/modules/6.8.0/modules";
         let (builtin, dep) = (format!("{MODULES}.builtin"), format!("{MODULES}.dep"));
-        let all = "a/nf_tables.ko:\na/nft_tproxy.ko:\na/nft_socket.ko:\na/nft_reject_inet.ko:\n";
+        let all = "a/nf_tables.ko:\na/veth.ko:\n";
         let locked = ("/proc/sys/kernel/modules_disabled", "1\n");
         let files = [USER, FILTERS, RELEASE, (&builtin, ""), (&dep, all), locked];
         let missing = || std::io::ErrorKind::NotFound.into();

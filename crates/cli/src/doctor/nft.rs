@@ -1,16 +1,16 @@
-//! What the jail's packet filter needs of the kernel.
+//! What the jail's network needs of the kernel: the packet filter, and pairs of devices.
 //!
 //! Whether it is there is known when a session has started. If none did, the lists of modules
 //! say whether this may be why. A container often sees none of them.
 
 use super::{Check, machine::Machine};
 
-const MODULES: [&str; 4] = ["nf_tables", "nft_tproxy", "nft_socket", "nft_reject_inet"];
+const MODULES: [&str; 2] = ["nf_tables", "veth"];
 
 pub(super) fn check(machine: &Machine, started: bool) -> Check {
     const NAME: &str = "nft";
     if started {
-        return Check::ok(NAME, "the kernel has what the jail's packet filter needs");
+        return Check::ok(NAME, "the kernel has what the jail's network needs");
     }
     let of = |wanted: ModuleState| -> Vec<&str> {
         let modules = MODULES.iter().copied();
@@ -22,8 +22,7 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
     if !absent.is_empty() {
         return Check::failure(NAME, format!("the kernel has no modules {absent}")).fix(
             "install all modules of this kernel (Ubuntu: linux-modules-extra-$(uname -r)), or use \
-             one with CONFIG_NF_TABLES, CONFIG_NFT_TPROXY, CONFIG_NFT_SOCKET and \
-             CONFIG_NFT_REJECT_INET",
+             one with CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET and CONFIG_VETH",
         );
     }
     let asleep = of(ModuleState::Loadable).join(" ");
@@ -96,8 +95,7 @@ mod tests {
     const BUILTIN: &str = "/lib/modules/6.8.0-31-generic/modules.builtin";
     const DEP: &str = "/lib/modules/6.8.0-31-generic/modules.dep";
     const ALL: &str = "kernel/net/netfilter/nf_tables.ko.zst: kernel/x.ko\n\
-        kernel/net/netfilter/nft_tproxy.ko.zst:\nkernel/net/netfilter/nft_socket.ko.zst:\n\
-        kernel/net/netfilter/nft_reject_inet.ko.zst:\n";
+        kernel/drivers/net/veth.ko.zst:\n";
 
     fn judged(files: &[(&str, &str)]) -> Check {
         let (_root, machine) = machine(files);
@@ -117,18 +115,17 @@ mod tests {
         let check = judged(&[RELEASE, (BUILTIN, "kernel/a.ko\n"), (DEP, ALL), locked]);
         assert_eq!(check.state, Judged::Failure);
         assert!(check.fix.expect("a fix").contains("modules-load.d"));
-        let loaded =
-            "nf_tables 1 0 - Live\nnft_tproxy 1 0 -\nnft_socket 1 0 -\nnft_reject_inet 1\n";
+        let loaded = "nf_tables 1 0 - Live\nveth 1 0 -\n";
         let loaded = ("/proc/modules", loaded);
         assert_eq!(judged(&[RELEASE, locked, loaded]).state, Judged::Ok);
     }
 
     #[test]
     fn a_module_that_no_list_has_is_named() {
-        let without = ALL.replace("nft_tproxy", "nft_other");
+        let without = ALL.replace("veth", "other");
         let check = judged(&[RELEASE, (BUILTIN, ""), (DEP, &without)]);
         assert_eq!(check.state, Judged::Failure);
-        assert_eq!(check.found, "the kernel has no modules nft_tproxy");
+        assert_eq!(check.found, "the kernel has no modules veth");
         let check = judged(&[RELEASE, (BUILTIN, ALL), (DEP, "")]);
         assert_eq!(check.state, Judged::Ok);
     }

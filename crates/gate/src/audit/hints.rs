@@ -5,11 +5,11 @@
 //!   meant. The host's table of sockets tells who listens; nothing is sent to find out. The
 //!   program has its answer from the kernel before the gate even looks, the same answer in the
 //!   same time whether anybody listens outside or not.
-//! * A datagram to many: a group of multicast, or everybody. The jail's kernel sends it nowhere. A
+//! * A datagram to many: a group of multicast, or everybody. The filter drops it. A
 //!   program that looks for a device that way (mDNS, EPICS) hears nothing, as nobody answers such
 //!   datagrams anywhere.
-//! * A packet of which no flow can be made. The jail's filter refuses it; of some protocols the
-//!   kernel does not let it answer, so the gate says to the program that it got nowhere.
+//! * A packet of which no flow can be made. The filter drops it, and the gate says to the program
+//!   that it got nowhere.
 //!
 //! A program inside can cause any number of them, so only so many are looked at in a while. The
 //! rest are lost in a short queue, which costs the gate nothing.
@@ -38,7 +38,7 @@ use crate::judge::Judge;
 /// As many of a tap are looked at before there is a pause.
 const AT_A_TIME: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(200);
-/// The MTU of a loopback device.
+/// The largest MTU that a device inside has: that of loopback.
 const LARGEST: usize = 65_536;
 
 /// Who hears a packet.

@@ -1,13 +1,11 @@
 //! UDP flows.
 //!
-//! A flow is a pair of connected sockets. The one in the jail speaks for the destination
+//! A flow is a pair of connected sockets. The one in the gatehouse speaks for the destination
 //! to one client; the one outside is connected to the destination, so that only its answers
 //! come in. To a near destination it has the client's own source port where that is free, because
 //! some protocols write the port into their messages; to the internet it has one that the
-//! kernel chooses. The first datagram of a flow arrives at a socket that
-//! takes any; the kernel gives the following ones to the flow's own.
+//! kernel chooses. What clients send, to whatever destination, arrives at one socket of each family.
 
-mod order;
 mod pair;
 mod ports;
 mod sockets;
@@ -33,22 +31,20 @@ use tokio::{
 };
 
 use crate::{
-    event_loop::for_each_packet,
+    event_loop::{busy_poll, for_each_packet},
     flows::{ActiveFlow, FlowKey},
     icmp::icmp_error::unreachable,
     judge::Judge,
 };
-use order::{ORDER_LIMIT, Queue};
-use pair::{Pair, carry};
+use pair::{BATCHES, FEW, Pair, carry};
 use ports::Ports;
+use sockets::icmp_error;
 pub(crate) use sockets::{INPUT, receive_now, send_now};
-use sockets::{icmp_error, strangers};
 
 const FLOW_LIMIT: usize = 4096;
 /// How many flows are looked at to find one that makes room for another.
 const EVICTION_SAMPLE: usize = 16;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-const LARGEST: usize = 65_535;
 
 #[derive(Debug)]
 pub(crate) struct Datagrams {
@@ -56,12 +52,8 @@ pub(crate) struct Datagrams {
     injector: Rc<Injector>,
     socket_factory: Rc<RefCell<SocketFactory>>,
     ports: Ports,
-    first_v4: Queue,
-    first_v6: Queue,
     pairs: RefCell<HashMap<FlowKey, Rc<Pair>>>,
 }
-
-struct NoRoom;
 
 impl Datagrams {
     pub(crate) fn new(
@@ -74,25 +66,35 @@ impl Datagrams {
             injector,
             socket_factory,
             ports: Ports::default(),
-            first_v4: Queue::default(),
-            first_v6: Queue::default(),
             pairs: RefCell::default(),
         }
     }
 
-    fn queue(&self, family: Family) -> &Queue {
-        match family {
-            Family::V4 => &self.first_v4,
-            Family::V6 => &self.first_v6,
+    fn run_arrived(self: &Rc<Self>, run: Run<'_>) {
+        let Some((client, destination)) = run.ends() else {
+            return;
+        };
+        let key = FlowKey {
+            client,
+            destination,
+        };
+        match self.known(key) {
+            Some(pair) if !pair.flow.admission.by_name => {
+                pair.touch();
+                pair.flow.sent(run.bytes());
+                self.run_outward(key, &pair.far, run);
+            }
+            _ => run.datagrams().for_each(|it| self.arrived(key, it)),
         }
     }
 
-    /// A datagram has come that the kernel knew no flow for.
-    fn arrived(self: &Rc<Self>, key: FlowKey, datagram: &[u8]) {
-        // Several may be sent before the flow's own socket stands.
+    fn known(&self, key: FlowKey) -> Option<Rc<Pair>> {
         let known = self.pairs.borrow().get(&key).cloned();
-        let known = known.filter(|pair| !pair.flow.has_ended());
-        let pair = match known {
+        known.filter(|pair| !pair.flow.has_ended())
+    }
+
+    fn arrived(self: &Rc<Self>, key: FlowKey, datagram: &[u8]) {
+        let pair = match self.known(key) {
             Some(pair) => pair,
             None => match self.open(key, datagram) {
                 Ok(pair) => pair,
@@ -102,9 +104,9 @@ impl Datagrams {
         if self.denies(key, &pair, datagram) {
             return self.refuse(key, datagram.len(), Unreachable::AdminProhibited);
         }
+        pair.touch();
         pair.flow.sent(datagram.len());
-        // A full buffer loses datagrams, as on any network.
-        let _ = self.send_outward(key, &pair.far, datagram);
+        self.send_outward(key, &pair.far, datagram);
     }
 
     /// Whether a datagram may not leave in a flow that stands: what was admitted by name alone is
@@ -116,12 +118,12 @@ impl Datagrams {
                 .is_some_and(|flow| self.judge.denies_quic(key.client, flow))
     }
 
-    /// Sends a datagram on. The only error is that the host's network has no room now.
-    fn send_outward(&self, key: FlowKey, far: &UdpSocket, datagram: &[u8]) -> Result<(), NoRoom> {
+    /// Sends a datagram on. A full buffer loses datagrams, as on any network.
+    fn send_outward(&self, key: FlowKey, far: &UdpSocket, datagram: &[u8]) {
         for _ in 0..2 {
             match send_now(far, datagram) {
                 Ok(()) => break,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(NoRoom),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Most likely of an earlier datagram: the kernel tells it at the next call,
                 // instead of sending. So it is passed on, and this datagram gets its turn.
                 Err(error) => {
@@ -129,19 +131,17 @@ impl Datagrams {
                 }
             }
         }
-        Ok(())
     }
 
     /// The same for several that go together.
-    fn run_outward(&self, key: FlowKey, far: &UdpSocket, run: Run<'_>) -> Result<(), NoRoom> {
-        match run.send(far) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NoRoom),
-            // One by one it is clear which of them the host's network does not take.
-            Err(_) => {
-                let mut datagrams = run.datagrams();
-                datagrams.try_for_each(|datagram| self.send_outward(key, far, datagram))
-            }
+    fn run_outward(&self, key: FlowKey, far: &UdpSocket, run: Run<'_>) {
+        // One by one it is clear which of them the host's network does not take.
+        if run
+            .send(far)
+            .is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+        {
+            run.datagrams()
+                .for_each(|it| self.send_outward(key, far, it));
         }
     }
 
@@ -154,15 +154,10 @@ impl Datagrams {
         let flow = self.judge.judge(key.client, flow);
         let flow = flow.map_err(|refusal| refusal.why)?;
         self.make_room();
-        let family = Family::of(key.destination.ip());
-        let since = self.queue(family).times_empty();
         let pair = self.pair(key, flow);
         let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
         self.pairs.borrow_mut().insert(key, Rc::clone(&pair));
-        spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair), since));
-        for (client, datagram) in strangers(&pair.near, key.client) {
-            self.arrived(FlowKey { client, ..key }, &datagram);
-        }
+        spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair)));
         Ok(pair)
     }
 
@@ -200,35 +195,17 @@ impl Datagrams {
     }
 }
 
-pub(crate) async fn watch(
-    datagrams: Rc<Datagrams>,
-    socket: Rc<AsyncFd<AnyAddressUdp>>,
-    family: Family,
-) {
-    let mut buffer = vec![0; LARGEST];
+pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: Rc<AsyncFd<AnyAddressUdp>>) {
     for_each_packet(&socket, |socket| {
-        let received = socket.receive(&mut buffer);
-        if matches!(&received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
-            datagrams.queue(family).emptied();
-        }
-        if let Some(arrival) = received? {
-            let key = FlowKey {
-                client: arrival.client,
-                destination: arrival.destination,
-            };
-            datagrams.arrived(key, buffer.get(..arrival.length).unwrap_or_default());
-        }
-        Ok(())
+        BATCHES.with_borrow_mut(|batch| {
+            if socket.receive_batch(batch)? < FEW {
+                busy_poll::extend();
+            }
+            batch.runs().for_each(|run| datagrams.run_arrived(run));
+            Ok(())
+        })
     })
     .await;
-}
-
-/// Waits until what was sent inside has been sent on. For when the agent has ended.
-pub(crate) async fn delivered(datagrams: &Datagrams) {
-    // A flow that just began waits as long for its turn.
-    if !datagrams.pairs.borrow().is_empty() {
-        sleep(ORDER_LIMIT * 2).await;
-    }
 }
 
 /// Ends flows that have been idle for too long.

@@ -8,17 +8,13 @@ use std::{
     time::Duration,
 };
 
-use stockade_sys::{
-    batch::{BATCH, Batch},
-    transparent::Family,
-};
-use stockade_wire::packet::Unreachable;
+use stockade_sys::batch::{BATCH, Batch};
 use tokio::{net::UdpSocket, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
     ports::Claim,
-    sockets::{INPUT, icmp_error, receive_batch, send_now},
+    sockets::{INPUT, icmp_error, receive_batch, receive_now, send_now},
 };
 use crate::{
     event_loop::busy_poll,
@@ -28,11 +24,11 @@ use crate::{
 const IDLE_UNANSWERED: Duration = Duration::from_secs(30);
 const IDLE_ANSWERED: Duration = Duration::from_secs(180);
 /// So few at a time are an exchange, not a stream.
-const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 
 thread_local! {
     /// Datagrams stay here only between a receive and the send that follows.
-    static BATCHES: RefCell<Batch> = RefCell::default();
+    pub(super) static BATCHES: RefCell<Batch> = RefCell::default();
 }
 
 /// The two sockets of a flow.
@@ -47,34 +43,20 @@ pub(super) struct Pair {
     answered: Cell<bool>,
 }
 
-/// What became of the next datagrams from inside.
-struct Step {
-    /// Whether there may be more.
-    more: bool,
-    /// For these there was no room.
-    left: Vec<Vec<u8>>,
-}
-
-/// The life of a flow.
-pub(super) async fn carry(datagrams: Rc<Datagrams>, key: FlowKey, pair: Rc<Pair>, since: u64) {
-    datagrams
-        .queue(Family::of(key.destination.ip()))
-        .empty_since(since)
-        .await;
+/// The life of a flow, as far as it is not about what the client sends.
+pub(super) async fn carry(datagrams: Rc<Datagrams>, key: FlowKey, pair: Rc<Pair>) {
     loop {
-        let more = tokio::select! {
+        tokio::select! {
             // What has to end moves nothing more.
             biased;
             () = pair.flow.until_ended() => break,
-            _ = pair.near.ready(INPUT) => pair.outward(&datagrams, key).await,
-            _ = pair.far.ready(INPUT) => Ok(pair.inward(&datagrams, key)),
-        };
-        match more {
-            // A fast sender must not keep the others waiting.
-            Ok(true) => yield_now().await,
-            Ok(false) => {}
-            // An error of the inner socket: the client is gone.
-            Err(_) => break,
+            _ = pair.near.ready(INPUT) => if pair.client_is_gone() {
+                break;
+            },
+            _ = pair.far.ready(INPUT) => if pair.inward(&datagrams, key) {
+                // A fast sender must not keep the others waiting.
+                yield_now().await;
+            },
         }
     }
     forget(&datagrams.pairs, key, &pair);
@@ -111,50 +93,15 @@ impl Pair {
         now.duration_since(self.used.get()) >= limit
     }
 
-    /// Moves a batch out, and tells whether there may be more.
-    async fn outward(&self, datagrams: &Datagrams, key: FlowKey) -> io::Result<bool> {
+    /// It is not idle.
+    pub(super) fn touch(&self) {
         self.used.set(Instant::now());
-        let Step { more, left } = self.batch_outward(datagrams, key)?;
-        // The host's network is slower than the agent: wait, as the agent's own call would
-        // have done. What it sends meanwhile queues up before us.
-        for datagram in left {
-            // An error is told at the next datagram.
-            let _ = self.far.send(&datagram).await;
-        }
-        Ok(more)
     }
 
-    fn batch_outward(&self, datagrams: &Datagrams, key: FlowKey) -> io::Result<Step> {
-        BATCHES.with_borrow_mut(|batch| {
-            let count = match receive_batch(&self.near, batch) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                received => received?,
-            };
-            if (1..FEW).contains(&count) {
-                busy_poll::extend();
-            }
-            if self.flow.admission.by_name {
-                batch.retain(|datagram| {
-                    let denied = datagrams.denies(key, self, datagram);
-                    if denied {
-                        datagrams.refuse(key, datagram.len(), Unreachable::AdminProhibited);
-                    }
-                    !denied
-                });
-            }
-            self.flow.sent(batch.bytes());
-            let mut left = Vec::new();
-            for run in batch.runs() {
-                let room = left.is_empty();
-                if !room || datagrams.run_outward(key, &self.far, run).is_err() {
-                    left.extend(run.datagrams().map(<[u8]>::to_vec));
-                }
-            }
-            Ok(Step {
-                more: count == BATCH,
-                left,
-            })
-        })
+    /// Nothing arrives at the inner socket but errors.
+    fn client_is_gone(&self) -> bool {
+        let received = receive_now(&self.near, &mut [0]);
+        received.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
     }
 
     /// Moves a batch in, and tells whether there may be more. What cannot be delivered is
@@ -176,7 +123,7 @@ impl Pair {
             batch.keep_from(key.destination);
             self.flow.received(batch.bytes());
             for run in batch.runs() {
-                self.used.set(Instant::now());
+                self.touch();
                 self.answered.set(true);
                 if run.send(&self.near).is_err() {
                     for datagram in run.datagrams() {

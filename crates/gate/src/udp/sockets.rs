@@ -2,10 +2,7 @@
 
 use std::{io, iter, net::SocketAddr};
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, SendFlags},
-};
+use rustix::net::{RecvFlags, SendFlags};
 use stockade_sys::{
     batch::{BATCH, Batch},
     socket::take_error,
@@ -13,35 +10,10 @@ use stockade_sys::{
 use stockade_wire::packet::Unreachable;
 use tokio::{io::Interest, net::UdpSocket};
 
-use super::LARGEST;
 use crate::{flows::FlowKey, icmp::icmp_error::queued_error};
 
 /// An ICMP error shows as an error only, without anything to read.
 pub(crate) const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);
-
-/// Takes out what other clients of the destination sent to the flow's inner socket before it
-/// was connected: at once, so that their datagrams stay in order.
-pub(super) fn strangers(near: &UdpSocket, client: SocketAddr) -> Vec<(SocketAddr, Vec<u8>)> {
-    let receive = |buffer: &mut [u8], flags| {
-        let (length, _, from) = rustix::net::recvfrom(near, buffer, flags | RecvFlags::DONTWAIT)?;
-        Ok::<_, Errno>((
-            length,
-            from.and_then(|from| SocketAddr::try_from(from).ok()),
-        ))
-    };
-    let mut found = Vec::new();
-    while let Ok((_, Some(from))) = receive(&mut [0; 1], RecvFlags::PEEK)
-        && from != client
-        && found.len() < BATCH
-    {
-        let mut datagram = vec![0; LARGEST];
-        if let Ok((length, _)) = receive(&mut datagram, RecvFlags::empty()) {
-            datagram.truncate(length);
-            found.push((from, datagram));
-        }
-    }
-    found
-}
 
 /// Sends without asking the event loop first, which knows nothing yet of a new socket.
 pub(crate) fn send_now(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {

@@ -117,14 +117,6 @@ pub(super) fn foreign_protocol(own: IpAddr) -> Vec<SockFilter> {
     assemble(steps)
 }
 
-/// A first fragment of a UDP datagram to a group of IPv4.
-pub(super) fn to_group_v4() -> Vec<SockFilter> {
-    let mut steps = first_of_protocol_v4(UDP);
-    steps.extend(group_v4());
-    steps.extend(ignore());
-    assemble(steps)
-}
-
 /// A UDP datagram to a group or to everybody, of either family.
 pub(super) fn to_many() -> Vec<SockFilter> {
     const VERSION: u32 = 0xf0;

@@ -3,7 +3,9 @@
 
 use std::net::IpAddr;
 
-use super::ip::{DESTINATION_OPTIONS, HOP_BY_HOP, Packet, Path, ROUTING, Transport, extension};
+use super::ip::{
+    DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, Packet, Path, ROUTING, Transport, extension,
+};
 use super::unreachable::about;
 use super::{Malformed, Unreachable};
 use crate::cursor::Cursor;
@@ -35,10 +37,17 @@ impl<'a> Foreign<'a> {
         let mut routed = false;
         if let Path::V6 { to, .. } = &mut path {
             for _ in 0..MOST_EXTENSIONS {
-                if !matches!(protocol, HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS) {
+                if !matches!(
+                    protocol,
+                    HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS
+                ) {
                     break;
                 }
-                let ([next, kind, _], rest) = extension(&mut body)?;
+                let ([next, kind, low], rest) = extension(&mut body)?;
+                // The last three bits say whether more follow.
+                if protocol == FRAGMENT && (kind, low & 0xf8) != (0, 0) {
+                    return Err(Malformed::Fragment);
+                }
                 if protocol == ROUTING {
                     routed = true;
                     // The socket's own destination is the last segment, which comes first.

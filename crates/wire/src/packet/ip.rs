@@ -13,6 +13,7 @@ use crate::cursor::Cursor;
 
 pub(super) const HOP_BY_HOP: u8 = 0;
 pub(super) const ROUTING: u8 = 43;
+pub(super) const FRAGMENT: u8 = 44;
 pub(super) const DESTINATION_OPTIONS: u8 = 60;
 
 const HOP_LIMIT: u8 = 64;

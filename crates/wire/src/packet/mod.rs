@@ -4,7 +4,7 @@
 //! # Theory of operation
 //!
 //! The gate holds the first packet of each TCP connection: it sees a copy of the
-//! SYN that a packet socket caught on the jail's loopback device, and nothing
+//! SYN that a packet socket caught on the device to the jail, and nothing
 //! else has answered yet. From that copy come all of the gate's possible moves:
 //!
 //! | the dial outside | the gate injects |
@@ -20,7 +20,7 @@
 //! answers with [`Echo::unreachable`]. UDP needs no packets but one: sockets carry
 //! the datagrams, and [`udp_unreachable`] says that one got nowhere.
 //!
-//! Two facts about loopback shape the code. Its device claims to compute the
+//! Two facts about that device shape the code. It claims to compute the
 //! checksums of transports, so the kernel leaves a partial one in the packet: it
 //! is neither checked here nor trusted, but made anew. And a captured packet may
 //! be longer than the IP header says: what follows is padding, and is cut.

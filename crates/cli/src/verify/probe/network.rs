@@ -137,10 +137,10 @@ pub(super) fn change() -> Changes {
     Changes {
         link: routing(|it| it.set_up(LOOPBACK)),
         address: routing(|it| it.add_address(LOOPBACK, ADDRESS)),
-        route: routing(|it| it.add_rule(ADDRESS, 32_000, 111)),
+        route: routing(|it| it.prohibit_link_local(32_000)),
         filter: filter().into(),
         raw: Injector::open().map(drop).into(),
-        transparent: transparent::listen(Family::V4, 0).map(drop).into(),
+        transparent: transparent::listen(([0; 4], 0).into()).map(drop).into(),
     }
 }
 
