@@ -284,7 +284,9 @@ fn guard() -> [sock_filter; 3] {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::process::ExitStatusExt, process::Command, thread};
+    use std::thread;
+    #[cfg(target_arch = "x86_64")]
+    use std::{os::unix::process::ExitStatusExt, process::Command};
 
     use super::*;
 
