@@ -28,6 +28,7 @@ mod keeper;
 mod lateral;
 mod notation;
 mod others;
+mod p_accept;
 mod p_advice;
 mod p_baseline;
 mod p_bulk;

@@ -256,6 +256,28 @@ sys.stdin.read()
 }
 
 #[test]
+fn p09_logins_in_settings_of_toolchains_are_not_shown() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let node = laptop.home().join(".nvm/versions/node");
+        write(&node.join("v1/etc/npmrc"), "//r.test/:_authToken=SECRET\n");
+        write(&node.join("v2/etc/npmrc"), "fund=false\n");
+        let script = "cat ~/.nvm/versions/node/v*/etc/npmrc";
+        let run = |words: &[&str]| {
+            let output = laptop
+                .stockade(words)
+                .args(["--", "sh", "-c", script])
+                .run();
+            output.expect("the end").expect_success().stdout()
+        };
+        // Positive control: what holds no login is shown, and so is what is given.
+        assert_eq!(run(&["run"]), "fund=false\n");
+        let given = ["run", "--read", "~/.nvm/versions/node/v1/etc/npmrc"];
+        assert!(run(&given).contains("SECRET"), "it is there");
+    });
+}
+
+#[test]
 fn p09_whatever_of_the_users_secrets_is_given_is_told() {
     test(&standard(), |world| {
         let laptop = world.laptop();

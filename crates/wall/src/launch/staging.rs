@@ -20,8 +20,8 @@
 //! /tmp/14  what bubblewrap itself puts in its place: what goes to /proc
 //! ```
 //! For each place that bubblewrap shows by itself, it reads the whole table of mounts; a descriptor
-//! of it is enough here. So it is left `/proc`, which needs the new process namespace. Nobody else sees this directory. All places in memory share one limit of
-//! size.
+//! of it is enough here. So it is left `/proc`, which needs the new process namespace. Nobody else
+//! sees this directory. All places in memory share one limit of size.
 //!
 //! What is not to be seen of a directory whose changes are kept in memory is a white-out in a layer
 //! of its own in front of it (docs/decisions/0020-white-outs-and-one-table-of-secrets.md).

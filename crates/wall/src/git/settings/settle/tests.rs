@@ -1,0 +1,226 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::git::settings::parse;
+
+const OLD: &str = "# mine\n[core]\n\tbare = false\n\tsshCommand = good # keep\n\
+    [remote \"origin\"]\n\turl = https://example.com/a\n[branch \"x\"]\n\tmerge = y\n";
+
+/// What is left of a file, by git and by our own reader.
+fn left(old: Option<&str>, new: &str) -> Option<String> {
+    let own = parse(b"[filter \"lfs\"] clean = git-lfs clean").unwrap();
+    let writable = [PathBuf::from("/w")];
+    let [one, other] = [GitProgram::find(), GitProgram::none()].map(|git| {
+        let context = Context {
+            writable: &writable,
+            ..Context::default()
+        };
+        let old = old.map(str::as_bytes);
+        let settled = settle(&git, old, new.as_bytes(), &own, context);
+        assert_eq!(settled.undone.is_empty(), settled.contents.is_none());
+        settled.contents
+    });
+    assert_eq!(one, other, "{new}");
+    one.map(|contents| String::from_utf8(contents).unwrap())
+}
+
+#[test]
+fn what_describes_is_kept_and_the_rest_is_as_before() {
+    let kept = "[branch \"new\"]\n\tmerge = \"a b\"\n\tremote = origin\n";
+    assert_eq!(left(Some(OLD), &format!("{OLD}{kept}")), None);
+    for evil in [
+        "[core] fsmonitor = evil\n",
+        "[core]\n\tsshCommand = evil\n",
+        "[include]\n\tpath = evil\n",
+        "[filter.a \"b\"] clean = evil\n",
+        "[filter \"lfs\"] clean = evil\n",
+        "[alias] st = evil\n",
+    ] {
+        for new in [
+            format!("{OLD}{evil}{kept}"),
+            format!("{evil}{OLD}{kept}"),
+            format!("{OLD}{kept}{evil}"),
+        ] {
+            assert_eq!(left(Some(OLD), &new), Some(format!("{OLD}{kept}")), "{new}");
+        }
+        assert_eq!(
+            left(None, &format!("{evil}{kept}")).as_deref(),
+            Some(""),
+            "a remote that is not there is a path"
+        );
+    }
+}
+
+#[test]
+fn a_remote_is_put_back_as_a_whole() {
+    let fetch = "\tfetch = +refs/heads/*:refs/remotes/b/*\n";
+    let branch = "[branch \"n\"]\n\tremote = b\n\tmerge = refs/heads/n\n";
+    let new = format!("{OLD}[remote \"b\"]\n\turl = ./b.git\n{fetch}{branch}");
+    assert_eq!(left(Some(OLD), &new).as_deref(), Some(OLD));
+    // What describes one that stays, stays.
+    let more = format!("{OLD}[remote \"origin\"]\n{fetch}");
+    assert_eq!(left(Some(OLD), &more), None);
+}
+
+#[test]
+fn changed_values_are_put_back_and_harmless_ones_are_not() {
+    let evil = OLD
+        .replace("good", "evil")
+        .replace("= y", "= z")
+        .replace("# mine\n", "");
+    let expected = OLD.replace("\tmerge = y\n", "") + "[branch \"x\"]\n\tmerge = z\n";
+    assert_eq!(left(Some(OLD), &evil), Some(expected));
+    // Taken out, or moved elsewhere.
+    let gone = OLD.replace("\tsshCommand = good # keep\n", "");
+    assert_eq!(left(Some(OLD), &gone).as_deref(), Some(OLD));
+    let moved = OLD.replace("example.com/a", "example.org/a");
+    assert_eq!(left(Some(OLD), &moved).as_deref(), Some(OLD));
+    let more = OLD.replace("/a\n", "/a\n\turl = https://example.org/a\n");
+    assert_eq!(left(Some(OLD), &more).as_deref(), Some(OLD));
+    // `git remote remove` is fine; a name without an address is not.
+    let removed = OLD.replace("[remote \"origin\"]\n\turl = https://example.com/a\n", "");
+    assert_eq!(left(Some(OLD), &removed), None);
+    let named = format!("{removed}[branch \"x\"] remote = origin\n");
+    assert!(left(Some(OLD), &named).unwrap().contains("example.com/a"));
+}
+
+/// What is left of a file where `topic` is a new branch, or in a new repository.
+fn left_in(is_new: bool, old: Option<&str>, new: &str) -> Settled {
+    let branches = [b"main".to_vec(), b"other".to_vec()].into();
+    let context = Context {
+        is_new,
+        branches: Some(&branches),
+        ..Context::default()
+    };
+    let git = GitProgram::none();
+    settle(&git, old.map(str::as_bytes), new.as_bytes(), &[], context)
+}
+
+#[test]
+fn branches_that_were_there_stay_with_remotes_that_were_there() {
+    let old = "[remote \"origin\"]\n\turl = https://example.com/a\n\
+        [branch \"main\"]\n\tremote = origin\n";
+    let fork = "[remote \"fork\"]\n\turl = https://example.org/b\n";
+    let left = |more: &str| {
+        let settled = left_in(false, Some(old), &format!("{old}{fork}{more}"));
+        settled
+            .contents
+            .map(|left| String::from_utf8(left).unwrap())
+    };
+    for fine in [
+        "[branch \"topic\"]\n\tremote = fork\n\tmerge = refs/heads/topic\n",
+        "[branch \"topic\"]\n\tpushRemote = https://example.org/c\n",
+        "[branch \"other\"]\n\tremote = origin\n",
+        "[branch \"other\"]\n\tremote = .\n",
+        "[remote]\n\tpushDefault = origin\n",
+    ] {
+        assert_eq!(left(fine), None, "{fine}");
+    }
+    for evil in [
+        "[branch \"main\"]\n\tremote = fork\n",
+        "[branch \"main\"]\n\tpushRemote = fork\n",
+        "[branch \"main\"]\n\tpushRemote = https://example.org/c\n",
+        "[branch \"other\"]\n\tremote = fork\n\tmerge = refs/heads/other\n",
+        "[remote]\n\tpushDefault = fork\n",
+        "[checkout]\n\tdefaultRemote = fork\n",
+    ] {
+        assert_eq!(left(evil), Some(format!("{old}{fork}")), "{evil}");
+    }
+    // A remote that was there may be one that an earlier session made.
+    let both = format!("{old}{fork}");
+    for evil in [
+        "[branch \"main\"]\n\tremote = fork\n",
+        "[branch \"main\"]\n\tpushRemote = fork\n",
+        "[branch \"other\"]\n\tremote = fork\n",
+        "[branch \"other\"]\n\tpushRemote = fork\n",
+        "[remote]\n\tpushDefault = fork\n",
+    ] {
+        let settled = left_in(false, Some(&both), &format!("{both}{evil}"));
+        assert_eq!(settled.contents, Some(both.clone().into_bytes()), "{evil}");
+    }
+    // The same remote under another name is not another one.
+    let renamed = old.replace("origin", "upstream");
+    assert_eq!(left_in(false, Some(old), &renamed).contents, None);
+    // Git takes that one by itself.
+    let others = old.replace("origin", "upstream");
+    let origin = fork.replace("fork", "origin");
+    let settled = left_in(false, Some(&others), &format!("{others}{origin}"));
+    assert_eq!(settled.contents, Some(others.into_bytes()));
+    // In a file of the user's for all repositories, each would have the remote.
+    let context = Context {
+        is_for_all: true,
+        ..Context::default()
+    };
+    let user = "[user]\n\tname = x\n";
+    let new = format!("{user}{fork}").into_bytes();
+    let settled = settle(
+        &GitProgram::none(),
+        Some(user.as_bytes()),
+        &new,
+        &[],
+        context,
+    );
+    assert_eq!(settled.contents, Some(user.as_bytes().to_vec()));
+    // In a new repository all of it is the session's own.
+    let new = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
+    assert_eq!(left_in(true, None, &new).contents, None);
+}
+
+#[test]
+fn git_fetches_unasked_in_new_repositories_only_and_from_global_names() {
+    let promise = |url: &str| {
+        format!(
+            "[core]\n\tbare = false\n[remote \"x\"]\n\turl = {url}\n\tpromisor = true\n\
+             \tpartialclonefilter = blob:none\n[extensions]\n\tpartialClone = x\n"
+        )
+    };
+    let global = promise("https://example.com/a");
+    let settled = left_in(true, None, &global);
+    assert_eq!(settled.contents, None);
+    assert_eq!(settled.told.len(), 1, "it stays, and is told");
+    for url in [
+        "http://127.0.0.1:8080/a",
+        "https://93.184.216.34/a",
+        "http://localhost/a",
+        "https://git/a",
+        "/usr",
+    ] {
+        let left = left_in(true, None, &promise(url)).contents.unwrap();
+        let left = String::from_utf8(left).unwrap();
+        assert!(
+            !left.contains("promisor") && !left.contains("partial"),
+            "{left}"
+        );
+    }
+    let old = "[core]\n\tbare = false\n[remote \"x\"]\n\turl = https://example.com/a\n";
+    let settled = left_in(false, Some(old), &global);
+    assert_eq!(settled.contents.as_deref(), Some(old.as_bytes()));
+    assert!(settled.told.is_empty());
+    // What promised before still does, or not any more.
+    let more = format!("{global}[user]\n\tname = x\n");
+    assert_eq!(left_in(false, Some(&global), &more).contents, None);
+    assert_eq!(left_in(false, Some(&global), old).contents, None);
+}
+
+#[test]
+fn the_order_of_what_decides_is_put_back() {
+    let old = "[include]\n\tpath = a\n[core]\n\tsshCommand = b\n[user]\n\tname = c\n";
+    let new = "[core]\n\tsshCommand = b\n[include]\n\tpath = a\n[user]\n\tname = c\n";
+    assert_eq!(left(Some(old), new).as_deref(), Some(old));
+    let new = "[user]\n\tname = c\n[include]\n\tpath = a\n[core]\n\tsshCommand = b\n";
+    assert_eq!(left(Some(old), new), None);
+}
+
+#[test]
+fn what_git_does_not_read_is_put_back_as_a_whole() {
+    for new in ["[core", "[core]\nfsmonitor = \"evil\n", "[a]\nb c"] {
+        assert_eq!(left(Some(OLD), new).as_deref(), Some(OLD));
+        assert_eq!(left(None, new).as_deref(), Some(""));
+    }
+}
+
+#[test]
+fn what_the_user_has_for_all_repositories_passes() {
+    let lfs = format!("{OLD}[filter \"lfs\"]\n\tclean = git-lfs clean\n");
+    assert_eq!(left(Some(OLD), &lfs), None);
+}
