@@ -115,14 +115,14 @@ pub(super) const ROWS: [Row; 14] = [
     Row {
         name: "without `nf_tables`",
         without: "nf_tables",
-        expected: Expected::Refuses("the kernel has no modules nf_tables"),
+        expected: Expected::Refuses("the kernel lacks nf_tables"),
         ..USUAL
     },
     Row {
         name: "without `veth`",
         without: "veth",
         script: "internet() { :; }",
-        expected: Expected::Refuses("the kernel has no modules veth"),
+        expected: Expected::Refuses("the kernel lacks veth"),
         ..USUAL
     },
     Row {
