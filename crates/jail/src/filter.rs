@@ -5,7 +5,7 @@
 //! * a TCP SYN is dropped; the gate has its copy, and sends the packet again with a mark, by `lo`,
 //!   once the connection outside stands;
 //! * other TCP packets pass: they belong to a connection that the gate accepted, or to none;
-//! * a UDP datagram goes to one socket of the gate, whatever its port, but for DNS;
+//! * a UDP datagram is dropped; the gate has its copy. Those for DNS arrive at a socket of the gate;
 //! * an ICMP echo request is dropped; the gate has its copy, and answers;
 //! * so is the rest, of which the gate has copies, too.
 //!
@@ -18,13 +18,10 @@ use stockade_sys::{
     nft::{Rule, Ruleset},
     packet::PASS_MARK,
     rtnl::LOOPBACK,
-    transparent::Family,
 };
 
 use crate::{ADDRESS_V4, ADDRESS_V6};
 
-/// Where datagrams to all ports arrive in the gatehouse.
-pub(crate) const ALL_PORTS: u16 = 1;
 pub(crate) const DNS_PORT: u16 = 53;
 
 const ICMP_UNREACHABLE: u8 = 3;
@@ -49,21 +46,6 @@ pub(crate) fn gatehouse(device: u32) -> Ruleset {
         rule().tcp().syn().drop(),
         rule().tcp().accept(),
         rule().udp().to_port(DNS_PORT).accept(),
-        rule()
-            .ipv4()
-            .udp()
-            .without_checksum()
-            .to_port_of_all(ALL_PORTS, Family::V4, false),
-        rule()
-            .ipv4()
-            .udp()
-            .to_port_of_all(ALL_PORTS, Family::V4, true),
-        rule()
-            .ipv6()
-            .udp()
-            .to_port_of_all(ALL_PORTS, Family::V6, true),
-        // A later fragment, of which no rule can read a port.
-        rule().udp().accept(),
         // The agent's kernel says to a flow's socket that the client is gone. Nothing
         // inside can send such a message: it takes a raw socket.
         rule().icmp(ICMP_UNREACHABLE).accept(),

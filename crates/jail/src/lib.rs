@@ -71,7 +71,7 @@ pub struct Face {
     /// Every DNS query by UDP, to whatever server.
     pub dns: AnyAddressUdp,
     /// Every other datagram.
-    pub datagrams: AnyAddressUdp,
+    pub datagrams: Tap,
     /// Copies of the agent's echo requests.
     pub echoes: Tap,
     /// Copies of datagrams to many, which go nowhere.

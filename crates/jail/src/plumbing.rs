@@ -14,7 +14,7 @@ use stockade_sys::{
 
 use crate::{
     ADDRESS_V4, ADDRESS_V6, Error, Face, HostPorts, JailSettings, Sockets,
-    filter::{self, ALL_PORTS, DNS_PORT},
+    filter::{self, DNS_PORT},
     socket_factory::SocketFactory,
     worker::{Orders, Worker},
 };
@@ -94,10 +94,9 @@ fn addresses(settings: &JailSettings) -> impl Iterator<Item = IpAddr> + use<> {
 /// In the gatehouse.
 fn face(own: IpAddr) -> Result<Face, Error> {
     let family = Family::of(own);
-    let udp = |port, any_port| AnyAddressUdp::bind(family, port, any_port);
     Ok(Face {
-        dns: at("listen for DNS", udp(DNS_PORT, false))?,
-        datagrams: at("listen for datagrams", udp(ALL_PORTS, true))?,
+        dns: at("listen for DNS", AnyAddressUdp::bind(family, DNS_PORT))?,
+        datagrams: at("tap datagrams", Tap::datagrams(DEVICE, own, DNS_PORT))?,
         syns: at("tap connection attempts", Tap::syns(DEVICE, own, &[]))?,
         echoes: at("tap echo requests", Tap::echoes(DEVICE, own))?,
         groups: at("tap groups", Tap::groups(DEVICE, family))?,

@@ -8,11 +8,12 @@ use std::{
     fmt,
     io::{self, IoSlice, IoSliceMut},
     net::SocketAddr,
+    ops::Range,
     os::fd::{AsFd, AsRawFd},
 };
 
 use nix::sys::socket::{
-    ControlMessage, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, sendmsg,
+    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmsg,
 };
 
 use crate::transparent::socket_address;
@@ -33,6 +34,8 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy)]
 struct Received {
     slot: usize,
+    /// Where in the slot it begins.
+    start: usize,
     length: usize,
     from: Option<SocketAddr>,
     /// Where it was sent, if whoever received it knows.
@@ -60,16 +63,6 @@ impl Batch {
     /// # Errors
     /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
     pub fn receive(&mut self, socket: impl AsFd) -> io::Result<usize> {
-        self.receive_with(socket, None, |_| None)
-    }
-
-    /// The same, with room for control messages, from which `to` reads where a datagram was sent.
-    pub(crate) fn receive_with(
-        &mut self,
-        socket: impl AsFd,
-        control: Option<Vec<u8>>,
-        to: impl Fn(&RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr>,
-    ) -> io::Result<usize> {
         self.received.clear();
         let mut slots: Vec<_> = self
             .room
@@ -78,7 +71,7 @@ impl Batch {
             .collect();
         // New each time: the kernel writes into them how long an address was, and would take
         // that for the room there is at the next call.
-        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, control);
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, None);
         let messages = recvmmsg(
             socket.as_fd().as_raw_fd(),
             &mut headers,
@@ -89,11 +82,32 @@ impl Batch {
         self.received
             .extend(messages.enumerate().map(|(slot, message)| Received {
                 slot,
+                start: 0,
                 length: message.bytes,
                 from: message.address.as_ref().and_then(socket_address),
-                to: to(&message),
+                to: None,
             }));
         Ok(self.received.len())
+    }
+
+    /// The same, of packets, in which `read` finds a datagram: from, to, and where it stands. Packets
+    /// without one are dropped, and counted.
+    pub(crate) fn receive_packets(
+        &mut self,
+        socket: impl AsFd,
+        read: impl Fn(&[u8]) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
+    ) -> io::Result<usize> {
+        let count = self.receive(socket)?;
+        let room = &self.room;
+        self.received.retain_mut(|received| {
+            let Some((from, to, payload)) = read(datagram(room, received)) else {
+                return false;
+            };
+            (received.from, received.to) = (Some(from), Some(to));
+            (received.start, received.length) = (payload.start, payload.len());
+            true
+        });
+        Ok(count)
     }
 
     pub fn keep_from(&mut self, sender: SocketAddr) {
@@ -128,7 +142,7 @@ impl Batch {
 }
 
 fn datagram<'a>(room: &'a [u8], received: &Received) -> &'a [u8] {
-    let start = received.slot * LARGEST;
+    let start = received.slot * LARGEST + received.start;
     &room[start..start + received.length]
 }
 

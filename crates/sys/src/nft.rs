@@ -13,10 +13,7 @@ use std::{
 
 use rustix::net::netlink;
 
-use crate::{
-    netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Socket},
-    transparent::Family,
-};
+use crate::netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Socket};
 
 /// libc has all numbers as `c_int`; some are shorter on the wire.
 const fn byte(number: c_int) -> u8 {
@@ -63,11 +60,6 @@ const NFTA_PAYLOAD_DREG: u16 = 1;
 const NFTA_PAYLOAD_BASE: u16 = 2;
 const NFTA_PAYLOAD_OFFSET: u16 = 3;
 const NFTA_PAYLOAD_LEN: u16 = 4;
-const NFTA_PAYLOAD_SREG: u16 = 5;
-const NFTA_PAYLOAD_CSUM_TYPE: u16 = 6;
-const NFTA_PAYLOAD_CSUM_OFFSET: u16 = 7;
-const NFT_PAYLOAD_CSUM_NONE: c_int = 0;
-const NFT_PAYLOAD_CSUM_INET: c_int = 1;
 const NFTA_BITWISE_SREG: u16 = 1;
 const NFTA_BITWISE_DREG: u16 = 2;
 const NFTA_BITWISE_LEN: u16 = 3;
@@ -267,12 +259,6 @@ impl Rule {
             .equals(&[number])
     }
 
-    /// Presupposes [`Rule::udp`].
-    pub fn without_checksum(self) -> Self {
-        self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 6, 2)
-            .equals(&[0; 2])
-    }
-
     /// Presupposes [`Rule::tcp`] or [`Rule::udp`].
     pub fn to_port(self, port: u16) -> Self {
         self.load(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2)
@@ -292,57 +278,6 @@ impl Rule {
 
     pub fn drop(self) -> Self {
         self.verdict(libc::NF_DROP)
-    }
-
-    /// Lets a datagram arrive at `port`, with the port that it was sent to in fields of its IP header
-    /// that mean nothing where it arrives and that a socket can read: the type of service and the
-    /// hops of IPv4, the flow label of IPv6. Presupposes [`Rule::udp`] and a family. Nobody checks
-    /// the sum of the IP header any more, but that of a datagram `summed`.
-    pub fn to_port_of_all(self, port: u16, family: Family, summed: bool) -> Self {
-        const NONE: (c_int, c_int) = (NFT_PAYLOAD_CSUM_NONE, 0);
-        let network = libc::NFT_PAYLOAD_NETWORK_HEADER;
-        let transport = libc::NFT_PAYLOAD_TRANSPORT_HEADER;
-        let rule = match family {
-            Family::V4 => self
-                .load(transport, 2, 1)
-                .store((network, 1, 1), NONE)
-                .load(transport, 3, 1)
-                .store((network, 8, 1), NONE),
-            Family::V6 => self.load(transport, 2, 2).store((network, 2, 2), NONE),
-        };
-        let sum = if summed {
-            (NFT_PAYLOAD_CSUM_INET, 6)
-        } else {
-            NONE
-        };
-        rule.value(&port.to_be_bytes())
-            .store((transport, 2, 2), sum)
-            .accept()
-    }
-
-    /// Writes the register to (header, offset, length), and the checksum of (kind, offset) anew.
-    fn store(
-        self,
-        (base, offset, length): (c_int, c_int, c_int),
-        (sum, sum_offset): (c_int, c_int),
-    ) -> Self {
-        self.with("payload", |m| {
-            m.attribute_be32(NFTA_PAYLOAD_SREG, libc::NFT_REG_1)
-                .attribute_be32(NFTA_PAYLOAD_BASE, base)
-                .attribute_be32(NFTA_PAYLOAD_OFFSET, offset)
-                .attribute_be32(NFTA_PAYLOAD_LEN, length)
-                .attribute_be32(NFTA_PAYLOAD_CSUM_TYPE, sum)
-                .attribute_be32(NFTA_PAYLOAD_CSUM_OFFSET, sum_offset)
-        })
-    }
-
-    fn value(self, value: &[u8]) -> Self {
-        self.with("immediate", |m| {
-            m.attribute_be32(NFTA_IMMEDIATE_DREG, libc::NFT_REG_1)
-                .nested(NFTA_IMMEDIATE_DATA, |data| {
-                    data.attribute(NFTA_DATA_VALUE, value)
-                })
-        })
     }
 
     fn meta(self, key: c_int) -> Self {

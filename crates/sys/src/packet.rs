@@ -1,11 +1,12 @@
-//! The two ends of what is held: taps that copy connection attempts and echo requests
-//! off a device, and raw sockets that put packets back. Further taps hear what is only told.
+//! The two ends of what is held: taps that copy connection attempts, datagrams and echo
+//! requests off a device, and raw sockets that put packets back. Further taps hear what is only told.
 //!
 //! Both must be made by a thread that is in the network namespace which they are for.
 
 use std::{
     io::{self, Read},
     net::{IpAddr, SocketAddr},
+    ops::Range,
     os::fd::{AsFd, AsRawFd, RawFd},
 };
 
@@ -15,6 +16,7 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 mod filter;
 
 use crate::{
+    batch::Batch,
     closing::SlowToClose,
     rtnl::LOOPBACK,
     transparent::{Family, is_missing_family},
@@ -61,6 +63,12 @@ impl Tap {
         Self::at(device, Family::of(own), &filter::foreign_echo(own), BURST)
     }
 
+    /// Copies of the UDP datagrams that come in from `own`, but for those to many and to `except`.
+    pub fn datagrams(device: u32, own: IpAddr, except: u16) -> io::Result<Self> {
+        let filter = filter::datagram(own, except);
+        Self::at(device, Family::of(own), &filter, BURST)
+    }
+
     /// Copies of the kernel's refusals of connections to 127.0.0.1 or ::1 of the jail.
     pub fn refusals(family: Family) -> io::Result<Self> {
         let filter = match family {
@@ -97,6 +105,19 @@ impl Tap {
         };
         bind_to_interface(&socket, protocol, interface)?;
         SlowToClose::new(socket).map(Self)
+    }
+
+    /// Takes the datagrams that are queued, in place of what was in the batch; `read` finds them in
+    /// packets. Tells how many packets there were.
+    ///
+    /// # Errors
+    /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
+    pub fn receive_batch(
+        &self,
+        batch: &mut Batch,
+        read: impl Fn(&[u8]) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
+    ) -> io::Result<usize> {
+        batch.receive_packets(self.0.as_fd(), read)
     }
 
     /// The next copy, from its IP header on; `WouldBlock` if there is none.

@@ -33,6 +33,7 @@ const MAIN_TABLE: u32 = 254;
 const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 const VETH_INFO_PEER: u16 = 1;
 const FRA_DST: u16 = 1;
@@ -144,6 +145,9 @@ impl Routing {
                 .attribute_str(IFLA_IFNAME, name)
                 .attribute(IFLA_ADDRESS, &address)
                 .attribute_u32(IFLA_MTU, LARGEST)
+                // A run of datagrams (UDP_SEGMENT) is cut before it comes to the device: whoever
+                // copies packets there would take it for one. TCP has no need of runs here.
+                .attribute_u32(IFLA_GSO_MAX_SEGS, 1)
         };
         let fixed = interface(index, IFF_NOARP);
         let message = end(addition(RTM_NEWLINK, &fixed), name).nested(IFLA_LINKINFO, |link| {

@@ -15,8 +15,6 @@ use nix::sys::socket::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::batch::Batch;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     V4,
@@ -113,10 +111,6 @@ impl Unbound {
 #[derive(Debug)]
 pub struct AnyAddressUdp {
     socket: Socket,
-    /// Whether they are for any port, too. It is where [`Rule::to_port_of_all`] writes it.
-    ///
-    /// [`Rule::to_port_of_all`]: crate::nft::Rule::to_port_of_all
-    any_port: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -128,28 +122,16 @@ pub struct Arrival {
 }
 
 impl AnyAddressUdp {
-    pub fn bind(family: Family, port: u16, any_port: bool) -> io::Result<Self> {
+    pub fn bind(family: Family, port: u16) -> io::Result<Self> {
         let socket = transparent(family, Type::DGRAM, Protocol::UDP)?;
         match family {
             Family::V4 => setsockopt(&socket, Ipv4OrigDstAddr, &true)?,
             Family::V6 => setsockopt(&socket, Ipv6OrigDstAddr, &true)?,
         }
-        if any_port {
-            let options: &[_] = match family {
-                Family::V4 => &[
-                    (libc::IPPROTO_IP, libc::IP_RECVTOS),
-                    (libc::IPPROTO_IP, libc::IP_RECVTTL),
-                ],
-                Family::V6 => &[(libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO)],
-            };
-            for (level, option) in options {
-                crate::socket::set_int(socket.as_fd(), *level, *option, 1)?;
-            }
-        }
         // For bursts; the kernel cuts it to net.core.rmem_max.
         socket.set_recv_buffer_size(4 << 20)?;
         socket.bind(&SocketAddr::new(family.unspecified(), port).into())?;
-        Ok(Self { socket, any_port })
+        Ok(Self { socket })
     }
 
     /// The next datagram; none if it came without a destination, so that nobody could
@@ -167,7 +149,7 @@ impl AnyAddressUdp {
             MsgFlags::empty(),
         )?;
         let client = message.address.as_ref().and_then(socket_address);
-        let (Some(client), Some(destination)) = (client, self.destination(&message)) else {
+        let (Some(client), Some(destination)) = (client, destination(&message)) else {
             return Ok(None);
         };
         Ok(Some(Arrival {
@@ -175,44 +157,6 @@ impl AnyAddressUdp {
             client,
             destination,
         }))
-    }
-
-    /// Takes what is queued, in place of what was in the batch. Tells how much it was.
-    ///
-    /// # Errors
-    /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
-    pub fn receive_batch(&self, batch: &mut Batch) -> io::Result<usize> {
-        batch.receive_with(self, Some(control_space()), |message| {
-            self.destination(message)
-        })
-    }
-
-    fn destination(&self, message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr> {
-        let (mut destination, mut port) = (None::<SocketAddr>, 0_u16);
-        for control in message.cmsgs().ok()? {
-            match control {
-                ControlMessageOwned::Ipv4OrigDstAddr(address) => {
-                    destination = Some(SocketAddr::V4(SockaddrIn::from(address).into()));
-                }
-                ControlMessageOwned::Ipv6OrigDstAddr(address) => {
-                    destination = Some(SocketAddr::V6(SockaddrIn6::from(address).into()));
-                }
-                ControlMessageOwned::Ipv4Tos(high) => port |= u16::from(high) << 8,
-                ControlMessageOwned::Ipv4Ttl(low) => port |= u16::try_from(low).unwrap_or_default(),
-                // The flow label of IPv6, of which these are the last two bytes.
-                ControlMessageOwned::Unknown(label) => {
-                    if let [_, _, high, low] = label.data_bytes[..] {
-                        port = u16::from_be_bytes([high, low]);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let mut destination = destination?;
-        if self.any_port {
-            destination.set_port(port);
-        }
-        Some(destination)
     }
 
     /// Sends `datagram` to `client` from the address `from`, with this socket's port.
@@ -266,6 +210,18 @@ impl AsFd for AnyAddressUdp {
 }
 
 /// For the most that comes with a datagram: its destination, and where its port may be.
+fn destination(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr> {
+    message.cmsgs().ok()?.find_map(|control| match control {
+        ControlMessageOwned::Ipv4OrigDstAddr(address) => {
+            Some(SocketAddr::V4(SockaddrIn::from(address).into()))
+        }
+        ControlMessageOwned::Ipv6OrigDstAddr(address) => {
+            Some(SocketAddr::V6(SockaddrIn6::from(address).into()))
+        }
+        _ => None,
+    })
+}
+
 fn control_space() -> Vec<u8> {
     nix::cmsg_space!(libc::sockaddr_in6, libc::c_int, libc::c_int)
 }

@@ -4,7 +4,7 @@
 //! to one client; the one outside is connected to the destination, so that only its answers
 //! come in. To a near destination it has the client's own source port where that is free, because
 //! some protocols write the port into their messages; to the internet it has one that the
-//! kernel chooses. What clients send, to whatever destination, arrives at one socket of each family.
+//! kernel chooses. What clients send, to whatever destination, arrives at one tap of each family.
 
 mod pair;
 mod ports;
@@ -16,11 +16,11 @@ use stockade_jail::SocketFactory;
 use stockade_policy::Flow;
 use stockade_sys::{
     batch::Run,
-    packet::Injector,
-    transparent::{AnyAddressUdp, Family},
+    packet::{Injector, Tap},
+    transparent::Family,
 };
 use stockade_wire::{
-    packet::{Unreachable, udp_unreachable},
+    packet::{Udp, Unreachable, udp_unreachable},
     quic::has_long_header,
 };
 use tokio::{
@@ -195,10 +195,18 @@ impl Datagrams {
     }
 }
 
-pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: Rc<AsyncFd<AnyAddressUdp>>) {
-    for_each_packet(&socket, |socket| {
+pub(crate) async fn watch(datagrams: Rc<Datagrams>, tap: Rc<AsyncFd<Tap>>) {
+    let read = |packet: &[u8]| {
+        let Udp {
+            client,
+            destination,
+            payload,
+        } = Udp::parse(packet).ok()?;
+        Some((client, destination, payload))
+    };
+    for_each_packet(&tap, |tap| {
         BATCHES.with_borrow_mut(|batch| {
-            if socket.receive_batch(batch)? < FEW {
+            if tap.receive_batch(batch, read)? < FEW {
                 busy_poll::extend();
             }
             batch.runs().for_each(|run| datagrams.run_arrived(run));

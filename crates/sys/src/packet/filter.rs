@@ -100,6 +100,44 @@ pub(super) fn foreign_echo(own: IpAddr) -> Vec<SockFilter> {
     assemble(steps)
 }
 
+/// A UDP datagram from `own`, to another port than `except`, and to neither many, loopback nor `own`.
+/// Of IPv4, a first fragment; of IPv6, one without extension headers.
+pub(super) fn datagram(own: IpAddr, except: u16) -> Vec<SockFilter> {
+    let mut steps = match own {
+        IpAddr::V4(own) => {
+            let mut steps = vec![
+                (LOAD_WORD, 12, Go),
+                (JUMP_EQUAL, u32::from(own), IgnoreUnless),
+                (LOAD_WORD, 16, Go),
+                (JUMP_EQUAL, u32::from(Ipv4Addr::BROADCAST), IgnoreIf),
+                (AND, 0xf000_0000, Go),
+                (JUMP_EQUAL, 0xe000_0000, IgnoreIf),
+            ];
+            steps.extend(first_of_protocol_v4(UDP));
+            steps.push((LOAD_HALF_INDEXED, 2, Go));
+            steps
+        }
+        IpAddr::V6(own) => {
+            let mut steps = vec![
+                (LOAD_BYTE, 6, Go),
+                (JUMP_EQUAL, UDP, IgnoreUnless),
+                (LOAD_BYTE, 24, Go),
+                (JUMP_EQUAL, 0xff, IgnoreIf),
+            ];
+            for (word, destination, _) in words(own) {
+                // The source stands 16 bytes before the destination.
+                steps.push((LOAD_WORD, destination - 16, Go));
+                steps.push((JUMP_EQUAL, word, IgnoreUnless));
+            }
+            steps.push((LOAD_HALF, 40 + 2, Go));
+            steps
+        }
+    };
+    steps.push((JUMP_EQUAL, u32::from(except), IgnoreIf));
+    steps.extend(foreign(own, ignore()));
+    assemble(steps)
+}
+
 /// A packet whose fixed header is followed by none of TCP, UDP and ICMP, to neither loopback nor
 /// `own`.
 pub(super) fn foreign_protocol(own: IpAddr) -> Vec<SockFilter> {

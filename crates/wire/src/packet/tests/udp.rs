@@ -45,6 +45,34 @@ fn it_says_what_the_kernel_says_without_the_data() {
 }
 
 #[test]
+fn a_datagram_is_found_in_its_packet_and_a_part_of_one_is_not() {
+    for (answer, client, destination) in [
+        (REFUSED_V4, "10.9.9.1:60165", "10.9.9.1:9"),
+        (REFUSED_V6, "[fd00::1]:50584", "[fd00::1]:9"),
+    ] {
+        let answer = bytes(answer);
+        let packet = quote(&answer);
+        let udp = Udp::parse(packet).unwrap();
+        assert_eq!(udp.client, client.parse().unwrap());
+        assert_eq!(udp.destination, destination.parse().unwrap());
+        assert_eq!(&packet[udp.payload.clone()], b"hello");
+        // Padding of the link is not a part of it.
+        let padded = [packet, b"padding"].concat();
+        assert_eq!(Udp::parse(&padded), Ok(udp));
+        for end in 0..packet.len() {
+            assert!(Udp::parse(&packet[..end]).is_err(), "{end}");
+        }
+        // A length that is not that of the message, and ports that nobody can have.
+        let header = packet.len() - 5 - 8;
+        for (field, value) in [(4, 12), (4, 14), (0, 0), (2, 0)] {
+            let mut odd = packet.to_vec();
+            odd[header + field..header + field + 2].copy_from_slice(&u16::to_be_bytes(value));
+            assert!(Udp::parse(&odd).is_err(), "{field} {value}");
+        }
+    }
+}
+
+#[test]
 fn addresses_of_two_families_or_too_much_data_make_no_packet() {
     let v4: SocketAddr = "10.0.0.1:1".parse().unwrap();
     let v6: SocketAddr = "[fd00::1]:1".parse().unwrap();
