@@ -6,6 +6,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 mod devices;
 mod kept;
+mod questions;
 mod scope;
 mod staging;
 pub(crate) mod streams;

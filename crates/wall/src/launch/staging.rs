@@ -41,7 +41,6 @@ use std::{
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, fstat, linkat, mkdirat, mknodat, openat, symlinkat},
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
     process::umask,
 };
 use stockade_sys::{
@@ -51,6 +50,7 @@ use stockade_sys::{
 
 use super::{
     kept::KeptLayer,
+    questions,
     streams::{CommandStreams, Streams},
 };
 use crate::{
@@ -64,9 +64,6 @@ use crate::{
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
 /// directory exists.
 const STAGE: &str = "/tmp";
-
-/// Programs inside that may wait for an answer at a time.
-const BACKLOG: i32 = 64;
 
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
@@ -249,8 +246,9 @@ impl Staging {
                     devices.map_err(failed)?;
                 }
                 (Operation::Socket, _) => {
-                    let socket = Stage::socket(&name, spot.as_ref()).map_err(failed)?;
-                    built.questions = Some(socket);
+                    let Spot { below, .. } = self.spot(number, &step.at);
+                    let path = Path::new(STAGE).join(below);
+                    built.questions = Some(questions::listen_at(&path).map_err(failed)?);
                 }
                 (Operation::Processes, _) => {
                     // Bubblewrap finds the directory, since it cannot make one in a frozen root.
@@ -424,18 +422,6 @@ impl Stage {
             tree.make_read_only()?;
         }
         tree.attach(place)
-    }
-
-    /// A socket that listens. It is this process that does, so the kernel tells whoever connects
-    /// that its peer is not in their process namespace: no program inside can listen like that. It
-    /// is a file in a directory that will be frozen, so it needs no cover of its own.
-    fn socket(name: &str, spot: Option<&Spot>) -> io::Result<OwnedFd> {
-        let below = spot.map_or(Path::new(name), |spot| &spot.below);
-        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
-        let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-        bind(&socket, &SocketAddrUnix::new(Path::new(STAGE).join(below))?)?;
-        listen(&socket, BACKLOG)?;
-        Ok(socket)
     }
 
     /// The place of something in the sandbox, or else where bubblewrap finds it.
