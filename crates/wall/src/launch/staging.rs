@@ -249,7 +249,7 @@ impl Staging {
                     devices.map_err(failed)?;
                 }
                 (Operation::Socket, _) => {
-                    let socket = stage.socket(&name, spot.as_ref()).map_err(failed)?;
+                    let socket = Stage::socket(&name, spot.as_ref()).map_err(failed)?;
                     built.questions = Some(socket);
                 }
                 (Operation::Processes, _) => {
@@ -427,18 +427,14 @@ impl Stage {
     }
 
     /// A socket that listens. It is this process that does, so the kernel tells whoever connects
-    /// that its peer is not in their process namespace: no program inside can listen like that.
-    fn socket(&self, name: &str, spot: Option<&Spot>) -> io::Result<OwnedFd> {
+    /// that its peer is not in their process namespace: no program inside can listen like that. It
+    /// is a file in a directory that will be frozen, so it needs no cover of its own.
+    fn socket(name: &str, spot: Option<&Spot>) -> io::Result<OwnedFd> {
+        let below = spot.map_or(Path::new(name), |spot| &spot.below);
         let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
         let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-        let address = SocketAddrUnix::new(Path::new(STAGE).join(name))?;
-        bind(&socket, &address)?;
+        bind(&socket, &SocketAddrUnix::new(Path::new(STAGE).join(below))?)?;
         listen(&socket, BACKLOG)?;
-        if let Some(spot) = spot {
-            let tree = Tree::view(self.open(name)?)?;
-            tree.make_read_only()?;
-            tree.attach(self.spot(spot, false)?)?;
-        }
         Ok(socket)
     }
 
