@@ -245,6 +245,28 @@ fn p09_what_is_hidden_later_is_not_kept_from_an_earlier_session() {
 }
 
 #[test]
+fn what_is_kept_in_the_way_of_a_path_that_is_given_is_told_with_the_fix() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let given = laptop.home().join(".cache/given");
+        write(&given, &[("file", "host\n")]);
+        let run = || {
+            let run = laptop.stockade(["run", "--read"]).arg(&given);
+            run.args(["--", "cat", "/home/dev/.cache/given/file"])
+        };
+        for way in ["ln -s /etc ~/.cache/given", "echo > ~/.cache/given"] {
+            said(script(laptop, &format!("rm -r ~/.cache/given; {way}")));
+            let refused = run().run().expect("its end").expect_code(125);
+            let told = refused.stderr();
+            assert!(told.contains("an earlier session"), "{way}: {told}");
+            assert!(told.contains("`stockade caches --clear`"), "{way}: {told}");
+            said(laptop.stockade(["caches", "--clear"]));
+            assert_eq!(said(run()), "host\n", "{way}");
+        }
+    });
+}
+
+#[test]
 fn caches_are_listed_and_cleared() {
     test(&standard(), |world| {
         let laptop = world.laptop();

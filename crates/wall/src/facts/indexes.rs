@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::{is_led_from_inside, variable};
+use super::{is_led_from_inside, place::look, variable};
 use crate::nofollow;
 
 /// A file of a package manager's, as it is shown.
@@ -22,6 +22,8 @@ pub(crate) struct IndexFile {
     /// Where it is, inside and outside.
     pub(crate) at: PathBuf,
     pub(crate) text: String,
+    /// The variable by which the tool finds it, if it is not in its usual place.
+    pub(crate) variable: Option<&'static str>,
     /// The file that holds a login for one of the indexes, if there is one.
     pub(crate) login: Option<PathBuf>,
 }
@@ -37,6 +39,14 @@ struct Taken {
 type Table = Map<String, Value>;
 type Read = fn(&str) -> Taken;
 
+/// Variables that name such a file.
+const NAMED: [(&str, Read); 4] = [
+    ("PIP_CONFIG_FILE", pip),
+    ("UV_CONFIG_FILE", uv),
+    ("NPM_CONFIG_USERCONFIG", npm),
+    ("npm_config_userconfig", npm),
+];
+
 /// The user's files that name an index. Those that a link leads to from where the command can write
 /// are left out.
 pub(super) fn find(
@@ -44,12 +54,12 @@ pub(super) fn find(
     environment: &[(OsString, OsString)],
     writable: &[PathBuf],
 ) -> Vec<IndexFile> {
-    let directory = |name: &str| {
+    let path = |name: &str| {
         let value = variable(environment, name).map(PathBuf::from);
         value.filter(|path| path.is_absolute())
     };
-    let settings = directory("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    let cargo = directory("CARGO_HOME").filter(|path| path.starts_with(home));
+    let settings = path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    let cargo = path("CARGO_HOME").and_then(|path| Some(look(&path)?.at));
     let cargo = cargo.unwrap_or_else(|| home.join(".cargo"));
     // The caller's XDG_CONFIG_HOME does not pass.
     let in_config = |name: &str| (settings.join(name), home.join(".config").join(name));
@@ -67,7 +77,7 @@ pub(super) fn find(
         let is_safe = !is_led_from_inside(path, writable);
         String::from_utf8(contents).ok().filter(|_| is_safe)
     };
-    let find = |((from, at), take): ((PathBuf, PathBuf), Read)| {
+    let find = |((from, at), take): ((PathBuf, PathBuf), Read), variable| {
         let Taken { text, has_login } = take(&read(&from)?);
         if text.is_empty() {
             return None;
@@ -81,9 +91,19 @@ pub(super) fn find(
         } else {
             None
         };
-        Some(IndexFile { at, text, login })
+        Some(IndexFile {
+            at,
+            text,
+            variable,
+            login,
+        })
     };
-    files.into_iter().filter_map(find).collect()
+    let usual = files.into_iter().filter_map(|file| find(file, None));
+    let named = NAMED.into_iter().filter_map(|(name, take)| {
+        let at = look(&path(name)?)?.at;
+        find((same(at), take), Some(name))
+    });
+    usual.chain(named).collect()
 }
 
 /// An address of an index without a login, and whether there was one. `None` if the address is of an

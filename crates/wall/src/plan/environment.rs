@@ -173,6 +173,11 @@ pub(crate) fn environment(
             }
         }
     }
+    for file in &facts.indexes {
+        if let Some(name) = file.variable {
+            environment.put(name, &file.at, "where packages are found");
+        }
+    }
     for (name, value) in &facts.environment {
         let category = name.to_str().and_then(|name| name.strip_prefix("LC_"));
         if category.is_some_and(|category| LOCALE_CATEGORIES.contains(&category)) {
