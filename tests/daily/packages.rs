@@ -101,28 +101,22 @@ fn npm_installs_and_the_second_time_needs_no_registry() {
 #[test]
 fn pnpm_installs_and_again_offline() {
     let first = "pnpm install >&2; ls -A ~/project | grep store ||:";
-    of_npm("pnpm", "pnpm@10", first, "pnpm install --offline >&2");
+    offline("pnpm", "pnpm@10", first, "pnpm install --offline >&2");
 }
 
 #[test]
 fn yarn_installs_and_again_offline() {
-    of_npm("yarn", "yarn@1", "yarn >&2", "yarn --offline >&2");
+    offline("yarn", "yarn@1", "yarn >&2", "yarn --offline >&2");
 }
 
 /// It has no word for being offline: with the registry away it takes what it has.
 #[test]
 fn bun_installs_and_again_offline() {
-    of_npm("bun", "bun@1", "bun install >&2", "bun install >&2");
+    offline("bun", "bun@1", "bun install >&2", "bun install >&2");
 }
 
-/// A package manager that is itself a package of npm's registry.
-fn of_npm(tool: &str, package: &str, first: &str, again: &str) {
-    let prefix = tools().join(tool);
-    if !is_inside() && agents::install(package, &prefix).is_err() {
-        return skipped(tool);
-    }
-    let world = standard().directory("/home/dev/.npm-global", prefix);
-    test(&world, |world| {
+fn offline(tool: &str, package: &str, first: &str, again: &str) {
+    of_npm(tool, package, |world| {
         let use_it = "node -p 'require(\"small\")'";
         let first = format!("cd {tool}; {first}; {use_it}");
         let again = format!("cd {tool}; rm -r node_modules; {again}; {use_it}");
@@ -134,6 +128,16 @@ fn of_npm(tool: &str, package: &str, first: &str, again: &str) {
             "small\n",
         );
     });
+}
+
+/// A laptop with a tool that is a package of npm's registry.
+pub(super) fn of_npm(tool: &str, package: &str, body: impl FnOnce(&World)) {
+    let prefix = tools().join(tool);
+    if !is_inside() && agents::install(package, &prefix).is_err() {
+        return skipped(tool);
+    }
+    let world = standard().directory("/home/dev/.npm-global", prefix);
+    test(&world, |world| body(world));
 }
 
 #[test]
