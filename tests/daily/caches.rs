@@ -193,8 +193,9 @@ fn programs_beside_a_cache_in_a_directory_of_the_system_are_there() {
         }
         // pnpm keeps its programs and its store together. Without a store, it gets one elsewhere.
         for place in ["/opt/pnpm", "/home/dev/pnpm"] {
-            let run =
-                |script| said(inside(laptop, "generic", place, script).env("PNPM_HOME", place));
+            let run = |script: &str| {
+                said(inside(laptop, "generic", place, script).env("PNPM_HOME", place))
+            };
             let store = "echo kept > $npm_config_store_dir/x; echo $npm_config_store_dir";
             let usual = "/home/dev/.local/share/pnpm/store\n";
             assert_eq!(
