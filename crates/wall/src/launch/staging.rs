@@ -184,10 +184,17 @@ impl Staging {
         let opened = pins.iter().zip(&layers);
         for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
-            let failed = |error| Error::Stage {
-                what: "showing",
-                path: path.to_owned(),
-                error,
+            let failed = |error: io::Error| match self.kept_around(number) {
+                Some(cache) if is_of_another_kind(&error) => Error::KeptDiffers {
+                    path: step.at.clone(),
+                    cache: cache.to_owned(),
+                    error,
+                },
+                _ => Error::Stage {
+                    what: "showing",
+                    path: path.to_owned(),
+                    error,
+                },
             };
             let name = number.to_string();
             let spot = is_in_place.then(|| self.spot(number, &step.at));
@@ -288,6 +295,13 @@ impl Staging {
         }
     }
 
+    /// The cache that a step goes into, if changes to it are kept.
+    fn kept_around(&self, number: usize) -> Option<&Path> {
+        let around = enclosing(&self.files, number)?;
+        self.layers.get(around)?.as_ref()?;
+        Some(&self.files.get(around)?.at)
+    }
+
     /// Whether a step covers a part of what the command can write.
     fn is_in_writable(&self, number: usize) -> bool {
         let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
@@ -326,6 +340,15 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// Whether something cannot be mounted because of what is in its place: a link, or a file instead of
+/// a directory.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::INVAL];
+    kinds
+        .iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
 /// The directory of changes to what is shown under this name.
