@@ -11,6 +11,7 @@
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod auth;
 mod daily;
 mod denials;
 mod doctor;

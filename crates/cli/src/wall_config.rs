@@ -134,7 +134,6 @@ pub(crate) fn config(
         session: None,
         state: Some(places.state.clone()),
         own: vec![places.user.clone(), places.state.clone()],
-        logins: Some(places.logins()),
     })
 }
 

@@ -44,8 +44,6 @@ pub struct Config {
     /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
     /// `~/.local/state/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
-    /// Where Stockade keeps logins for forges: hidden also where the workspace holds it.
-    pub logins: Option<PathBuf>,
 }
 
 /// What becomes of settings and hooks of git's that a session left behind.
@@ -273,7 +271,7 @@ pub struct Limits {
 impl Config {
     /// Every path that is asked for.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        let own = self.own.iter().chain(&self.logins).map(PathBuf::as_path);
+        let own = self.own.iter().map(PathBuf::as_path);
         let moved = self.moved_state.iter().map(|moved| moved.at.as_path());
         self.requests()
             .map(|request| request.path.as_path())

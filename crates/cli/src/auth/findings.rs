@@ -5,9 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 /// What became of the question.
+pub(super) type Outcome = Result<Findings, Failure>;
+
 #[derive(Debug)]
-pub(super) enum Outcome {
-    Known(Findings),
+pub(super) enum Failure {
     /// The forge does not accept the token.
     Refused(String),
     /// Nobody knows, and why.

@@ -9,7 +9,7 @@ use stockade_config::is_user;
 
 use super::{
     curl::Client,
-    findings::{Expiry, Findings, MOST_NAMES, Outcome, Repositories, warning},
+    findings::{Expiry, Failure, Findings, MOST_NAMES, Outcome, Repositories, warning},
 };
 
 const HEADERS: &[&str] = &[
@@ -45,17 +45,13 @@ pub(super) fn revoke(host: &str) -> String {
 
 pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
     let api = api(host);
-    let answer = match client.get(&format!("{api}/user"), HEADERS) {
-        Ok(answer) => answer,
-        Err(why) => return Outcome::Unknown(why),
-    };
-    let user = match super::read(&answer, host, client) {
-        Ok(user) => user,
-        Err(outcome) => return outcome,
-    };
+    let answer = client
+        .get(&format!("{api}/user"), HEADERS)
+        .map_err(Failure::Unknown)?;
+    let user = super::read(&answer, host, client)?;
     let Some(name) = user.get("login").and_then(Value::as_str) else {
         let why = format!("the answer of {host} is not GitHub's");
-        return Outcome::Unknown(why);
+        return Err(Failure::Unknown(why));
     };
     let scopes = answer.header("x-oauth-scopes").map(|text| {
         let scopes = text.split(',').map(str::trim);
@@ -83,7 +79,7 @@ pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
         repositories(&api, client, &mut findings);
     }
     judge(&mut findings);
-    Outcome::Known(findings)
+    Ok(findings)
 }
 
 fn kind(token: &str) -> &'static str {

@@ -6,7 +6,7 @@ use stockade_config::is_user;
 
 use super::{
     curl::Client,
-    findings::{Expiry, Findings, MOST_NAMES, Outcome, Repositories, warning},
+    findings::{Expiry, Failure, Findings, MOST_NAMES, Outcome, Repositories, warning},
 };
 
 const PERSONAL: &str = "personal access token";
@@ -30,21 +30,16 @@ pub(super) fn revoke(host: &str) -> String {
 pub(super) fn ask(host: &str, client: &Client<'_>) -> Outcome {
     let api = format!("https://{host}/api/v4");
     let own = format!("{api}/personal_access_tokens/self");
-    let answer = match client.get(&own, &[]) {
-        Ok(answer) => answer,
-        Err(why) => return Outcome::Unknown(why),
-    };
-    let token = match super::read(&answer, host, client) {
-        Ok(token) => token,
-        Err(outcome) => return outcome,
-    };
+    let answer = client.get(&own, &[]).map_err(Failure::Unknown)?;
+    let token = super::read(&answer, host, client)?;
     let Some(Value::Array(scopes)) = token.get("scopes") else {
         let why = format!("the answer of {host} is not GitLab's");
-        return Outcome::Unknown(why);
+        return Err(Failure::Unknown(why));
     };
     let is_off = |key: &str, value: bool| token.get(key).and_then(Value::as_bool) == Some(value);
     if is_off("revoked", true) || is_off("active", false) {
-        return Outcome::Refused("it is revoked or has expired".to_owned());
+        let why = "it is revoked or has expired".to_owned();
+        return Err(Failure::Refused(why));
     }
     let scopes = scopes.iter().filter_map(Value::as_str);
     let scopes = scopes
@@ -71,7 +66,7 @@ pub(super) fn ask(host: &str, client: &Client<'_>) -> Outcome {
         findings.repositories = projects(&all, client);
     }
     judge(&mut findings);
-    Outcome::Known(findings)
+    Ok(findings)
 }
 
 /// What not every token may ask, and not every version answers.

@@ -22,7 +22,7 @@ use stockade_config::{
 
 use self::{
     curl::{Answer, Client},
-    findings::Outcome,
+    findings::{Failure, Outcome},
 };
 use crate::{args, context, exit::refused, terminal};
 
@@ -49,16 +49,16 @@ fn log_in(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCo
     let token = prompt::token(&format!("Token for {host} (it is not shown): "))?;
     check_form(forge, &token)?;
     let outcome = ask(forge, &host, &token);
-    if let Outcome::Refused(why) = &outcome {
+    if let Err(Failure::Refused(why)) = &outcome {
         return Err(refused(
             format!("{host} refuses this token: {why}. Nothing was stored"),
             format!("make {smallest}: {page}"),
         ));
     }
-    let user = match &outcome {
-        Outcome::Known(findings) => findings.user.clone(),
-        _ => None,
-    };
+    let user = outcome
+        .as_ref()
+        .ok()
+        .and_then(|findings| findings.user.clone());
     let login = Login {
         forge,
         host: host.clone(),
@@ -90,7 +90,7 @@ fn status(logins: &Logins, is_json: bool) -> Result<ExitCode> {
             Ok(Some(login)) => ask(forge, &host, &login.token),
             // It was removed just now.
             Ok(None) => continue,
-            Err(damage) => Outcome::Refused(told(damage)),
+            Err(damage) => Err(Failure::Refused(told(damage))),
         };
         all.push((forge, host, outcome));
     }
@@ -105,7 +105,9 @@ fn status(logins: &Logins, is_json: bool) -> Result<ExitCode> {
             terminal::print(format_args!("{host} ({})\n{text}", forge.name()))?;
         }
     }
-    let is_refused = all.iter().any(|(.., it)| matches!(it, Outcome::Refused(_)));
+    let is_refused = all
+        .iter()
+        .any(|(.., it)| matches!(it, Err(Failure::Refused(_))));
     Ok(ExitCode::from(u8::from(is_refused)))
 }
 
@@ -193,10 +195,7 @@ fn smallest(forge: ForgeKind, host: &HostName) -> (String, &'static str) {
 }
 
 fn ask(forge: ForgeKind, host: &HostName, token: &Token) -> Outcome {
-    let client = match Client::new(token) {
-        Ok(client) => client,
-        Err(why) => return Outcome::Unknown(why),
-    };
+    let client = Client::new(token).map_err(Failure::Unknown)?;
     let host = host.to_string();
     match forge {
         ForgeKind::Github => github::ask(&host, token.reveal(), &client),
@@ -205,7 +204,7 @@ fn ask(forge: ForgeKind, host: &HostName, token: &Token) -> Outcome {
 }
 
 /// The object of a first answer, or what to think of another one.
-fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Outcome> {
+fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Failure> {
     let json = answer.json().filter(Value::is_object);
     let message = || {
         let json = json.as_ref()?;
@@ -216,13 +215,13 @@ fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Outco
     };
     let message = || message().unwrap_or_default();
     match answer.status {
-        200 => json.ok_or_else(|| Outcome::Unknown(format!("{host} did not answer with JSON"))),
-        401 => Err(Outcome::Refused(format!("HTTP 401{}", message()))),
-        300..=399 => Err(Outcome::Unknown(format!(
+        200 => json.ok_or_else(|| Failure::Unknown(format!("{host} did not answer with JSON"))),
+        401 => Err(Failure::Refused(format!("HTTP 401{}", message()))),
+        300..=399 => Err(Failure::Unknown(format!(
             "{host} sends elsewhere (HTTP {}), where the token was not sent: check the host's name",
             answer.status
         ))),
-        status => Err(Outcome::Unknown(format!(
+        status => Err(Failure::Unknown(format!(
             "{host} answers HTTP {status}{}",
             message()
         ))),
@@ -231,7 +230,7 @@ fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Outco
 
 fn outcome_as_text(outcome: &Outcome, forge: ForgeKind, host: &HostName) -> String {
     match outcome {
-        Outcome::Known(findings) => {
+        Ok(findings) => {
             let mut text = findings.as_text();
             if !findings.warnings.is_empty() {
                 let (page, smallest) = smallest(forge, host);
@@ -239,8 +238,8 @@ fn outcome_as_text(outcome: &Outcome, forge: ForgeKind, host: &HostName) -> Stri
             }
             text
         }
-        Outcome::Refused(why) => format!("  refused: {why}\n"),
-        Outcome::Unknown(why) => {
+        Err(Failure::Refused(why)) => format!("  refused: {why}\n"),
+        Err(Failure::Unknown(why)) => {
             format!("  warning: not checked, so nobody knows what it can do: {why}\n")
         }
     }
@@ -248,9 +247,9 @@ fn outcome_as_text(outcome: &Outcome, forge: ForgeKind, host: &HostName) -> Stri
 
 fn outcome_as_json((forge, host, outcome): &(ForgeKind, HostName, Outcome)) -> Value {
     let (state, why, findings) = match outcome {
-        Outcome::Known(findings) => ("valid", None, Some(findings.as_json())),
-        Outcome::Refused(why) => ("refused", Some(why), None),
-        Outcome::Unknown(why) => ("unchecked", Some(why), None),
+        Ok(findings) => ("valid", None, Some(findings.as_json())),
+        Err(Failure::Refused(why)) => ("refused", Some(why), None),
+        Err(Failure::Unknown(why)) => ("unchecked", Some(why), None),
     };
     json!({
         "forge": forge.word(),

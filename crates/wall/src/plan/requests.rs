@@ -29,7 +29,6 @@ use crate::{
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
 const OTHER_STATE: &str = "login and conversations of another agent";
-const LOGINS: &str = "logins for forges, of which a session gets its own only";
 const OWN: &str = "Stockade's own: decides what the next session may";
 
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
@@ -383,12 +382,6 @@ fn own(config: &Config, facts: &Facts, layout: &mut Layout) {
                 false => hidden(found.kind),
             };
             layout.place(Step::new(at, operation, OWN));
-        }
-    }
-    let logins = config.logins.iter();
-    for found in logins.filter_map(|path| facts.found.get(path)) {
-        for at in layout.views(&found.real) {
-            layout.place(Step::new(at, hidden(found.kind), LOGINS));
         }
     }
 }
