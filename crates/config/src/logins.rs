@@ -225,7 +225,13 @@ impl Logins {
             "token": token.reveal(),
         });
         let contents = format!("{value:#}\n");
-        replace(&self.file(*forge, host), contents.as_bytes()).map_err(failed)
+        replace(&self.file(*forge, host), contents.as_bytes()).map_err(failed)?;
+        // A session would refuse one that others could have written.
+        let outcome = self.read(*forge, host).map(drop);
+        if outcome.is_err() {
+            self.remove(*forge, host)?;
+        }
+        outcome
     }
 
     /// Removes a login with everything beside it. Whether there was one.
@@ -356,7 +362,7 @@ mod tests {
         assert!(!format!("{token:?} {:?}", login("h", "ghp_decoydecoy")).contains("decoy"));
         for text in [
             "",
-            "short",
+            "abc",
             "with blank here",
             "quote\"quote",
             "line\nline2",
