@@ -49,7 +49,8 @@ fn hidden(question: &str) -> Result<String> {
         Line::Text(text) => Ok(text),
         Line::Ended(signal) => {
             eprintln!();
-            // The shell is to know what ended us.
+            // The shell is to know what ended us, also one that has us ignore it.
+            signals::set_default(signal);
             signals::send(signal, Recipient::Process(getpid()))?;
             bail!("interrupted: nothing was stored")
         }
