@@ -5,6 +5,7 @@
 mod accept;
 mod advice;
 mod args;
+mod auth;
 mod caches;
 mod completions;
 mod config;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),
+        Command::Auth(command) => auth::auth(&command),
         Command::Caches(arguments) => caches::caches(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),

@@ -33,6 +33,7 @@ mod follow;
 mod keys;
 mod layer;
 mod load;
+mod logins;
 mod merge;
 mod parse;
 mod profiles;
@@ -54,9 +55,13 @@ pub use environment::layer as environment_layer;
 pub use files::Places;
 pub use flags::Flags;
 pub use follow::{LOGIN, moved_state};
-pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, Spec, Widens};
+pub use keys::{
+    Effective, Files, Forge as ForgeSettings, Key, Kind, Limits, Network, SECTIONS, Section, Spec,
+    Widens,
+};
 pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, WorkspaceFile};
+pub use logins::{ForgeKind, Login, Logins, Token, host_option, is_user};
 pub use merge::{Choice, merge};
 pub use parse::{keys_in, parse};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, STATE_VARIABLES, StateVariable, agents};
