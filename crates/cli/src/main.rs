@@ -14,6 +14,7 @@ mod exit;
 mod explain;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
+mod import;
 mod init;
 mod log;
 mod login;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Log(arguments) => log::log(&arguments),
         Command::Ps(arguments) => log::ps(&arguments),
