@@ -13,6 +13,7 @@ mod forge;
 mod git;
 mod hidden;
 mod hosts_file;
+mod import;
 mod localhost;
 mod named;
 mod nested;

@@ -650,6 +650,22 @@ fn json_has_the_same() {
 }
 
 #[test]
+fn the_page_shows_what_happens() {
+    let page = include_str!("../../../docs/import.md");
+    let block = |language: &str| {
+        let (_, rest) = page
+            .split_once(&format!("\n```{language}\n"))
+            .expect(language);
+        rest.split_once("```\n").expect("its end").0
+    };
+    let user = user();
+    user.write("home/claude-sandbox.conf", block("ini"));
+    let ended = user.run(&["import", "../claude-sandbox.conf"]).with(0);
+    let printed = ended.stdout.replace("/D/home/project/../", "/D/home/");
+    assert_eq!(printed.replace("/D/home", "/home/ada"), block("toml"));
+}
+
+#[test]
 fn find_names_what_there_is_and_what_others_can_write() {
     let user = user();
     let nothing = user.run(&["import", "--find"]).with(0);

@@ -192,12 +192,7 @@ fn network(
     Ok(())
 }
 
-fn domain(
-    text: &str,
-    node: &Node,
-    is_enabled: bool,
-    draft: &mut Draft<'_>,
-) -> Result<(), Diagnostics> {
+fn domain(text: &str, node: &Node, opens: bool, draft: &mut Draft<'_>) -> Result<(), Diagnostics> {
     // The domain and all below it.
     let both = text
         .strip_prefix("**.")
