@@ -191,10 +191,13 @@ fn translate(source: &Arc<Source>, draft: &mut Draft<'_>) -> Result<Format, Diag
         return Ok(Format::ClaudeSandbox);
     }
     let is_json = text.trim_start().starts_with('{');
-    let root = if is_json {
-        tree::json(source)?
-    } else {
-        tree::toml(source)?
+    let root = match is_json {
+        true => tree::json(source)?,
+        // What is called otherwise need not be TOML at all.
+        false => tree::toml(source).map_err(|problems| match path.extension() {
+            Some(extension) if extension == "toml" => problems,
+            _ => unknown(source),
+        })?,
     };
     let has = |names: &str| names.split(' ').any(|name| root.get(name).is_some());
     let is_in = |directory: &str| {
