@@ -84,6 +84,12 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     #[command(subcommand)]
     Guard(Guard),
+    /// Turn the configuration of another sandbox into one for this project.
+    ///
+    /// Reads the files of claude-sandbox, Claude Code, srt and Codex, and TOML with
+    /// [sandbox.net_allow], and prints a configuration in which every line says where it comes from.
+    /// The result never allows more than the files: what Stockade cannot say is left out and listed.
+    Import(Import),
     /// Create a commented configuration file for this project.
     ///
     /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
@@ -572,6 +578,40 @@ Examples:
   sudo stockade shim add --system claude
 
 Exit code: 0, or 125 if a name has no profile, or something else has its place.";
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct Import {
+    /// Files of other sandboxes
+    ///
+    /// Their lists add up. If they contradict each other, the narrower one counts.
+    #[arg(value_name = "FILE", required_unless_present = "find")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// List the files of other sandboxes in their usual places
+    #[arg(long, conflicts_with_all = ["files", "write"])]
+    pub(crate) find: bool,
+
+    /// Write the result to ~/.config/stockade/projects, as `stockade init` would
+    ///
+    /// An existing file is never overwritten, and a result that would be wider than the files is not
+    /// written.
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  stockade import --find
+  stockade import /etc/claude-sandbox.conf
+  stockade import ~/.claude/settings.json .claude/settings.json
+  stockade import ~/.codex/config.toml --write
+
+Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists; 125 if a file is
+invalid, in an unknown format, or cannot be read, or if there is a file for this project already.";
 
 /// Show, check and describe the configuration.
 #[derive(Debug, Subcommand)]

@@ -16,6 +16,7 @@ mod explain;
 mod guard;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
+mod import;
 mod init;
 mod inside;
 mod log;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Guard(command) => guard::guard(&command),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),

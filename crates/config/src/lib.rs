@@ -48,7 +48,7 @@ mod trust;
 mod value;
 mod workspace;
 
-pub use check::{Checked, check_file};
+pub use check::{Checked, check_file, foreign_file, others_can_write};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::layer as environment_layer;
@@ -63,7 +63,7 @@ pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, WorkspaceFile};
 pub use logins::{ForgeKind, Login, Logins, Token, host_option, is_user};
 pub use merge::{Choice, merge};
-pub use parse::{keys_in, parse};
+pub use parse::{keys_in, parse, table as toml_table};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, STATE_VARIABLES, StateVariable, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;
