@@ -83,6 +83,11 @@ pub(crate) enum Command {
     /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
     /// never overwritten.
     Init(Init),
+    /// Say whether this process runs inside a session.
+    ///
+    /// The kernel proves it: the session's socket is answered from outside of this process namespace.
+    /// No environment variable and no file counts.
+    Inside(Inside),
     /// Show what happened in a session: connections, names and denials, with their programs.
     Log(Log),
     /// Print a manual page.
@@ -192,6 +197,25 @@ pub(crate) struct Doctor {
     #[arg(long, conflicts_with = "json")]
     pub(crate) write_apparmor: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = INSIDE_EXAMPLES)]
+pub(crate) struct Inside {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+const INSIDE_EXAMPLES: &str = "\
+Examples:
+  stockade inside
+  stockade inside --quiet || echo \"not in the sandbox\"
+
+Exit code: 0 only inside a session, 1 outside.";
 
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]

@@ -15,6 +15,7 @@ mod explain;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
+mod inside;
 mod log;
 mod login;
 mod man;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),
         Command::Ps(arguments) => log::ps(&arguments),
         Command::Man(arguments) => man::man(&arguments),

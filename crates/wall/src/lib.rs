@@ -70,7 +70,7 @@ pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
 pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, accept_tracked, folded};
 pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
-    Protection, Reason, Step, Variable,
+    Protection, Reason, SESSION_SOCKET, Step, Variable,
 };
 pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
 pub use tables::known_places;

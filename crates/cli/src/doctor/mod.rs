@@ -139,7 +139,10 @@ impl Obstacles {
                     | Wall::BubblewrapUnstartable { .. }
                     | Wall::BubblewrapFailed(_)
             ),
-            SessionError::Gate(_) | SessionError::Publish(_) | SessionError::StageThread => false,
+            SessionError::Gate(_)
+            | SessionError::Publish(_)
+            | SessionError::Questions(_)
+            | SessionError::StageThread => false,
         };
         if !is_of_the_machine {
             return None;

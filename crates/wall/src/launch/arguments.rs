@@ -79,6 +79,7 @@ impl Writer {
         match &step.operation {
             Operation::ReadOnly { .. }
             | Operation::Text(_)
+            | Operation::Socket
             | Operation::HiddenFile
             | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);

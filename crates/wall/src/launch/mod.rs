@@ -144,6 +144,7 @@ impl Plan {
                 streams: WardenStreams::default(),
                 caches,
                 home: None,
+                questions: None,
             },
         })
     }
@@ -253,6 +254,7 @@ impl Launch {
         }
         held.home = surroundings.home.map(|handle| home.with(handle));
         held.streams = surroundings.given.give(&mut call);
+        held.questions = surroundings.questions;
         let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
         let child = match call.spawn() {
@@ -278,6 +280,7 @@ struct Surroundings {
     layers: Vec<Layer>,
     given: CommandStreams,
     home: Option<OwnedFd>,
+    questions: Option<OwnedFd>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -325,6 +328,7 @@ fn surroundings(
         layers,
         given: built.given,
         home: built.home,
+        questions: built.questions,
     })
 }
 

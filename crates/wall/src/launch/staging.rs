@@ -41,6 +41,7 @@ use std::{
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, fstat, linkat, mkdirat, mknodat, openat, symlinkat},
     io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
     process::umask,
 };
 use stockade_sys::{
@@ -63,6 +64,9 @@ use crate::{
 /// directory exists.
 const STAGE: &str = "/tmp";
 
+/// Programs inside that may wait for an answer at a time.
+const BACKLOG: i32 = 64;
+
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
 const HIDDEN_DIRECTORY: &str = "directory";
@@ -82,7 +86,7 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) => {
+        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) | Operation::Socket => {
             Some(format!("{STAGE}/{step}"))
         }
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
@@ -135,6 +139,8 @@ pub(crate) struct Built {
     pub(crate) given: CommandStreams,
     /// The private home.
     pub(crate) home: Option<OwnedFd>,
+    /// What listens for questions from inside.
+    pub(crate) questions: Option<OwnedFd>,
 }
 
 impl Staging {
@@ -171,6 +177,7 @@ impl Staging {
             caches: true,
             given,
             home: None,
+            questions: None,
         };
         let steps = self.files.iter().zip(are_in_place(&self.files));
         let opened = pins.iter().zip(&layers);
@@ -231,6 +238,10 @@ impl Staging {
                         stage.devices(&tree, terminal.as_ref())
                     });
                     devices.map_err(failed)?;
+                }
+                (Operation::Socket, _) => {
+                    let socket = stage.socket(&name, spot.as_ref()).map_err(failed)?;
+                    built.questions = Some(socket);
                 }
                 (Operation::Processes, _) => {
                     // Bubblewrap finds the directory, since it cannot make one in a frozen root.
@@ -393,6 +404,22 @@ impl Stage {
             tree.make_read_only()?;
         }
         tree.attach(place)
+    }
+
+    /// A socket that listens. It is this process that does, so the kernel tells whoever connects
+    /// that its peer is not in their process namespace: no program inside can listen like that.
+    fn socket(&self, name: &str, spot: Option<&Spot>) -> io::Result<OwnedFd> {
+        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+        let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+        let address = SocketAddrUnix::new(Path::new(STAGE).join(name))?;
+        bind(&socket, &address)?;
+        listen(&socket, BACKLOG)?;
+        if let Some(spot) = spot {
+            let tree = Tree::view(self.open(name)?)?;
+            tree.make_read_only()?;
+            tree.attach(self.spot(spot, false)?)?;
+        }
+        Ok(socket)
     }
 
     /// The place of something in the sandbox, or else where bubblewrap finds it.

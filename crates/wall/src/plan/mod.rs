@@ -43,6 +43,12 @@ use crate::{
 /// Where the inner stage, which is this same program, lies in the sandbox.
 pub const INNER_STAGE: &str = "/run/stockade/init";
 
+/// What Stockade itself shows of its own. Nobody inside can change or rename it.
+pub(crate) const OWN: &str = "/run/stockade";
+
+/// The socket at which the warden answers questions from inside.
+pub const SESSION_SOCKET: &str = "/run/stockade/session.sock";
+
 /// What is at a path of the sandbox, or is done there, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -90,6 +96,8 @@ pub enum Operation {
     Empty { mode: u32 },
     /// A file with this text, unchangeable.
     Text(String),
+    /// A socket at which the warden listens.
+    Socket,
     /// Nothing can be read here: a file that cannot be opened.
     HiddenFile,
     /// Nothing can be read here: an empty directory.
