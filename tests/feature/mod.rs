@@ -25,6 +25,7 @@ mod reload;
 mod requests;
 mod resolvers;
 mod session;
+pub(crate) mod shims;
 mod smoke;
 mod ssh;
 mod state;

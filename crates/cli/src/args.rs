@@ -104,6 +104,8 @@ pub(crate) enum Command {
     /// It applies to new connections, and connections that it no longer allows are cut. Files,
     /// environment and loopback ports of a running session stay as they are.
     Reload(Reload),
+    #[command(subcommand)]
+    Shim(ShimCommand),
     /// Review and trust this project's own .stockade.toml.
     ///
     /// The file comes with the project, and the command can write it. It applies only after you
@@ -348,7 +350,7 @@ const RELOAD_CODES: &str = "\
 Exit code: 0, even if no session is running; 1 if one was not reloaded; 125 if no session matches,
 or more than one does.";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
     /// Use this profile instead of the one named like the command
@@ -424,6 +426,73 @@ pub(crate) struct Init {
     #[arg(long)]
     pub(crate) workspace_file: bool,
 }
+
+/// Make an agent's own name, such as `claude`, run it in the sandbox.
+///
+/// A shim is a link of that name to Stockade, in ~/.local/share/stockade/shims. Where that directory
+/// comes first in PATH, `claude` is `stockade claude`, with all its arguments.
+#[derive(Debug, Subcommand)]
+#[command(after_help = SHIM_EXAMPLES)]
+pub(crate) enum ShimCommand {
+    /// Make shims, and say how to put them first in PATH
+    ///
+    /// A name is that of an agent (claude, codex, gemini, aider), or of a profile in your
+    /// configuration. Editors that start an agent by its path need a setting, which is printed.
+    #[command(after_help = SHIM_ADD_EXAMPLES)]
+    Add {
+        /// Make them in /usr/local/bin, for all users. Needs root
+        #[arg(long, conflicts_with = "write_shell")]
+        system: bool,
+
+        /// Add a line to the files that your shells read at their start
+        ///
+        /// That is to ~/.bashrc and ~/.profile (or ~/.bash_profile), ~/.zshrc and ~/.zprofile, and
+        /// fish's conf.d, for shells that are installed. The line goes to the end, where it is moved
+        /// if it is there already. `shim remove` takes it out again.
+        #[arg(long)]
+        write_shell: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// List the shims, what each runs, and whether it is in force in this shell
+    #[command(after_help = "Exit code: 0, even if there is none.")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove shims; with the last one, also what --write-shell wrote
+    #[command(after_help = "Exit code: 0, or 125 if there is no such shim.")]
+    Remove {
+        /// Remove those in /usr/local/bin. Needs root
+        #[arg(long)]
+        system: bool,
+
+        /// Remove all of them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+
+        /// The agents
+        #[arg(required_unless_present = "all", value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+const SHIM_EXAMPLES: &str = "\
+Examples:
+  stockade shim add --write-shell claude
+  stockade shim list
+  stockade shim remove --all";
+
+const SHIM_ADD_EXAMPLES: &str = "\
+Examples:
+  stockade shim add claude codex
+  stockade shim add --write-shell claude
+  sudo stockade shim add --system claude
+
+Exit code: 0, or 125 if a name has no profile, or something else has its place.";
 
 /// Show, check and describe the configuration.
 #[derive(Debug, Subcommand)]

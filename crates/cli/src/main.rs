@@ -25,6 +25,7 @@ mod reload;
 mod run;
 mod session_id;
 mod settings;
+mod shim;
 mod terminal;
 mod trust;
 mod verify;
@@ -39,6 +40,10 @@ fn main() -> ExitCode {
     // of every start and must not know anything of the rest.
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
+    }
+    // By an agent's name, nothing on the line is ours.
+    if let Some(name) = shim::invoked_as() {
+        return shim::run(&name).unwrap_or_else(|error| exit::failed(&error));
     }
     let arguments = match args::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => man::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
+        Command::Shim(command) => shim::shim(&command),
         Command::Trust(arguments) => trust::trust(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::VerifyProbe => verify::probe(),

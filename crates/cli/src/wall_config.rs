@@ -121,7 +121,11 @@ pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString)
         },
         session: None,
         state: Some(places.state.clone()),
-        own: vec![places.user.clone(), places.state.clone()],
+        own: vec![
+            places.user.clone(),
+            places.state.clone(),
+            places.data.clone(),
+        ],
     }
 }
 

@@ -15,6 +15,7 @@ mod machine;
 mod namespaces;
 mod nft;
 mod session;
+mod shims;
 mod workspace;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(kernel::ping(&machine));
     checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
+    checks.extend(shims::checks());
 
     if arguments.json {
         terminal::print(format_args!("{:#}\n", as_json(&checks)))?;

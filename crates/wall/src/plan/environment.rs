@@ -144,7 +144,7 @@ pub(crate) fn environment(
     environment.put("HOME", &facts.home.named, "private");
     environment.put(
         "PATH",
-        search_path(facts, files),
+        search_path(config, facts, files),
         "absolute directories only; ~/.local/bin last",
     );
     for (names, reason) in PASSED {
@@ -291,8 +291,8 @@ fn check(name: &OsStr, value: &OsStr) -> Result<(), Error> {
 
 /// The caller's `PATH` without what would be looked up in the current directory, and
 /// with `~/.local/bin` last: what is written there inside must not shadow the system's
-/// programs.
-fn search_path(facts: &Facts, files: &[Step]) -> OsString {
+/// programs. Stockade's own directories, with the shims, are not there inside.
+fn search_path(config: &Config, facts: &Facts, files: &[Step]) -> OsString {
     let local = |home: &Path| home.join(".local/bin");
     let last = local(&facts.home.named);
     let caller = facts.variable("PATH").unwrap_or(USUAL_PATH.as_ref());
@@ -306,6 +306,7 @@ fn search_path(facts: &Facts, files: &[Step]) -> OsString {
     let mut directories: Vec<PathBuf> = std::env::split_paths(caller)
         .filter(|directory| directory.is_absolute())
         .filter(|directory| *directory != last && *directory != local(&facts.home.real))
+        .filter(|directory| !directories::is_own(directory, config, facts))
         .map(inside)
         .collect();
     for installation in facts.installation.iter().chain(&facts.brought) {

@@ -244,7 +244,7 @@ impl Plan {
         let files = files::steps(config, facts)?;
         check_launcher(facts, &files)?;
         let mut notes = notes::notes(config, facts);
-        notes.extend(search_path::note(facts, &files));
+        notes.extend(search_path::note(config, facts, &files));
         let environment = environment::environment(config, facts, &files)?;
         Ok(Self {
             files,
