@@ -91,7 +91,7 @@ machine() {
     for file in subuid subgid; do echo 'dev:200000:65536' >"/run/try/$file"; done
     for file in passwd group subuid subgid; do mount --bind "/run/try/$file" "/etc/$file"; done
     mkdir -p /run/home/.config/containers
-    printf '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n[containers]\nlog_driver = "k8s-file"\n' \
+    printf '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n[containers]\nlog_driver = "k8s-file"\nnetns = "host"\n' \
         >/run/home/.config/containers/containers.conf
     printf '[storage]\ndriver = "overlay"\n' >/run/home/.config/containers/storage.conf
     chown -R 61000:61000 /run/home /run/user/61000
@@ -152,6 +152,52 @@ user() {
     same "$(cat /run/results)" '["proven"]'
     step "the guard refuses the agent that was started around the shim"
     refused "stockade" inside sh -c "$ask" /usr/local/bin/claude
+
+    step "under Docker's filter no session starts, and doctor names the file that helps"
+    calls=$(/usr/bin/python3 /run/source/scripts/without-calls.py /run/source/devcontainer/seccomp.json /run/home)
+    options=--security-opt=seccomp=/run/home/without-all.json
+    refused "seccomp=FILE" inside stockade doctor
+    refused "no session can be started" inside stockade run -- true
+    step "nor does one if a single call of the file is missing: $calls"
+    for call in $calls; do
+        options=--security-opt=seccomp=/run/home/without-$call.json
+        if inside stockade run -- true >said.txt 2>&1; then
+            echo "a session does not need $call" >&2
+            exit 1
+        fi
+    done
+    step "with the file, verify passes"
+    options=--security-opt=seccomp=/run/source/devcontainer/seccomp.json
+    inside stockade verify >verify.txt || { cat verify.txt; exit 1; }
+    tail -n 1 verify.txt
+
+    step "the reference tool builds a devcontainer with the feature"
+    mkdir -p project/.devcontainer
+    cp -r "$context/stockade" project/.devcontainer/
+    cat >project/.devcontainer/devcontainer.json <<EOT
+{
+    "image": "localhost/base",
+    "remoteUser": "vscode",
+    "features": {"./stockade": {"allow": "192.168.10.21", "lock": "network"}},
+    "runArgs": ["--network=host", "--userns=keep-id:uid=1000,gid=1000", "--cap-drop=all"],
+    "updateRemoteUserUID": false
+}
+EOT
+    tool up --buildkit never >up.txt 2>&1 || { cat up.txt; exit 1; }
+    step "claude runs in the sandbox there"
+    same "$(tool exec claude --version)" "$(tool exec /usr/local/bin/claude --version)"
+    # shellcheck disable=SC2016 # for the shell inside
+    same "$(tool exec bash -lic 'readlink -f $(command -v claude)')" /usr/local/bin/stockade
+    tool exec stockade run -- stockade inside
+    refused "locked" tool exec stockade run --allow 192.168.10.22 -- true
+}
+
+# tool COMMAND ARGUMENT...: for the container of the project.
+tool() {
+    command=$1
+    shift
+    # What it says about itself goes to its standard error.
+    /run/source/target/devcontainer/tool/bin/devcontainer "$command" --docker-path podman --workspace-folder /run/home/project "$@"
 }
 
 step() {

@@ -173,6 +173,8 @@ if [ -n "$package" ]; then
             program=/usr/local/bin/stockade
             ;;
     esac
+elif [ -n "$sha256" ]; then
+    fail "option sha256 is given, and no package lies beside install.sh" "put the package there, or leave out sha256"
 fi
 found=$(command -v stockade) || fail "there is no Stockade: none in the image, and no package beside install.sh" \
     "put stockade_…_$debian.deb or stockade-…-$machine-linux.tar.gz of a release beside install.sh"
@@ -181,6 +183,15 @@ program=$found
 is=$("$program" --version) || fail "$program does not run in this image" "use the release's static program"
 is=${is#stockade }
 [ "${version:-$is}" = "$is" ] || fail "this is Stockade $is, not $version" "use the package of $version"
+
+agents=$(words "$agents")
+for agent in $agents; do
+    [ "$agent" != generic ] || fail "generic is no agent" 'name one, such as "claude"'
+    "$program" config show --profile "$agent" >/dev/null 2>"$scratch/said" || {
+        cat "$scratch/said" >&2
+        fail "Stockade knows no agent $agent" "see its message above"
+    }
+done
 
 # --- The configuration. Stockade itself judges rules and locks.
 # quoted LIST: as the inside of a TOML array. No entry can have a quotation mark in it.
@@ -204,8 +215,8 @@ else
     printf '%s\nlock = [%s]\n\n[network]\ninternet = %s\nallow = [%s]\n' \
         "$mark" "$(quoted "$locks")" "$internet" "$(quoted "$rules")" >"$config.new"
     # A file in the current directory would be in the workspace.
-    (cd "$scratch" && "$program" config check "$config.new") >"$scratch/check" 2>&1 || {
-        cat "$scratch/check" >&2
+    (cd "$scratch" && "$program" config check "$config.new") >"$scratch/said" 2>&1 || {
+        cat "$scratch/said" >&2
         rm "$config.new"
         fail "Stockade does not take the options allow, lock and internet" "see its message above"
     }
@@ -215,13 +226,7 @@ fi
 # --- The shims: in a directory of their own, since npm installs agents as /usr/local/bin/claude.
 rm -rf "$share/shims"
 mkdir -p "$share/shims"
-for agent in $(words "$agents"); do
-    "$program" config show --profile "$agent" >/dev/null 2>"$scratch/profile" || {
-        cat "$scratch/profile" >&2
-        fail "Stockade knows no agent $agent" "see its message above"
-    }
-    ln -s "$program" "$share/shims/$agent"
-done
+for agent in $agents; do ln -s "$program" "$share/shims/$agent"; done
 # Debian's /etc/profile sets PATH anew.
 [ ! -d /etc/profile.d ] || cat >/etc/profile.d/stockade.sh <<EOT
 $mark
@@ -234,15 +239,17 @@ EOT
 cat >"$share/post-create" <<EOT
 #!/bin/sh
 $mark
-exec $program shim add --write-shell $(words "$agents")
+exec $program shim add --write-shell $agents
 EOT
 chmod 755 "$share/post-create"
 
-# --- The guard.
-if [ "$guard" = true ]; then
-    # shellcheck disable=SC2046 # a list of words
-    "$program" guard add --system $(words "$agents") ||
-        fail "the guard cannot be installed" "see the message above; or set \"guard\": false"
-fi
+# --- The guard, for agents that have hooks.
+[ "$guard" = false ] || for agent in $agents; do
+    "$program" guard add --system "$agent" >"$scratch/said" 2>&1 || grep -q 'cannot be guarded' "$scratch/said" || {
+        cat "$scratch/said" >&2
+        fail "$agent cannot be given a guard" "see the message above; or set \"guard\": false"
+    }
+    cat "$scratch/said"
+done
 
-echo "Stockade $is is installed for: $(words "$agents"). In the container, \`stockade doctor\` says whether sessions start."
+echo "Stockade $is is installed for: $agents. In the container, \`stockade doctor\` says whether sessions start."
