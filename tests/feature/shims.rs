@@ -13,11 +13,14 @@ use stockade_world::{Laptop, Login, Output, test};
 use super::agents::{CLAUDE, LIMIT, with};
 use crate::support::standard;
 
-/// Says its version, where it is, and its arguments. Outside, the user's secrets can be read.
+/// Says its version, where it is, and its arguments. Outside, the user's secrets can be read; inside,
+/// the session itself says so.
 pub(crate) fn agent(version: &str) -> String {
     format!(
         "#!/bin/sh\n\
-         if [ -r ~/.netrc ]; then where=outside; else where=inside; fi\n\
+         where=nowhere\n\
+         if [ -r ~/.netrc ]; then where=outside; fi\n\
+         if /run/stockade/init inside --quiet 2>/dev/null; then where=inside; fi\n\
          echo \"{version} $where $*\"\n"
     )
 }
@@ -166,6 +169,11 @@ fn environments_and_managers_of_versions_do_not_overtake_a_shim_at_the_prompt() 
         venv.expect("an environment").expect_success();
         program(&workspace.join(".venv/bin/claude"), &agent("planted"));
         program(&home.join(".nvm/bin/claude"), &agent("3.0"));
+        let without = typed(laptop, "bash", ". .venv/bin/activate\nclaude two\n");
+        assert!(
+            without.contains("planted outside two"),
+            "the control: {without}"
+        );
         stockade(laptop, &["shim", "add", "--write-shell", "claude"]).expect_success();
         for (name, text) in [
             (".bashrc", "export PATH=\"$HOME/.nvm/bin:$PATH\"\n"),
@@ -196,13 +204,7 @@ fn environments_and_managers_of_versions_do_not_overtake_a_shim_at_the_prompt() 
                 !said.contains("outside") && !said.contains("planted"),
                 "{shell}: {said}"
             );
-            // Without the shim, each would have run.
-            let said = typed(laptop, shell, &script.replace("claude", "command claude"));
-            assert!(said.contains("inside"), "{said}");
         }
-        let control = typed(laptop, "bash", "PATH=.venv/bin:$PATH .venv/bin/claude\n");
-        assert!(control.contains("planted outside"), "{control}");
-
         // At the very start of a shell, before its first prompt, it is overtaken; the doctor says so.
         let doctor = || {
             laptop
@@ -349,6 +351,8 @@ fn a_shim_passes_every_argument_and_stream_and_code() {
         furnish(laptop);
         stockade(laptop, &["shim", "add", "claude"]).expect_success();
         let run = |line: &[&str]| shimmed(laptop, line).run().expect("its end");
+        // The first time, its settings are made.
+        run(&["claude"]).expect_success();
         for line in [
             &["claude"][..],
             &["claude", "--help"],

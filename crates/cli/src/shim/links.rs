@@ -95,22 +95,35 @@ impl Shims {
         all
     }
 
-    /// Refuses a name under which something else lies.
+    /// Refuses a name under which something else lies. Among the user's shims nothing else may be, since
+    /// shells would run it.
     pub(super) fn check_free(&self, name: &str) -> Result<()> {
-        let path = self.path(name);
-        match fs::symlink_metadata(&path) {
-            Ok(_) if !is_ours(&path) => Err(refused(
-                format!("{} exists, and is not Stockade's", shown_path(&path)),
-                if self.directory == Path::new(SYSTEM) {
-                    format!(
-                        "move it elsewhere in PATH; or let each user run `stockade shim add {name}`"
-                    )
-                } else {
-                    "remove it first".to_owned()
-                },
-            )),
-            _ => Ok(()),
-        }
+        let is_system = self.directory == Path::new(SYSTEM);
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut others = entries.filter(|entry| {
+            let is_meant = !is_system || entry.file_name() == name;
+            is_meant && !is_ours(&entry.path())
+        });
+        let Some(other) = others.next() else {
+            return Ok(());
+        };
+        let what = format!(
+            "{} exists, and is not Stockade's",
+            shown_path(&other.path())
+        );
+        Err(refused(
+            what,
+            if is_system {
+                format!(
+                    "move it elsewhere in PATH; or let each user run `stockade shim add {name}`"
+                )
+            } else {
+                "remove it first".to_owned()
+            },
+        ))
     }
 
     /// Makes a shim, or renews one that leads elsewhere.

@@ -105,41 +105,39 @@ fn tell_update(name: &str, arguments: &[OsString]) {
     }
 }
 
-/// The agent's program, for messages. A directory that cannot be a workspace holds more than one.
+/// The agent's program, for messages. A directory that cannot be a workspace is none.
 fn real_program(name: &str) -> Option<PathBuf> {
-    let loader = context::loader_here().ok()?;
-    let places = &loader.places;
-    let is_refused = PathRefusal::of_workspace(&places.workspace, &places.home).is_some();
-    let workspace = (!is_refused).then_some(places.workspace.as_path());
+    let places = context::loader_here().ok()?.places;
+    let workspace = Some(places.workspace.as_path());
+    let workspace = workspace.filter(|it| PathRefusal::of_workspace(it, &places.home).is_none());
     behind_shim(name.as_ref(), &places.home, workspace)
 }
 
 /// Whoever typed the agent's name may not know that it is a shim.
 fn explain(name: &str, error: anyhow::Error) -> Result<ExitCode> {
-    match error.downcast_ref() {
-        Some(Error::AgentMissing(_)) => {
-            eprintln!(
-                "stockade: `{name}` is a shim of Stockade, and PATH leads to no other `{name}` outside \
-                 of the workspace"
-            );
-            eprintln!(
-                "stockade: fix: install it; or remove the shim with `stockade shim remove {name}`"
-            );
-            Ok(NOT_FOUND.into())
-        }
-        Some(Error::WorkspaceRefused { path, refusal }) => {
-            let what = format!(
-                "`{name}` runs in the sandbox, and {} cannot be its workspace, because it {refusal}",
-                shown_path(path)
-            );
-            let around = real_program(name).map_or_else(String::new, |real| {
-                format!("; to run it without a sandbox: {}", shown_path(&real))
-            });
-            let fix = format!("change to the directory of one project{around}");
-            Err(refused(what, fix))
-        }
-        _ => Err(error),
+    if let Some(Error::AgentMissing(_)) = error.downcast_ref() {
+        eprintln!(
+            "stockade: `{name}` is a shim of Stockade, and PATH leads to no other `{name}` outside of \
+             the workspace"
+        );
+        eprintln!("stockade: fix: install it; or remove the shim: stockade shim remove {name}");
+        return Ok(NOT_FOUND.into());
     }
+    let Ok(places) = context::loader_here().map(|loader| loader.places) else {
+        return Err(error);
+    };
+    let Some(refusal) = PathRefusal::of_workspace(&places.workspace, &places.home) else {
+        return Err(error);
+    };
+    let what = format!(
+        "`{name}` runs in the sandbox, and {} cannot be its workspace, because it {refusal}",
+        shown_path(&places.workspace)
+    );
+    let mut fix = "change to the directory of one project".to_owned();
+    if let Some(real) = real_program(name) {
+        fix += &format!("; to run it without a sandbox: {}", shown_path(&real));
+    }
+    Err(refused(what, fix))
 }
 
 pub(crate) fn shim(command: &ShimCommand) -> Result<ExitCode> {

@@ -168,25 +168,40 @@ pub(super) fn set_up(places: &Places, write: bool, names: &[String]) -> Result<S
     let shells = shells.filter(|shell| installed.iter().any(|(it, _)| it == shell));
     let mut text = String::new();
     let mut failed = Vec::new();
+    let mut by_line: Vec<(String, Vec<Shell>, Vec<PathBuf>)> = Vec::new();
     for shell in shells {
         let line = shell.line(data)?;
-        let files = shell.files(home);
-        let shown: Vec<_> = files.iter().map(|file| shown_path(file)).collect();
-        if !write {
-            text += &format!(
-                "{}: add this line at the end of {}:\n  {line} {}\n",
-                shell.name(),
-                shown.join(" and "),
-                lines::MARK
-            );
-            continue;
+        match by_line.iter_mut().find(|(known, ..)| *known == line) {
+            Some((_, shells, files)) => {
+                shells.push(shell);
+                files.extend(shell.files(home));
+            }
+            None => by_line.push((line, vec![shell], shell.files(home))),
         }
+    }
+    for (line, shells, files) in by_line {
+        let shells: Vec<_> = shells.into_iter().map(Shell::name).collect();
+        let shells = shells.join(" and ");
+        let mut written = Vec::new();
         for file in files {
-            match lines::add(&file, &line) {
-                Ok(()) => text += &format!("{}: wrote {}\n", shell.name(), shown_path(&file)),
+            let outcome = if write {
+                lines::add(&file, &line)
+            } else {
+                Ok(())
+            };
+            match outcome {
+                Ok(()) => written.push(shown_path(&file)),
                 Err(error) => failed.push(format!("{} ({error})", shown_path(&file))),
             }
         }
+        let written = written.join(", ");
+        text += &match write {
+            true => format!("{shells}: added a line to {written}\n"),
+            false => format!(
+                "{shells}: add this line at the end of {written}:\n  {line} {}\n",
+                lines::MARK
+            ),
+        };
     }
     if !failed.is_empty() {
         crate::terminal::write(text.as_bytes())?;
