@@ -74,7 +74,7 @@ machine() {
     echo '["stockade inside >/dev/null && echo proven"]' >/run/calls
     echo "a page" >/run/www/index.html
     cd /run/www
-    $outside /usr/bin/python3 "$here/tests/daily/model.py" /run/calls /run/results 93.184.216.34 >/dev/null &
+    $outside /usr/bin/python3 "$here/tests/daily/model.py" /run/calls /run/home/results 93.184.216.34 >/dev/null &
     $outside /usr/bin/python3 -m http.server 80 >/dev/null 2>&1 &
     until curl --silent --output /dev/null http://192.168.10.22/; do sleep 0.1; done
 
@@ -135,7 +135,7 @@ user() {
     inside sh -c 'claude --version && stockade log --list' | grep claude
     step "verify passes"
     inside stockade verify >verify.txt || { cat verify.txt; exit 1; }
-    tail -n 1 verify.txt
+    grep -v "^PASS" verify.txt
     step "a listed device is reached, another one is not"
     page="curl --silent --show-error --fail --max-time 20 http"
     # shellcheck disable=SC2086 # a list of words
@@ -149,9 +149,14 @@ user() {
     step "the agent works in the sandbox, as the kernel proves"
     ask="sh -c \"\$0 -p work --allowedTools Bash\""
     same "$(inside sh -c "$ask" claude)" "Done."
-    same "$(cat /run/results)" '["proven"]'
+    same "$(cat results)" '["proven"]'
+    rm -f results
     step "the guard refuses the agent that was started around the shim"
-    refused "stockade" inside sh -c "$ask" /usr/local/bin/claude
+    inside sh -c "$ask" /usr/local/bin/claude >said.txt 2>&1 || :
+    if [ -e results ] || ! grep "Start it with: stockade claude" said.txt; then
+        cat said.txt
+        exit 1
+    fi
 
     step "under Docker's filter no session starts, and doctor names the file that helps"
     calls=$(/usr/bin/python3 /run/source/scripts/without-calls.py /run/source/devcontainer/seccomp.json /run/home)
@@ -169,7 +174,20 @@ user() {
     step "with the file, verify passes"
     options=--security-opt=seccomp=/run/source/devcontainer/seccomp.json
     inside stockade verify >verify.txt || { cat verify.txt; exit 1; }
-    tail -n 1 verify.txt
+    grep -v "^PASS" verify.txt
+
+    step "the package for Debian does as well"
+    options=
+    mkdir -p deb/DEBIAN deb/usr/bin
+    cp /run/try/stockade deb/usr/bin/
+    printf 'Package: stockade\nVersion: 0.0.0\nArchitecture: %s\nMaintainer: nobody\nDescription: a trial\nDepends: bubblewrap (>= 0.8)\n' \
+        "$(dpkg --print-architecture)" >deb/DEBIAN/control
+    mv "$context/stockade/$tree.tar.gz" .
+    dpkg-deb --root-owner-group -Zgzip -z1 --build deb "$context/stockade/stockade_0.0.0_$(dpkg --print-architecture).deb" >/dev/null
+    build
+    # shellcheck disable=SC2016 # for the shell inside
+    same "$(inside sh -c 'readlink -f $(command -v claude)')" /usr/bin/stockade
+    inside stockade run -- stockade inside
 
     step "the reference tool builds a devcontainer with the feature"
     mkdir -p project/.devcontainer
@@ -187,7 +205,7 @@ EOT
     step "claude runs in the sandbox there"
     same "$(tool exec claude --version)" "$(tool exec /usr/local/bin/claude --version)"
     # shellcheck disable=SC2016 # for the shell inside
-    same "$(tool exec bash -lic 'readlink -f $(command -v claude)')" /usr/local/bin/stockade
+    same "$(tool exec bash -lic 'readlink -f $(command -v claude)')" /usr/bin/stockade
     tool exec stockade run -- stockade inside
     refused "locked" tool exec stockade run --allow 192.168.10.22 -- true
 }
@@ -219,6 +237,7 @@ inside() {
     # shellcheck disable=SC2086 # a list of words
     podman run --rm --quiet --network=host --cap-drop=all --security-opt=no-new-privileges --userns=keep-id:uid=1000,gid=1000 ${options-} \
         --volume=/run/home/project:/workspace --workdir=/workspace \
+        --env=CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
         --env=ANTHROPIC_BASE_URL=http://93.184.216.34:8765 --env=ANTHROPIC_AUTH_TOKEN=decoy jailed "$@"
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use stockade_world::{Laptop, Login, Output, test};
+use stockade_world::{Laptop, Login, Output, Page, Site, test};
 
 use crate::support::standard;
 
@@ -393,5 +393,68 @@ fn an_image_that_lacks_something_is_refused() {
         }
         let output = install(laptop, &feature, &[]).expect_code(1);
         assert!(output.stderr().contains("no package manager"), "{output:?}");
+    });
+}
+
+#[test]
+fn a_package_from_an_address_is_installed_only_with_its_checksum() {
+    const NAME: &str = "www.example.com";
+    test(&standard().login(Login::Root), |world| {
+        let laptop = world.laptop();
+        let feature = image(laptop);
+        let pack = "set -e; cd /tmp; mkdir -p tree/bin; mv /usr/local/bin/stockade tree/bin; tar -c tree | gzip -1 > package; \
+            sha256sum package | cut -c1-64";
+        let checksum = laptop
+            .shell(pack)
+            .run()
+            .expect("its end")
+            .expect_success()
+            .stdout();
+        let page = Page::new(200, fs::read("/tmp/package").expect("a package"));
+        let site = Site::empty().page("/stockade.tar.gz", page);
+        let web = world.host("web");
+        let _server = web
+            .https(8443, world.authority(), &[NAME], site)
+            .expect("a server");
+        let address = format!("https://{NAME}:8443/stockade.tar.gz");
+        let from = |checksum: &str| {
+            let given = [("SOURCE", address.as_str()), ("SHA256", checksum)];
+            install(laptop, &feature, &given)
+        };
+        let output = from(&"a".repeat(64)).expect_code(1);
+        assert!(
+            output.stderr().contains("does not have the checksum"),
+            "{output:?}"
+        );
+        assert!(!Path::new("/usr/local/bin/stockade").exists());
+        from(checksum.trim()).expect_success();
+        assert!(Path::new("/usr/local/bin/stockade").exists());
+    });
+}
+
+#[test]
+fn agents_that_have_hooks_are_guarded_and_the_others_are_named() {
+    use std::os::unix::fs::MetadataExt as _;
+    test(&standard().login(Login::Root), |world| {
+        let laptop = world.laptop();
+        if fs::metadata("/usr").expect("/usr").uid() != 0 {
+            println!("NOT TESTED: the guard of an image, since /usr is not this root's");
+            return;
+        }
+        let feature = image(laptop);
+        let given = [("AGENTS", "claude,codex"), ("GUARD", "true")];
+        let output = install(laptop, &feature, &given).expect_success();
+        assert!(
+            output.stdout().contains("codex cannot be guarded"),
+            "{output:?}"
+        );
+        let list = laptop
+            .command("/usr/local/bin/stockade")
+            .args(["guard", "list"]);
+        let listed = list.run().expect("its end").expect_success().stdout();
+        assert!(
+            listed.contains("/etc/claude-code/") && listed.contains("in force"),
+            "{listed}"
+        );
     });
 }
