@@ -12,6 +12,7 @@ mod examples;
 mod eyeballs;
 mod forge;
 mod git;
+mod guard;
 mod hidden;
 mod hosts_file;
 mod localhost;

@@ -78,6 +78,8 @@ pub(crate) enum Command {
     /// Nothing is sent to the target. A host name is resolved if the rules allow it. All settings
     /// of `stockade run` are options here, too.
     Explain(Box<Explain>),
+    #[command(subcommand)]
+    Guard(Guard),
     /// Create a commented configuration file for this project.
     ///
     /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
@@ -203,6 +205,10 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = INSIDE_EXAMPLES)]
 pub(crate) struct Inside {
+    /// Also run the checks of `stockade verify` that need nobody outside
+    #[arg(long)]
+    pub(crate) verify: bool,
+
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -215,9 +221,10 @@ pub(crate) struct Inside {
 const INSIDE_EXAMPLES: &str = "\
 Examples:
   stockade inside
+  stockade inside --verify
   stockade inside --quiet || echo \"not in the sandbox\"
 
-Exit code: 0 only inside a session, 1 outside.";
+Exit code: 0 only inside a session; 1 outside, or if a check failed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
@@ -519,6 +526,54 @@ pub(crate) enum Config {
     /// Print a JSON schema of the files, for editors
     Schema,
 }
+
+/// Have an agent refuse to work outside of the sandbox.
+///
+/// A guard is a pair of hooks in the agent's own settings. They ask `stockade inside` before a prompt
+/// goes to the model and before a tool runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Guard {
+    /// Add a guard to the settings of claude or gemini
+    ///
+    /// Everything else in the file stays as it is. An agent that runs already may need a restart.
+    #[command(after_help = GUARD_CODES)]
+    Add {
+        /// In the settings of all users, which no project can turn off; needs root
+        #[arg(long)]
+        system: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        agents: Vec<String>,
+    },
+    /// List the guards that are there, and whether they are in force
+    #[command(after_help = "Exit code: 0, or 1 if a guard is there but not in force.")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a guard again
+    #[command(after_help = GUARD_CODES)]
+    Remove {
+        /// From the settings of all users; needs root
+        #[arg(long)]
+        system: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        agents: Vec<String>,
+    },
+}
+
+const GUARD_CODES: &str = "\
+Examples:
+  stockade guard add claude
+  sudo stockade guard add --system claude gemini
+  stockade guard remove claude
+
+Exit code: 0, or 125 if the agent cannot be guarded or its settings cannot be read. Nothing is changed
+then.";
 
 const EXAMPLES: &str = "\
 Examples:

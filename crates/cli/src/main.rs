@@ -12,6 +12,7 @@ mod context;
 mod doctor;
 mod exit;
 mod explain;
+mod guard;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Guard(command) => guard::guard(&command),
         Command::Init(arguments) => init::init(&arguments),
         Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),

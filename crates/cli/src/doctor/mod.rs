@@ -10,6 +10,7 @@
 mod apparmor;
 mod bubblewrap;
 mod container;
+mod guards;
 mod kernel;
 mod machine;
 mod namespaces;
@@ -52,6 +53,7 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
     checks.extend(shims::checks());
+    checks.extend(guards::checks());
 
     if arguments.json {
         terminal::print(format_args!("{:#}\n", as_json(&checks)))?;
