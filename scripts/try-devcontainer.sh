@@ -184,10 +184,12 @@ user() {
         "$(dpkg --print-architecture)" >deb/DEBIAN/control
     mv "$context/stockade/$tree.tar.gz" .
     dpkg-deb --root-owner-group -Zgzip -z1 --build deb "$context/stockade/stockade_0.0.0_$(dpkg --print-architecture).deb" >/dev/null
-    build
+    build GUARD=false
     # shellcheck disable=SC2016 # for the shell inside
     same "$(inside sh -c 'readlink -f $(command -v claude)')" /usr/bin/stockade
     inside stockade run -- stockade inside
+    step "without the guard, the agent works around the shim: the control"
+    same "$(inside sh -c "$ask" /usr/local/bin/claude)" "Done."
 
     step "the reference tool builds a devcontainer with the feature"
     mkdir -p project/.devcontainer

@@ -211,3 +211,48 @@ fn make_parent(path: &Path) -> Result<()> {
     let parent = path.parent().context("a path without a directory")?;
     fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_features_file_has_its_script_and_the_programs_at_the_top() {
+        let root = std::env::temp_dir().join(format!("stockade-feature-{}", std::process::id()));
+        let release = Release {
+            root: root.clone(),
+            version: "1.2.3".to_owned(),
+            commit: String::new(),
+            epoch: "1".to_owned(),
+            cargo_home: root.clone(),
+        };
+        let real = crate::bench::repository().join("devcontainer/stockade");
+        for name in ["devcontainer-feature.json", "install.sh"] {
+            let there = root.join("devcontainer/stockade").join(name);
+            copy(&real.join(name), &there).expect("a file");
+        }
+        for name in [
+            "stockade-1.2.3-x86_64-linux.tar.gz",
+            "stockade_1.2.3_amd64.deb",
+        ] {
+            put(&release.out().join(name), "a package").expect("a file");
+        }
+        feature(&release).expect("the feature");
+        let file = release.out().join("devcontainer-feature-stockade.tgz");
+        let listed = output(Command::new("tar").arg("-tzvf").arg(file)).expect("a list");
+        let members: Vec<_> = listed
+            .lines()
+            .filter_map(|line| Some((line.get(..10)?, line.split(' ').next_back()?)))
+            .collect();
+        assert_eq!(
+            members,
+            [
+                ("drwxr-xr-x", "./"),
+                ("-rw-r--r--", "./devcontainer-feature.json"),
+                ("-rwxr-xr-x", "./install.sh"),
+                ("-rw-r--r--", "./stockade-1.2.3-x86_64-linux.tar.gz"),
+            ]
+        );
+        fs::remove_dir_all(root).expect("the end");
+    }
+}
