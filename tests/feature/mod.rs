@@ -5,6 +5,7 @@ mod agreement;
 mod broadcast;
 mod bulk;
 pub(crate) mod daemon;
+mod devcontainer;
 mod dns;
 mod errno;
 mod examples;

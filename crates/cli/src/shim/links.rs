@@ -20,6 +20,9 @@ pub(super) const PROGRAM: &str = "stockade";
 /// Where the shims of all users are.
 pub(super) const SYSTEM: &str = "/usr/local/bin";
 
+/// Where the devcontainer feature makes them: npm installs agents as `/usr/local/bin/claude`.
+const IMAGE: &str = "/usr/local/share/stockade/shims";
+
 /// A directory with shims in it.
 #[derive(Debug)]
 pub(crate) struct Shims {
@@ -33,11 +36,14 @@ pub(crate) struct Shim {
     pub(crate) path: PathBuf,
 }
 
-/// The shims of the user, then those of the machine.
+/// The shims of the user, then those of an image and of the machine.
 pub(crate) fn all() -> Vec<Shim> {
     let user = context::data().map(|data| Shims::of_user(&data).list());
+    let directory = IMAGE.into();
+    let image = Shims { directory }.list();
     let system = Shims::of_system().list();
-    user.unwrap_or_default().into_iter().chain(system).collect()
+    let all = user.unwrap_or_default().into_iter();
+    all.chain(image).chain(system).collect()
 }
 
 /// Whether there is a shim of this name that leads to this very program.
