@@ -204,6 +204,7 @@ impl Release {
             let dependencies = Dependencies::find(self, *arch)?;
             packages::pack(self, *arch, &program, &speaking, &dependencies)?;
         }
+        packages::feature(self)?;
         let sum = "LC_ALL=C; sha256sum -- * >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS";
         run_command(
             Command::new("sh")

@@ -206,11 +206,12 @@ pub(crate) async fn watch(datagrams: Rc<Datagrams>, tap: Rc<AsyncFd<Tap>>) {
     };
     for_each_packet(&tap, |tap| {
         BATCHES.with_borrow_mut(|batch| {
-            if tap.receive_batch(batch, read)? < FEW {
+            let count = tap.receive_batch(batch, read)?;
+            if count < FEW {
                 busy_poll::extend();
             }
             batch.runs().for_each(|run| datagrams.run_arrived(run));
-            Ok(())
+            Ok(count)
         })
     })
     .await;

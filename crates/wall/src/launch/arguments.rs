@@ -79,6 +79,8 @@ impl Writer {
         match &step.operation {
             Operation::ReadOnly { .. }
             | Operation::Text(_)
+            | Operation::Socket
+            | Operation::Login(_)
             | Operation::HiddenFile
             | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);

@@ -6,6 +6,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 mod devices;
 mod kept;
+mod questions;
 mod scope;
 mod staging;
 pub(crate) mod streams;
@@ -41,7 +42,7 @@ use self::{
 use crate::{
     config::Hardening,
     control::{Control, Order, Start},
-    discarded::HomePlan,
+    discarded::{Changes, HomePlan},
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -144,6 +145,7 @@ impl Plan {
                 streams: WardenStreams::default(),
                 caches,
                 home: None,
+                questions: None,
             },
         })
     }
@@ -251,8 +253,10 @@ impl Launch {
             // Nobody else has set it.
             let _ = join.set(list);
         }
-        held.home = surroundings.home.map(|handle| home.with(handle));
+        let dependencies = surroundings.dependencies;
+        held.home = (surroundings.home).map(|handle| home.with(handle, dependencies));
         held.streams = surroundings.given.give(&mut call);
+        held.questions = surroundings.questions;
         let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
         let child = match call.spawn() {
@@ -278,6 +282,8 @@ struct Surroundings {
     layers: Vec<Layer>,
     given: CommandStreams,
     home: Option<OwnedFd>,
+    questions: Option<OwnedFd>,
+    dependencies: Vec<Changes>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -325,6 +331,8 @@ fn surroundings(
         layers,
         given: built.given,
         home: built.home,
+        questions: built.questions,
+        dependencies: built.dependencies,
     })
 }
 

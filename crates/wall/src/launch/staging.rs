@@ -50,10 +50,12 @@ use stockade_sys::{
 
 use super::{
     kept::KeptLayer,
+    questions,
     streams::{CommandStreams, Streams},
 };
 use crate::{
     caches::OpenCaches,
+    discarded::Changes,
     error::Error,
     nofollow::{pin, pin_below},
     plan::{Fallback, Guard, Operation, Plan, Step, index_enclosing},
@@ -82,9 +84,11 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) => {
-            Some(format!("{STAGE}/{step}"))
-        }
+        Operation::Empty { .. }
+        | Operation::Kept(_)
+        | Operation::Text(_)
+        | Operation::Socket
+        | Operation::Login(_) => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -135,6 +139,10 @@ pub(crate) struct Built {
     pub(crate) given: CommandStreams,
     /// The private home.
     pub(crate) home: Option<OwnedFd>,
+    /// What listens for questions from inside.
+    pub(crate) questions: Option<OwnedFd>,
+    /// Where changes to dependencies are that other projects share.
+    pub(crate) dependencies: Vec<Changes>,
 }
 
 impl Staging {
@@ -171,15 +179,24 @@ impl Staging {
             caches: true,
             given,
             home: None,
+            questions: None,
+            dependencies: Vec::new(),
         };
         let steps = self.files.iter().zip(are_in_place(&self.files));
         let opened = pins.iter().zip(&layers);
         for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
-            let failed = |error| Error::Stage {
-                what: "showing",
-                path: path.to_owned(),
-                error,
+            let failed = |error: io::Error| match self.kept_around(number) {
+                Some(cache) if is_of_another_kind(&error) => Error::KeptDiffers {
+                    path: step.at.clone(),
+                    cache: cache.to_owned(),
+                    error,
+                },
+                _ => Error::Stage {
+                    what: "showing",
+                    path: path.to_owned(),
+                    error,
+                },
             };
             let name = number.to_string();
             let spot = is_in_place.then(|| self.spot(number, &step.at));
@@ -214,6 +231,11 @@ impl Staging {
                     let scratch = stage.scratch(&name, pin, &absent, *fallback);
                     let (tree, is_overlaid) = scratch.map_err(failed)?;
                     built.scratch &= is_overlaid;
+                    if is_overlaid && self.is_in_writable(number) {
+                        let upper = stage.open(&changes_of(&name)).map_err(failed)?;
+                        let path = step.at.clone();
+                        built.dependencies.push(Changes { path, upper });
+                    }
                     let place = stage.spot_or(spot.as_ref(), &name, true);
                     place.and_then(|place| tree.attach(place)).map_err(failed)?;
                 }
@@ -231,6 +253,11 @@ impl Staging {
                         stage.devices(&tree, terminal.as_ref())
                     });
                     devices.map_err(failed)?;
+                }
+                (Operation::Socket, _) => {
+                    let Spot { below, .. } = self.spot(number, &step.at);
+                    let path = Path::new(STAGE).join(below);
+                    built.questions = Some(questions::listen_at(&path).map_err(failed)?);
                 }
                 (Operation::Processes, _) => {
                     // Bubblewrap finds the directory, since it cannot make one in a frozen root.
@@ -270,6 +297,19 @@ impl Staging {
         }
     }
 
+    /// The cache that a step goes into, if changes to it are kept.
+    fn kept_around(&self, number: usize) -> Option<&Path> {
+        let around = enclosing(&self.files, number)?;
+        self.layers.get(around)?.as_ref()?;
+        Some(&self.files.get(around)?.at)
+    }
+
+    /// Whether a step covers a part of what the command can write.
+    fn is_in_writable(&self, number: usize) -> bool {
+        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
+        around.is_some_and(|it| matches!(it.operation, Operation::Writable { .. }))
+    }
+
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
         let open = |path: &Path| {
@@ -302,6 +342,20 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// Whether something cannot be mounted because of what is in its place: a link, or a file instead of
+/// a directory.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::INVAL];
+    kinds
+        .iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
+}
+
+/// The directory of changes to what is shown under this name.
+fn changes_of(name: &str) -> String {
+    format!("{name}-changes")
 }
 
 const NEW: OFlags = OFlags::CREATE
@@ -371,6 +425,12 @@ impl Stage {
             Operation::Text(text) => {
                 let mut file = File::from(self.file(name, 0o444)?);
                 file.write_all(text.as_bytes())?;
+                file.into()
+            }
+            Operation::Login(text) => {
+                // `glab` refuses a file that others can read.
+                let mut file = File::from(self.file(name, 0o600)?);
+                file.write_all(text.reveal().as_bytes())?;
                 file.into()
             }
             Operation::HiddenFile => self.open(HIDDEN_FILE)?,
@@ -474,7 +534,7 @@ impl Stage {
         absent: &[PathBuf],
     ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one.
-        let upper = self.directory(&format!("{name}-changes"), mode(what)?)?;
+        let upper = self.directory(&changes_of(name), mode(what)?)?;
         let work = self.directory(&format!("{name}-work"), 0o700)?;
         let front = match absent.is_empty() {
             true => None,

@@ -84,6 +84,8 @@ impl fmt::Display for Step {
             Operation::Link { .. } => "link",
             Operation::Empty { .. } => "empty",
             Operation::Text(_) => "text",
+            Operation::Socket => "socket",
+            Operation::Login(_) => "login",
             Operation::Guard(Guard::Hidden)
             | Operation::HiddenFile
             | Operation::HiddenDirectory
