@@ -41,7 +41,7 @@ use self::{
 use crate::{
     config::Hardening,
     control::{Control, Order, Start},
-    discarded::HomePlan,
+    discarded::{Changes, HomePlan},
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -251,7 +251,8 @@ impl Launch {
             // Nobody else has set it.
             let _ = join.set(list);
         }
-        held.home = surroundings.home.map(|handle| home.with(handle));
+        let dependencies = surroundings.dependencies;
+        held.home = (surroundings.home).map(|handle| home.with(handle, dependencies));
         held.streams = surroundings.given.give(&mut call);
         let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
@@ -278,6 +279,7 @@ struct Surroundings {
     layers: Vec<Layer>,
     given: CommandStreams,
     home: Option<OwnedFd>,
+    dependencies: Vec<Changes>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -325,6 +327,7 @@ fn surroundings(
         layers,
         given: built.given,
         home: built.home,
+        dependencies: built.dependencies,
     })
 }
 

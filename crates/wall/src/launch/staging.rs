@@ -54,6 +54,7 @@ use super::{
 };
 use crate::{
     caches::OpenCaches,
+    discarded::Changes,
     error::Error,
     nofollow::{pin, pin_below},
     plan::{Fallback, Guard, Operation, Plan, Step, index_enclosing},
@@ -135,6 +136,8 @@ pub(crate) struct Built {
     pub(crate) given: CommandStreams,
     /// The private home.
     pub(crate) home: Option<OwnedFd>,
+    /// Where changes to dependencies are that other projects share.
+    pub(crate) dependencies: Vec<Changes>,
 }
 
 impl Staging {
@@ -171,6 +174,7 @@ impl Staging {
             caches: true,
             given,
             home: None,
+            dependencies: Vec::new(),
         };
         let steps = self.files.iter().zip(are_in_place(&self.files));
         let opened = pins.iter().zip(&layers);
@@ -214,6 +218,11 @@ impl Staging {
                     let scratch = stage.scratch(&name, pin, &absent, *fallback);
                     let (tree, is_overlaid) = scratch.map_err(failed)?;
                     built.scratch &= is_overlaid;
+                    if is_overlaid && self.is_in_writable(number) {
+                        let upper = stage.open(&changes_of(&name)).map_err(failed)?;
+                        let path = step.at.clone();
+                        built.dependencies.push(Changes { path, upper });
+                    }
                     let place = stage.spot_or(spot.as_ref(), &name, true);
                     place.and_then(|place| tree.attach(place)).map_err(failed)?;
                 }
@@ -270,6 +279,12 @@ impl Staging {
         }
     }
 
+    /// Whether a step covers a part of what the command can write.
+    fn is_in_writable(&self, number: usize) -> bool {
+        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
+        around.is_some_and(|it| matches!(it.operation, Operation::Writable { .. }))
+    }
+
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
         let open = |path: &Path| {
@@ -302,6 +317,11 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// The directory of changes to what is shown under this name.
+fn changes_of(name: &str) -> String {
+    format!("{name}-changes")
 }
 
 const NEW: OFlags = OFlags::CREATE
@@ -474,7 +494,7 @@ impl Stage {
         absent: &[PathBuf],
     ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one.
-        let upper = self.directory(&format!("{name}-changes"), mode(what)?)?;
+        let upper = self.directory(&changes_of(name), mode(what)?)?;
         let work = self.directory(&format!("{name}-work"), 0o700)?;
         let front = match absent.is_empty() {
             true => None,
