@@ -43,7 +43,11 @@ pub(super) fn fold(audit: &Audit, plan: &Plan) -> Exposed {
         }
     }
     let sockets = audit.sockets.iter();
-    let sockets = sockets.map(|name| (name.clone(), row("connect", UNEXPLAINED)));
+    let sockets = sockets.map(|name| {
+        let step = plan.step(name).filter(|step| step.word() == "socket");
+        let reason = step.map_or(UNEXPLAINED, |step| step.reason.as_str());
+        (name.clone(), row("connect", reason))
+    });
     let variables = audit.variables.keys().map(|name| {
         let reason = plan.variable(name).unwrap_or(UNEXPLAINED);
         (name.clone(), row("read", reason))

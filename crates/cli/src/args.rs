@@ -82,11 +82,18 @@ pub(crate) enum Command {
     /// Nothing is sent to the target. A host name is resolved if the rules allow it. All settings
     /// of `stockade run` are options here, too.
     Explain(Box<Explain>),
+    #[command(subcommand)]
+    Guard(Guard),
     /// Create a commented configuration file for this project.
     ///
     /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
     /// never overwritten.
     Init(Init),
+    /// Say whether this process runs inside a session.
+    ///
+    /// The kernel proves it: the session's socket is answered from outside of this process namespace.
+    /// No environment variable and no file counts.
+    Inside(Inside),
     /// Show what happened in a session: connections, names and denials, with their programs.
     Log(Log),
     /// Print a manual page.
@@ -103,6 +110,8 @@ pub(crate) enum Command {
     /// It applies to new connections, and connections that it no longer allows are cut. Files,
     /// environment and loopback ports of a running session stay as they are.
     Reload(Reload),
+    #[command(subcommand)]
+    Shim(ShimCommand),
     /// Review and trust this project's own .stockade.toml.
     ///
     /// The file comes with the project, and the command can write it. It applies only after you
@@ -266,6 +275,30 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = INSIDE_EXAMPLES)]
+pub(crate) struct Inside {
+    /// Also run the checks of `stockade verify` that need nobody outside
+    #[arg(long)]
+    pub(crate) verify: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+const INSIDE_EXAMPLES: &str = "\
+Examples:
+  stockade inside
+  stockade inside --verify
+  stockade inside --quiet || echo \"not in the sandbox\"
+
+Exit code: 0 only inside a session; 1 outside, or if a check failed.";
+
+#[derive(Debug, Args)]
 #[command(after_help = LOG_EXAMPLES)]
 pub(crate) struct Log {
     /// The session, or the beginning of its name [default: the latest of this workspace, or of all]
@@ -396,7 +429,7 @@ const RELOAD_CODES: &str = "\
 Exit code: 0, even if no session is running; 1 if one was not reloaded; 125 if no session matches,
 or more than one does.";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
     /// Use this profile instead of the one named like the command
@@ -473,6 +506,73 @@ pub(crate) struct Init {
     pub(crate) workspace_file: bool,
 }
 
+/// Make an agent's own name, such as `claude`, run it in the sandbox.
+///
+/// A shim is a link of that name to Stockade, in ~/.local/share/stockade/shims. Where that directory
+/// comes first in PATH, `claude` is `stockade claude`, with all its arguments.
+#[derive(Debug, Subcommand)]
+#[command(after_help = SHIM_EXAMPLES)]
+pub(crate) enum ShimCommand {
+    /// Make shims, and say how to put them first in PATH
+    ///
+    /// A name is that of an agent (claude, codex, gemini, aider), or of a profile in your
+    /// configuration. Editors that start an agent by its path need a setting, which is printed.
+    #[command(after_help = SHIM_ADD_EXAMPLES)]
+    Add {
+        /// Make them in /usr/local/bin, for all users. Needs root
+        #[arg(long, conflicts_with = "write_shell")]
+        system: bool,
+
+        /// Add a line to the files that your shells read at their start
+        ///
+        /// That is to ~/.bashrc and ~/.profile (or ~/.bash_profile), ~/.zshrc and ~/.zprofile, and
+        /// fish's conf.d, for shells that are installed. The line goes to the end, where it is moved
+        /// if it is there already. `shim remove` takes it out again.
+        #[arg(long)]
+        write_shell: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// List the shims, what each runs, and whether it is in force in this shell
+    #[command(after_help = "Exit code: 0, even if there is none.")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove shims; with the last one, also what --write-shell wrote
+    #[command(after_help = "Exit code: 0, or 125 if there is no such shim.")]
+    Remove {
+        /// Remove those in /usr/local/bin. Needs root
+        #[arg(long)]
+        system: bool,
+
+        /// Remove all of them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+
+        /// The agents
+        #[arg(required_unless_present = "all", value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+const SHIM_EXAMPLES: &str = "\
+Examples:
+  stockade shim add --write-shell claude
+  stockade shim list
+  stockade shim remove --all";
+
+const SHIM_ADD_EXAMPLES: &str = "\
+Examples:
+  stockade shim add claude codex
+  stockade shim add --write-shell claude
+  sudo stockade shim add --system claude
+
+Exit code: 0, or 125 if a name has no profile, or something else has its place.";
+
 /// Show, check and describe the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
@@ -498,6 +598,54 @@ pub(crate) enum Config {
     /// Print a JSON schema of the files, for editors
     Schema,
 }
+
+/// Have an agent refuse to work outside of the sandbox.
+///
+/// A guard is a pair of hooks in the agent's own settings. They ask `stockade inside` before a prompt
+/// goes to the model and before a tool runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Guard {
+    /// Add a guard to the settings of claude or gemini, or with --system of codex
+    ///
+    /// Everything else in the file stays as it is. An agent that runs already may need a restart.
+    #[command(after_help = GUARD_CODES)]
+    Add {
+        /// In the settings of all users, which no project can turn off; needs root
+        #[arg(long)]
+        system: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        agents: Vec<String>,
+    },
+    /// List the guards that are there, and whether they are in force
+    #[command(after_help = "Exit code: 0, or 1 if a guard is there but not in force.")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a guard again
+    #[command(after_help = GUARD_CODES)]
+    Remove {
+        /// From the settings of all users; needs root
+        #[arg(long)]
+        system: bool,
+
+        /// The agents
+        #[arg(required = true, value_name = "NAME")]
+        agents: Vec<String>,
+    },
+}
+
+const GUARD_CODES: &str = "\
+Examples:
+  stockade guard add claude
+  sudo stockade guard add --system claude gemini
+  stockade guard remove claude
+
+Exit code: 0, or 125 if the agent cannot be guarded or its settings cannot be read. Nothing is changed
+then.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,9 +13,11 @@ mod context;
 mod doctor;
 mod exit;
 mod explain;
+mod guard;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
 mod init;
+mod inside;
 mod log;
 mod login;
 mod man;
@@ -25,6 +27,7 @@ mod reload;
 mod run;
 mod session_id;
 mod settings;
+mod shim;
 mod terminal;
 mod trust;
 mod verify;
@@ -39,6 +42,10 @@ fn main() -> ExitCode {
     // of every start and must not know anything of the rest.
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
+    }
+    // By an agent's name, nothing on the line is ours.
+    if let Some(name) = shim::invoked_as() {
+        return shim::run(&name).unwrap_or_else(|error| exit::failed(&error));
     }
     let arguments = match args::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
@@ -56,12 +63,15 @@ fn main() -> ExitCode {
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Guard(command) => guard::guard(&command),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),
         Command::Ps(arguments) => log::ps(&arguments),
         Command::Man(arguments) => man::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
+        Command::Shim(command) => shim::shim(&command),
         Command::Trust(arguments) => trust::trust(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::VerifyProbe => verify::probe(),

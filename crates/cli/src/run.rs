@@ -10,18 +10,19 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use stockade_config::{Effective, Loader, Mode, Network, shown};
-use stockade_wall::{CommandLine, INNER_STAGE, Plan};
+use stockade_wall::{CommandLine, Plan};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
 use crate::{
-    accept, args, context, doctor::Obstacles, exit::refused, hooks, login, receipt, wall_config,
+    accept, args, context, doctor::Obstacles, exit::refused, hooks, inside, login, receipt,
+    wall_config,
 };
 
 pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
-    // Only a session has this file; what a variable says anybody can set.
-    if !Path::new(INNER_STAGE).exists() {
+    // What a variable says anybody can set.
+    if !inside::proven() {
         return start(arguments);
     }
     if !arguments.quiet {

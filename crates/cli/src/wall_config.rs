@@ -133,7 +133,11 @@ pub(crate) fn config(
         },
         session: None,
         state: Some(places.state.clone()),
-        own: vec![places.user.clone(), places.state.clone()],
+        own: vec![
+            places.user.clone(),
+            places.state.clone(),
+            places.data.clone(),
+        ],
     })
 }
 

@@ -334,6 +334,7 @@ impl Loader {
             places.user_file(),
             places.projects(),
             places.state.clone(),
+            places.data.clone(),
         ];
         // Each may be a link to where somebody keeps all such files.
         own.extend(places.project_files().unwrap_or_default());

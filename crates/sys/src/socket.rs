@@ -7,10 +7,33 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{ControlMessageOwned, MsgFlags, recvmsg},
+    sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sockopt::PeerCredentials},
 };
 
 use crate::transparent::Family;
+
+/// Who is at the other end of a Unix socket, by the kernel's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The process that connected, or that listens. None if it is in no process namespace of the
+    /// caller's: not in its own, nor in one below.
+    pub process: Option<u32>,
+    /// Its user then.
+    pub user: u32,
+}
+
+/// # Errors
+/// If it is no connected Unix socket.
+pub fn peer(socket: &impl AsFd) -> io::Result<Peer> {
+    // Not rustix's, which takes 0 for a process.
+    let peer = getsockopt(socket, PeerCredentials)?;
+    Ok(Peer {
+        process: u32::try_from(peer.pid())
+            .ok()
+            .filter(|process| *process != 0),
+        user: peer.uid(),
+    })
+}
 
 /// Makes a datagram socket tell all ICMP errors, not only those that the kernel holds for
 /// final. They are queued beside the data and have to be fetched from there, too.

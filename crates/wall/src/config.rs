@@ -41,8 +41,8 @@ pub struct Config {
     pub session: Option<String>,
     /// Where it is recorded which files git did not track in earlier sessions.
     pub state: Option<PathBuf>,
-    /// Where Stockade keeps configuration and log, beyond `~/.config/stockade` and
-    /// `~/.local/state/stockade`: never shown, never writable.
+    /// Where Stockade keeps configuration, log and shims, beyond `~/.config/stockade`,
+    /// `~/.local/state/stockade` and `~/.local/share/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
 }
 

@@ -64,14 +64,14 @@ pub use error::Error;
 pub use facts::{
     CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
     Installation, Kind, Limit, Place, Procfs, Resource, SharedFiles, SystemForm, SystemPlace,
-    Toolchains,
+    Toolchains, behind_shim,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
 pub use leftovers::{Alarm, Change, Finding, Keeping, Kept, Live, Watch, accept_tracked, folded};
 pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
-    Protection, Reason, Step, Variable,
+    Protection, Reason, SESSION_SOCKET, Step, Variable,
 };
 pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
 pub use tables::known_places;

@@ -16,6 +16,8 @@ pub enum SessionError {
     Publish(#[from] PublishError),
     #[error("cannot give up capabilities")]
     Capabilities(#[source] io::Error),
+    #[error("cannot answer questions from inside")]
+    Questions(#[source] io::Error),
     #[error("the thread that builds the sandbox died or could not be started")]
     StageThread,
 }
@@ -27,7 +29,11 @@ impl SessionError {
         match self {
             Self::Jail(error) => Some(error.fix()),
             Self::Publish(error) => Some(error.fix()),
-            Self::Wall(_) | Self::Gate(_) | Self::Capabilities(_) | Self::StageThread => None,
+            Self::Wall(_)
+            | Self::Gate(_)
+            | Self::Capabilities(_)
+            | Self::Questions(_)
+            | Self::StageThread => None,
         }
     }
 }

@@ -9,14 +9,14 @@ use stockade_gate::{EventReceiver, EventSender, Gate, Local};
 use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
 use stockade_sys::{confine::keep_capabilities, transparent::Family};
-use stockade_wall::{CommandLine, Facts, Launch, Plan};
+use stockade_wall::{CommandLine, Facts, Launch, Plan, Running};
 
 use crate::{
     attribution::{self, ProgramSearch, SharedSearch},
     command::{Network, SandboxReady},
     error::SessionError,
     plan::{Listing, Planned, SessionRequest},
-    publish,
+    publish, questions,
     record::Recorder,
     sandbox::SandboxUnderway,
 };
@@ -187,8 +187,9 @@ impl OwnerOfA {
         let record = |listing| Recorder::start(listing, None);
         let recorder = self.listing.map(record).transpose()?;
         // It needs authority over mounts to lay out what is shown.
-        let running = self.launch.spawn()?;
+        let mut running = self.launch.spawn()?;
         give_up_capabilities()?;
+        answer_questions(&mut running, recorder.as_ref())?;
         let (events, received) = EventSender::new();
         Ok(SandboxReady {
             running,
@@ -250,7 +251,7 @@ struct GateServing {
 
 impl GateServing {
     fn ready(self) -> Result<SandboxReady, SessionError> {
-        let running = self.sandbox.wait()?;
+        let mut running = self.sandbox.wait()?;
         // While bubblewrap works, this thread looks at the workspace: the command, which could change
         // it, waits.
         let recorder = self
@@ -258,6 +259,7 @@ impl GateServing {
             .map(|listing| Recorder::start(listing, self.search))
             .transpose()?;
         give_up_capabilities()?;
+        answer_questions(&mut running, recorder.as_ref())?;
         // After the command got the caller's limits: the gate needs two descriptors for each flow.
         stockade_gate::claim_descriptors();
         Ok(SandboxReady {
@@ -270,6 +272,21 @@ impl GateServing {
                 recorder,
             },
         })
+    }
+}
+
+/// The thread that answers exists before the command does, and has no capability either. A session
+/// that leaves no trace answers nothing.
+fn answer_questions(
+    running: &mut Running,
+    recorder: Option<&Recorder>,
+) -> Result<(), SessionError> {
+    match (running.take_questions(), recorder) {
+        (Some((listener, sandbox)), Some(recorder)) => {
+            questions::serve(listener, sandbox, recorder.session().to_owned())
+                .map_err(SessionError::Questions)
+        }
+        _ => Ok(()),
     }
 }
 

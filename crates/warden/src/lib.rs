@@ -22,7 +22,8 @@
 //! [`Listing`]: it leaves no log, and other commands do not find it.
 //!
 //! Beside a running session the warden keeps a record ([`record`]): it writes the log ([`journal`]), looks for the program behind
-//! a connection ([`attribution`]), and answers other commands of the same user ([`control`]). It
+//! a connection ([`attribution`]), and answers other commands of the same user ([`control`]) and
+//! programs inside ([`questions`]). It
 //! prints nothing: what people should know at once it hands to [`Listing::notify`].
 
 mod attribution;
@@ -34,6 +35,7 @@ mod journal;
 mod launch;
 mod plan;
 mod publish;
+mod questions;
 mod record;
 mod reload;
 mod sandbox;
@@ -47,5 +49,6 @@ pub use journal::{JournalEnd, LOG_VERSION, LogDirectory, LostEvents};
 pub use launch::StartSandbox;
 pub use plan::{Listing, Notice, Planned, SessionRequest};
 pub use publish::PublishError;
+pub use questions::{Inside, NotInside, answer, ask_inside};
 pub use reload::Reloaded;
 pub use sessions::{all, connect, identifier, process_of, sort};

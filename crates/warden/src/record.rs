@@ -51,6 +51,10 @@ impl Recorder {
         })
     }
 
+    pub(crate) fn session(&self) -> &str {
+        &self.listing.id
+    }
+
     /// What was found before the session already.
     pub(crate) fn begun(&self) -> &[Finding] {
         self.watch.begun()

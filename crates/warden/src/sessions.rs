@@ -19,12 +19,10 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with,
-        sockopt::socket_peercred,
-    },
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
     process::getuid,
 };
+use stockade_sys::socket::peer;
 
 /// A name for this session that sorts by time and is never used twice: containers that share a
 /// home have processes of the same number.
@@ -78,7 +76,7 @@ pub fn connect(id: &str) -> io::Result<Option<UnixStream>> {
 
 /// Whether the process at the other end is the same user's.
 pub(crate) fn is_mine(stream: &UnixStream) -> bool {
-    socket_peercred(stream).is_ok_and(|peer| peer.uid == getuid())
+    peer(stream).is_ok_and(|peer| peer.user == getuid().as_raw())
 }
 
 /// The identifiers of all sessions that seem to be there, the oldest first.

@@ -10,11 +10,13 @@
 mod apparmor;
 mod bubblewrap;
 mod container;
+mod guards;
 mod kernel;
 mod machine;
 mod namespaces;
 mod nft;
 mod session;
+mod shims;
 mod workspace;
 
 use std::process::ExitCode;
@@ -50,6 +52,8 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(kernel::ping(&machine));
     checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
+    checks.extend(shims::checks());
+    checks.extend(guards::checks());
 
     if arguments.json {
         terminal::print(format_args!("{:#}\n", as_json(&checks)))?;
@@ -139,7 +143,10 @@ impl Obstacles {
                     | Wall::BubblewrapUnstartable { .. }
                     | Wall::BubblewrapFailed(_)
             ),
-            SessionError::Gate(_) | SessionError::Publish(_) | SessionError::StageThread => false,
+            SessionError::Gate(_)
+            | SessionError::Publish(_)
+            | SessionError::Questions(_)
+            | SessionError::StageThread => false,
         };
         if !is_of_the_machine {
             return None;

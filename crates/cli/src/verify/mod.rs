@@ -32,10 +32,13 @@ use std::{
 };
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stockade_config::{Effective, Key, Loader, Mode};
 use stockade_jail::NAME_SERVER;
-use stockade_sys::signals::{self, Signal};
+use stockade_sys::{
+    confine::Landlock,
+    signals::{self, Signal},
+};
 use stockade_wall::{Facts, INNER_STAGE, Plan};
 use stockade_warden::LogDirectory;
 
@@ -138,6 +141,16 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     Ok((judge::judge(&case), plain))
 }
 
+/// The checks that can run inside a session, without anybody outside: whether one failed, then all of
+/// them for people and for programs.
+pub(crate) fn inside() -> (bool, String, Value) {
+    let writes: Vec<PathBuf> = SYSTEM.map(PathBuf::from).to_vec();
+    let seen = probe::look_around(&writes);
+    let findings = judge::inside(&seen, Landlock::of_this_kernel());
+    let failed = report::count(&findings, Outcome::Fail) > 0;
+    (failed, report::as_text(&findings), json!(findings))
+}
+
 /// Gives the session something that it can reach: a port of the loopback, and one of this
 /// machine's own addresses. Not where the administrator locked the network.
 fn with_controls(
@@ -176,6 +189,17 @@ fn flags(given: &[String]) -> Vec<OsString> {
 /// git's settings inside.
 const GIT_CONFIG: &str = "/run/stockade/gitconfig";
 
+/// What nobody inside can write to.
+const SYSTEM: [&str; 7] = [
+    "/",
+    "/usr",
+    "/usr/bin",
+    "/etc",
+    "/dev",
+    INNER_STAGE,
+    GIT_CONFIG,
+];
+
 /// Files and directories of a home that hold credentials, or what is private.
 fn credentials() -> impl Iterator<Item = &'static str> {
     let places = stockade_wall::known_places().map(|(place, _)| place);
@@ -184,15 +208,6 @@ fn credentials() -> impl Iterator<Item = &'static str> {
 }
 
 fn assignment(outside: &Outside, plan: &Plan, home: &Path, leaves: &Path) -> Assignment {
-    const SYSTEM: [&str; 7] = [
-        "/",
-        "/usr",
-        "/usr/bin",
-        "/etc",
-        "/dev",
-        INNER_STAGE,
-        GIT_CONFIG,
-    ];
     let guarded = judge::guarded(plan, outside);
     let mut reads: Vec<PathBuf> = credentials().map(|name| home.join(name)).collect();
     reads.retain(|path| probe::read(path).worked());

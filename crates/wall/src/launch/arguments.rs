@@ -80,6 +80,7 @@ impl Writer {
             Operation::ReadOnly { .. }
             | Operation::Text(_)
             | Operation::Login(_)
+            | Operation::Socket
             | Operation::HiddenFile
             | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);

@@ -6,6 +6,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 mod devices;
 mod kept;
+mod questions;
 mod scope;
 mod staging;
 pub(crate) mod streams;
@@ -144,6 +145,7 @@ impl Plan {
                 streams: WardenStreams::default(),
                 caches,
                 home: None,
+                questions: None,
             },
         })
     }
@@ -254,6 +256,7 @@ impl Launch {
         let dependencies = surroundings.dependencies;
         held.home = (surroundings.home).map(|handle| home.with(handle, dependencies));
         held.streams = surroundings.given.give(&mut call);
+        held.questions = surroundings.questions;
         let (path, version) = bubblewrap.identify()?;
         enter().map_err(failed("the sandbox's network"))?;
         let child = match call.spawn() {
@@ -279,6 +282,7 @@ struct Surroundings {
     layers: Vec<Layer>,
     given: CommandStreams,
     home: Option<OwnedFd>,
+    questions: Option<OwnedFd>,
     dependencies: Vec<Changes>,
 }
 
@@ -327,6 +331,7 @@ fn surroundings(
         layers,
         given: built.given,
         home: built.home,
+        questions: built.questions,
         dependencies: built.dependencies,
     })
 }

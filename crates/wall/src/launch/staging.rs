@@ -50,6 +50,7 @@ use stockade_sys::{
 
 use super::{
     kept::KeptLayer,
+    questions,
     streams::{CommandStreams, Streams},
 };
 use crate::{
@@ -83,9 +84,11 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) | Operation::Login(_) => {
-            Some(format!("{STAGE}/{step}"))
-        }
+        Operation::Empty { .. }
+        | Operation::Kept(_)
+        | Operation::Text(_)
+        | Operation::Login(_)
+        | Operation::Socket => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -136,6 +139,8 @@ pub(crate) struct Built {
     pub(crate) given: CommandStreams,
     /// The private home.
     pub(crate) home: Option<OwnedFd>,
+    /// What listens for questions from inside.
+    pub(crate) questions: Option<OwnedFd>,
     /// Where changes to dependencies are that other projects share.
     pub(crate) dependencies: Vec<Changes>,
 }
@@ -174,16 +179,24 @@ impl Staging {
             caches: true,
             given,
             home: None,
+            questions: None,
             dependencies: Vec::new(),
         };
         let steps = self.files.iter().zip(are_in_place(&self.files));
         let opened = pins.iter().zip(&layers);
         for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
-            let failed = |error| Error::Stage {
-                what: "showing",
-                path: path.to_owned(),
-                error,
+            let failed = |error: io::Error| match self.kept_around(number) {
+                Some(cache) if is_of_another_kind(&error) => Error::KeptDiffers {
+                    path: step.at.clone(),
+                    cache: cache.to_owned(),
+                    error,
+                },
+                _ => Error::Stage {
+                    what: "showing",
+                    path: path.to_owned(),
+                    error,
+                },
             };
             let name = number.to_string();
             let spot = is_in_place.then(|| self.spot(number, &step.at));
@@ -241,6 +254,11 @@ impl Staging {
                     });
                     devices.map_err(failed)?;
                 }
+                (Operation::Socket, _) => {
+                    let Spot { below, .. } = self.spot(number, &step.at);
+                    let path = Path::new(STAGE).join(below);
+                    built.questions = Some(questions::listen_at(&path).map_err(failed)?);
+                }
                 (Operation::Processes, _) => {
                     // Bubblewrap finds the directory, since it cannot make one in a frozen root.
                     let Spot { below, .. } = self.spot(number, &step.at);
@@ -277,6 +295,13 @@ impl Staging {
             below: Path::new(ROOT_NAME).join(at.strip_prefix("/").unwrap_or(at)),
             is_made: around.is_none_or(is_memory),
         }
+    }
+
+    /// The cache that a step goes into, if changes to it are kept.
+    fn kept_around(&self, number: usize) -> Option<&Path> {
+        let around = enclosing(&self.files, number)?;
+        self.layers.get(around)?.as_ref()?;
+        Some(&self.files.get(around)?.at)
     }
 
     /// Whether a step covers a part of what the command can write.
@@ -317,6 +342,15 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// Whether something cannot be mounted because of what is in its place: a link, or a file instead of
+/// a directory.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::INVAL];
+    kinds
+        .iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
 /// The directory of changes to what is shown under this name.

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{INNER_STAGE, Operation, Step, git, home, layout::Layout, names, requests};
+use super::{
+    INNER_STAGE, OWN, Operation, SESSION_SOCKET, Step, git, home, layout::Layout, names, requests,
+};
 use crate::{
     config::{Config, Root},
     error::Error,
@@ -22,14 +24,28 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
     processes(facts, &mut layout);
     home::empty(config, facts, &mut layout)?;
     names::files(config, facts, &mut layout)?;
+    let own = Operation::Empty { mode: 0o755 };
+    layout.add(OWN, own, "what Stockade itself needs inside");
     layout.add(
         INNER_STAGE,
         read_only(&facts.executable),
         "starts the command and reports what becomes of it",
     );
+    layout.add(
+        SESSION_SOCKET,
+        Operation::Socket,
+        "Stockade answers questions from inside, such as `stockade inside`",
+    );
     git::file(config, facts, &mut layout)?;
     requests::place(config, facts, &mut layout)?;
+    layout.place(Step::new(
+        &facts.executable,
+        read_only(&facts.executable),
+        "this program: hooks outside and inside call it by the same path",
+    ));
     requests::freeze_above(facts, &mut layout);
+    let reason = "what Stockade itself needs inside cannot be replaced";
+    layout.add(OWN, Operation::Freeze, reason);
     layout.add("/dev", Operation::Freeze, "devices only, no files");
     let reason = "only the places above can be written to";
     layout.add("/", Operation::Freeze, reason);

@@ -44,6 +44,12 @@ use crate::{
 /// Where the inner stage, which is this same program, lies in the sandbox.
 pub const INNER_STAGE: &str = "/run/stockade/init";
 
+/// What Stockade itself shows of its own. Nobody inside can change or rename it.
+pub(crate) const OWN: &str = "/run/stockade";
+
+/// The socket at which the warden answers questions from inside.
+pub const SESSION_SOCKET: &str = "/run/stockade/session.sock";
+
 /// What is at a path of the sandbox, or is done there, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -93,6 +99,8 @@ pub enum Operation {
     Text(String),
     /// A file with this text, unchangeable, that a plan does not show.
     Login(Secret),
+    /// A socket at which the warden listens.
+    Socket,
     /// Nothing can be read here: a file that cannot be opened.
     HiddenFile,
     /// Nothing can be read here: an empty directory.
@@ -239,7 +247,7 @@ impl Plan {
         let files = files::steps(config, facts)?;
         check_launcher(facts, &files)?;
         let mut notes = notes::notes(config, facts);
-        notes.extend(search_path::note(facts, &files));
+        notes.extend(search_path::note(config, facts, &files));
         let environment = environment::environment(config, facts, &files)?;
         Ok(Self {
             files,

@@ -67,6 +67,10 @@ impl BwrapProcess {
         }
     }
 
+    pub(crate) fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills bubblewrap and everything inside, unless it has ended already. Says how it
     /// has ended.
     pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {

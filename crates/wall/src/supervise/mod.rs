@@ -8,7 +8,15 @@ pub(crate) mod bwrap_process;
 pub(crate) mod outcome;
 pub(crate) mod signals;
 
-use std::{fmt, io, os::fd::AsFd, process::ExitStatus, sync::Arc};
+use std::{
+    fmt, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixListener,
+    },
+    process::ExitStatus,
+    sync::Arc,
+};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -74,6 +82,8 @@ pub(crate) struct Held {
     /// Caches of the workspace, in use until the end.
     pub(crate) caches: Option<OpenCaches>,
     pub(crate) home: Option<PrivateHome>,
+    /// What listens for questions from inside.
+    pub(crate) questions: Option<OwnedFd>,
 }
 
 /// What the sandbox is, as far as that depends on the machine.
@@ -128,6 +138,13 @@ impl Running {
     /// The command's home, to be looked at when it has ended.
     pub fn take_home(&mut self) -> Option<PrivateHome> {
         self.held.home.take()
+    }
+
+    /// What listens for questions from inside, and the process that everything inside descends
+    /// from.
+    pub fn take_questions(&mut self) -> Option<(UnixListener, u32)> {
+        let listener = self.held.questions.take()?;
+        Some((listener.into(), self.bwrap.number()))
     }
 
     pub(crate) fn new(bwrap: BwrapProcess, held: Held, achieved: Achieved) -> Self {

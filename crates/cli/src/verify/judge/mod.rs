@@ -14,12 +14,13 @@ use std::{
 
 pub(super) use self::files::replaced;
 use stockade_config::{Effective, Mode};
+use stockade_sys::confine::Landlock;
 use stockade_wall::{Operation, Plan};
 
 use super::{
     messages::{Observations, SecondAssignment, SecondObservations},
     outside::Outside,
-    report::Finding,
+    report::{Check, Finding},
 };
 
 pub(super) struct Case<'a> {
@@ -55,6 +56,21 @@ pub(super) enum Controls {
 pub(super) struct Log {
     pub(super) denied: BTreeSet<String>,
     pub(super) opened: BTreeSet<String>,
+}
+
+/// What a session can find out about itself, with nobody outside to compare with.
+pub(super) fn inside(seen: &Observations, landlock: Landlock) -> Vec<Finding> {
+    let check = Check::new(
+        "files.system",
+        "the system and Stockade's own files cannot be written",
+    );
+    let written = seen.writes.iter().filter(|(_, tried)| tried.worked());
+    let faults: Vec<_> = written
+        .map(|(path, _)| format!("{} could be written to", shown(path)))
+        .collect();
+    let mut findings = process::inside(seen, landlock);
+    findings.push(check.unless(&faults, "each attempt is refused"));
+    findings
 }
 
 pub(super) fn judge(case: &Case<'_>) -> Vec<Finding> {

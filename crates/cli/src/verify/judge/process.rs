@@ -1,5 +1,7 @@
 //! Namespaces, privileges, system calls, and what is around the process.
 
+use std::collections::BTreeMap;
+
 use rustix::io::Errno;
 use stockade_config::Hardening;
 use stockade_sys::{attempt::ATTEMPTS, confine::Landlock};
@@ -7,19 +9,36 @@ use stockade_wall::Operation;
 
 use super::Case;
 use crate::verify::{
-    messages::{Changes, Nested, Tried},
+    messages::{Changes, Nested, Observations, Tried},
     report::{Check, Finding},
 };
 
 pub(super) fn findings(case: &Case<'_>) -> Vec<Finding> {
     let mut findings = namespaces(case);
-    findings.extend([no_new_privileges(case), capabilities(case), filter(case)]);
-    findings.extend(calls(case));
-    findings.push(scopes(case));
+    findings.extend(privileges(&case.seen));
+    findings.extend(calls(
+        &case.seen.calls,
+        &case.outside.calls,
+        case.plan.nested,
+    ));
+    findings.push(scopes(&case.seen, case.outside.landlock));
     findings.extend(file_rules(case));
-    findings.extend([processes(case), descriptors(case), core(case)]);
+    findings.extend([processes(case), descriptors(case), core(&case.seen)]);
     findings.extend(nested(case));
     findings
+}
+
+/// Those that need nobody outside to compare with.
+pub(super) fn inside(seen: &Observations, landlock: Landlock) -> Vec<Finding> {
+    let mut findings = privileges(seen);
+    // Whether sandboxes work inside the sandbox is not known here, so what depends on that is left out.
+    findings.extend(calls(&seen.calls, &BTreeMap::new(), true));
+    findings.extend([scopes(seen, landlock), core(seen)]);
+    findings
+}
+
+fn privileges(seen: &Observations) -> Vec<Finding> {
+    vec![no_new_privileges(seen), capabilities(seen), filter(seen)]
 }
 
 /// What the kernel calls each kind, what it is called here, and what is promised.
@@ -52,20 +71,20 @@ fn namespaces(case: &Case<'_>) -> Vec<Finding> {
     kinds.collect()
 }
 
-fn no_new_privileges(case: &Case<'_>) -> Finding {
+fn no_new_privileges(seen: &Observations) -> Finding {
     let check = Check::new("privilege.none-new", "no program gives privileges");
-    match case.seen.status.get("NoNewPrivs").map(String::as_str) {
+    match seen.status.get("NoNewPrivs").map(String::as_str) {
         Some("1") => check.pass("no_new_privs is set"),
         Some(_) => check.fail("no_new_privs is not set: setuid programs give their rights"),
         None => check.inconclusive("the kernel does not tell"),
     }
 }
 
-fn capabilities(case: &Case<'_>) -> Finding {
+fn capabilities(seen: &Observations) -> Finding {
     let check = Check::new("privilege.capabilities", "no capability is there");
     let mut faults = Vec::new();
     for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
-        match case.seen.status.get(set) {
+        match seen.status.get(set) {
             Some(value) if value.chars().all(|digit| digit == '0') => {}
             Some(value) => faults.push(format!("{set} is {value}")),
             None => return check.inconclusive("the kernel does not tell"),
@@ -74,9 +93,9 @@ fn capabilities(case: &Case<'_>) -> Finding {
     check.unless(&faults, "all sets but the bounding one are empty")
 }
 
-fn filter(case: &Case<'_>) -> Finding {
+fn filter(seen: &Observations) -> Finding {
     let check = Check::new("privilege.filter", "a filter of system calls is there");
-    match case.seen.status.get("Seccomp").map(String::as_str) {
+    match seen.status.get("Seccomp").map(String::as_str) {
         Some("2") => check.pass("seccomp is in mode 2"),
         Some(mode) => check.fail(format!("seccomp is in mode {mode}")),
         None => check.inconclusive("the kernel does not tell"),
@@ -84,10 +103,14 @@ fn filter(case: &Case<'_>) -> Finding {
 }
 
 /// A filter answers before the kernel looks at arguments that make no sense.
-fn calls(case: &Case<'_>) -> Vec<Finding> {
+fn calls(
+    inside: &BTreeMap<String, i32>,
+    outside: &BTreeMap<String, i32>,
+    nested: bool,
+) -> Vec<Finding> {
     let absent = Errno::NOSYS.raw_os_error();
     let attempts = ATTEMPTS.iter();
-    let attempts = attempts.filter(|attempt| !(attempt.unless_nested && case.plan.nested));
+    let attempts = attempts.filter(|attempt| !(attempt.unless_nested && nested));
     let calls = attempts.map(|attempt| {
         let refused = attempt.answer.errno();
         let name = attempt
@@ -96,12 +119,13 @@ fn calls(case: &Case<'_>) -> Vec<Finding> {
             .replace(')', "")
             .to_lowercase();
         let check = Check::new(&format!("call.{name}"), "the call is refused");
-        let inside = case.seen.calls.get(attempt.name).copied();
-        let outside = case.outside.calls.get(attempt.name).copied();
+        let inside = inside.get(attempt.name).copied();
+        let outside = outside.get(attempt.name).copied();
         match (inside, outside) {
             (Some(inside), Some(outside)) if inside == refused && outside != refused => {
                 check.pass("refused inside, not outside")
             }
+            (Some(inside), None) if inside == refused => check.pass("refused"),
             (Some(inside), _) if inside == refused => {
                 check.pass("refused, as this machine does outside, too")
             }
@@ -122,15 +146,14 @@ fn calls(case: &Case<'_>) -> Vec<Finding> {
 const SCOPES: Landlock = Landlock::Version(6);
 
 /// Process 1 has the same user and is not in the domain of the command.
-fn scopes(case: &Case<'_>) -> Finding {
+fn scopes(seen: &Observations, landlock: Landlock) -> Finding {
     let check = Check::new(
         "landlock.scopes",
         "signals and abstract sockets stay inside, by Landlock",
     );
-    match &case.seen.signal {
-        _ if case.outside.landlock < SCOPES => check.inconclusive(
-            (case.outside.landlock).absent("this kernel has no scopes of Landlock (Linux 6.12)"),
-        ),
+    match &seen.signal {
+        _ if landlock < SCOPES => check
+            .inconclusive(landlock.absent("this kernel has no scopes of Landlock (Linux 6.12)")),
         Some(tried) if tried.is_refused_with(&[Errno::PERM]) => {
             check.pass("process 1 cannot be signalled")
         }
@@ -198,9 +221,9 @@ fn descriptors(case: &Case<'_>) -> Finding {
     check.unless(&faults, "one that was left open outside is closed inside")
 }
 
-fn core(case: &Case<'_>) -> Finding {
+fn core(seen: &Observations) -> Finding {
     let check = Check::new("process.core", "no core dump is handled outside");
-    match case.seen.core_limit {
+    match seen.core_limit {
         Some(0) => check.pass("the limit is zero"),
         _ => check.fail("core dumps are not limited to nothing"),
     }

@@ -11,6 +11,7 @@ mod network;
 use std::{
     env,
     io::{self, BufRead as _, Write as _},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -64,6 +65,18 @@ pub(crate) fn probe() -> Result<ExitCode> {
         nested: Some(nested::attempts(second.change, second.covered.as_deref())),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What needs no assignment.
+pub(super) fn look_around(writes: &[PathBuf]) -> Observations {
+    Observations {
+        status: kernel::status(),
+        core_limit: kernel::core_limit(),
+        writes: files::each(writes, files::write),
+        calls: calls(),
+        signal: Some(kernel::signal_to_keeper()),
+        ..Observations::default()
+    }
 }
 
 fn hear<T: DeserializeOwned>() -> Result<T> {
