@@ -177,14 +177,16 @@ fn the_files_of_a_login_cannot_be_changed_inside() {
     test(&world(), |world| {
         let _forge = serve(world);
         logged_in(world);
-        let script = "for file in ~/.config/gh/hosts.yml /run/stockade/logins/github.com; do
+        let beside = world.laptop().home().join(".config/gh/own.yml");
+        fs::write(beside, "of the user").expect("write");
+        let script = "ls -A ~/.config/gh; for file in ~/.config/gh/hosts.yml /run/stockade/logins/github.com; do
             stat -c %a $file
             for act in 'echo x >' 'chmod 644' 'rm -f' 'mv -T /dev/null'; do
                 eval \"$act $file\" 2>/dev/null && echo \"$act worked\"
             done; done; grep -c github_pat_ ~/.config/gh/hosts.yml
             echo x > ~/.config/gh/beside && echo beside";
         let said = session(world, &["--github"], script);
-        assert_eq!(said, "600\n600\n2\nbeside\n");
+        assert_eq!(said, "config.yml\nhosts.yml\n600\n600\n2\nbeside\n");
         let kept = store(world).join("github/github.com/login.json");
         assert!(fs::read_to_string(kept).expect("a login").contains(FINE));
         let own = world.laptop().home().join(".config/gh");
