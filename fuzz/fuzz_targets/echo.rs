@@ -1,4 +1,4 @@
-//! A packet that may be an echo request, a message that may be the reply to it,
+//! A packet that may be an echo request or a datagram, a message that may be the reply to it,
 //! and a datagram between the same addresses that got nowhere.
 
 #![no_main]
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use libfuzzer_sys::fuzz_target;
 use stockade_fuzz::ip::{self, Packet, word};
 use stockade_fuzz::two_parts;
-use stockade_wire::packet::{Echo, Syn, Unreachable, udp_unreachable};
+use stockade_wire::packet::{Echo, Fragments, Syn, Udp, Unreachable, udp_unreachable};
 
 const REASONS: [Unreachable; 4] = [
     Unreachable::Network,
@@ -24,6 +24,16 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn check(packet: &[u8], received: &[u8]) {
+    if let Ok(udp) = Udp::parse(packet) {
+        assert!(Echo::parse(packet).is_err());
+        read_datagram(&udp, packet);
+    }
+    let mut fragments = Fragments::default();
+    for packet in [packet, received] {
+        if let Some((message, udp)) = fragments.add(packet) {
+            assert_eq!(udp.payload, 8..message.len());
+        }
+    }
     let Ok(echo) = Echo::parse(packet) else {
         return;
     };
@@ -60,6 +70,16 @@ fn check(packet: &[u8], received: &[u8]) {
         let destination = SocketAddr::new(about.to, word(fields, 2));
         datagram(client, destination, word(fields, 4).into());
     }
+}
+
+fn read_datagram(udp: &Udp, packet: &[u8]) {
+    let about = Packet::read(packet);
+    assert_eq!(about.protocol, ip::UDP);
+    assert_eq!((about.from, about.to), (udp.client.ip(), udp.destination.ip()));
+    let ports = (udp.client.port(), udp.destination.port());
+    assert_eq!((word(about.message, 0), word(about.message, 2)), ports);
+    assert_eq!(about.message[8..], packet[udp.payload.clone()]);
+    assert!(Udp::parse(&packet[..udp.payload.end - 1]).is_err());
 }
 
 fn reply(echo: &Echo<'_>, about: &Packet<'_>, received: &[u8]) {

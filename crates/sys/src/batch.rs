@@ -90,19 +90,23 @@ impl Batch {
         Ok(self.received.len())
     }
 
-    /// The same, of packets, in which `read` finds a datagram: from, to, and where it stands. Packets
-    /// without one are dropped, and counted.
+    /// The same, of packets, in which `read` finds a datagram: from, to, and where it stands. It may
+    /// write a datagram in place of the packet, of which it gets the length. Packets without one are
+    /// dropped, and counted.
     pub(crate) fn receive_packets(
         &mut self,
         socket: impl AsFd,
-        read: impl Fn(&[u8]) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
+        mut read: impl FnMut(&mut [u8], usize) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
     ) -> io::Result<usize> {
         let count = self.receive(socket)?;
-        let room = &self.room;
+        let room = &mut self.room;
         self.received.retain_mut(|received| {
-            let Some((from, to, payload)) = read(datagram(room, received)) else {
+            let start = received.slot * LARGEST;
+            let slot = &mut room[start..start + LARGEST];
+            let Some((from, to, payload)) = read(slot, received.length) else {
                 return false;
             };
+            assert!(payload.end <= LARGEST, "a datagram ends in its slot");
             (received.from, received.to) = (Some(from), Some(to));
             (received.start, received.length) = (payload.start, payload.len());
             true

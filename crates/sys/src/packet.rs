@@ -107,15 +107,15 @@ impl Tap {
         SlowToClose::new(socket).map(Self)
     }
 
-    /// Takes the datagrams that are queued, in place of what was in the batch; `read` finds them in
-    /// packets. Tells how many packets there were.
+    /// Takes the datagrams that are queued, in place of what was in the batch. `read` finds one in
+    /// the room of a packet, whose length it gets. Tells how many packets there were.
     ///
     /// # Errors
     /// Those of recvmmsg(2); `WouldBlock` if there is nothing.
     pub fn receive_batch(
         &self,
         batch: &mut Batch,
-        read: impl Fn(&[u8]) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
+        read: impl FnMut(&mut [u8], usize) -> Option<(SocketAddr, SocketAddr, Range<usize>)>,
     ) -> io::Result<usize> {
         batch.receive_packets(self.0.as_fd(), read)
     }

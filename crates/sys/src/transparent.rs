@@ -209,7 +209,6 @@ impl AsFd for AnyAddressUdp {
     }
 }
 
-/// For the most that comes with a datagram: its destination, and where its port may be.
 fn destination(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr> {
     message.cmsgs().ok()?.find_map(|control| match control {
         ControlMessageOwned::Ipv4OrigDstAddr(address) => {
@@ -223,7 +222,7 @@ fn destination(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr>
 }
 
 fn control_space() -> Vec<u8> {
-    nix::cmsg_space!(libc::sockaddr_in6, libc::c_int, libc::c_int)
+    nix::cmsg_space!(libc::sockaddr_in6)
 }
 
 fn transparent(family: Family, kind: Type, protocol: Protocol) -> io::Result<Socket> {

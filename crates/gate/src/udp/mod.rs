@@ -20,7 +20,7 @@ use stockade_sys::{
     transparent::Family,
 };
 use stockade_wire::{
-    packet::{Udp, Unreachable, udp_unreachable},
+    packet::{Fragments, Udp, Unreachable, udp_unreachable},
     quic::has_long_header,
 };
 use tokio::{
@@ -31,6 +31,7 @@ use tokio::{
 };
 
 use crate::{
+    dns,
     event_loop::{busy_poll, for_each_packet},
     flows::{ActiveFlow, FlowKey},
     icmp::icmp_error::unreachable,
@@ -196,17 +197,24 @@ impl Datagrams {
 }
 
 pub(crate) async fn watch(datagrams: Rc<Datagrams>, tap: Rc<AsyncFd<Tap>>) {
-    let read = |packet: &[u8]| {
-        let Udp {
-            client,
-            destination,
-            payload,
-        } = Udp::parse(packet).ok()?;
-        Some((client, destination, payload))
+    let mut fragments = Fragments::default();
+    let mut read = |room: &mut [u8], length: usize| {
+        let packet = room.get(..length)?;
+        let udp = match Udp::parse(packet) {
+            Ok(udp) => udp,
+            Err(_) => {
+                let (message, udp) = fragments.add(packet)?;
+                room.get_mut(..message.len())?.copy_from_slice(&message);
+                udp
+            }
+        };
+        // Queries arrive elsewhere. Of one in fragments the tap could not tell.
+        let is_query = udp.destination.port() == dns::PORT;
+        (!is_query).then_some((udp.client, udp.destination, udp.payload))
     };
     for_each_packet(&tap, |tap| {
         BATCHES.with_borrow_mut(|batch| {
-            let count = tap.receive_batch(batch, read)?;
+            let count = tap.receive_batch(batch, &mut read)?;
             if count < FEW {
                 busy_poll::extend();
             }

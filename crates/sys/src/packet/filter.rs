@@ -1,7 +1,8 @@
 //! Classic BPF programs over a packet that starts at its IP header.
 //!
-//! They only spare the gate the packets that do not concern it; what passes is parsed
-//! with care. Not passing a packet that matters would only leave it unanswered.
+//! They spare the gate the packets that do not concern it; what passes is parsed with care.
+//! Not passing a packet that matters would only leave it unanswered. One thing nobody looks at
+//! again: that datagrams have the jail's own address as their source.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -101,40 +102,44 @@ pub(super) fn foreign_echo(own: IpAddr) -> Vec<SockFilter> {
 }
 
 /// A UDP datagram from `own`, to another port than `except`, and to neither many, loopback nor `own`.
-/// Of IPv4, a first fragment; of IPv6, one without extension headers.
+/// Of IPv6, also each fragment of one, whatever its port.
 pub(super) fn datagram(own: IpAddr, except: u16) -> Vec<SockFilter> {
-    let mut steps = match own {
+    const FRAGMENT: u32 = 44;
+    let mut steps = foreign(own, ignore());
+    match own {
         IpAddr::V4(own) => {
-            let mut steps = vec![
+            steps.extend([
                 (LOAD_WORD, 12, Go),
                 (JUMP_EQUAL, u32::from(own), IgnoreUnless),
                 (LOAD_WORD, 16, Go),
                 (JUMP_EQUAL, u32::from(Ipv4Addr::BROADCAST), IgnoreIf),
                 (AND, 0xf000_0000, Go),
                 (JUMP_EQUAL, 0xe000_0000, IgnoreIf),
-            ];
+            ]);
             steps.extend(first_of_protocol_v4(UDP));
             steps.push((LOAD_HALF_INDEXED, 2, Go));
-            steps
+            steps.push((JUMP_EQUAL, u32::from(except), IgnoreIf));
         }
         IpAddr::V6(own) => {
-            let mut steps = vec![
-                (LOAD_BYTE, 6, Go),
-                (JUMP_EQUAL, UDP, IgnoreUnless),
-                (LOAD_BYTE, 24, Go),
-                (JUMP_EQUAL, 0xff, IgnoreIf),
-            ];
             for (word, destination, _) in words(own) {
                 // The source stands 16 bytes before the destination.
                 steps.push((LOAD_WORD, destination - 16, Go));
                 steps.push((JUMP_EQUAL, word, IgnoreUnless));
             }
-            steps.push((LOAD_HALF, 40 + 2, Go));
-            steps
+            steps.extend([
+                (LOAD_BYTE, 24, Go),
+                (JUMP_EQUAL, 0xff, IgnoreIf),
+                (LOAD_BYTE, 6, Go),
+                (JUMP_EQUAL, FRAGMENT, SkipIf(4)),
+                (JUMP_EQUAL, UDP, IgnoreUnless),
+                (LOAD_HALF, 40 + 2, Go),
+                (JUMP_EQUAL, u32::from(except), IgnoreIf),
+                (RETURN, TAKE, Go),
+                (LOAD_BYTE, 40, Go),
+                (JUMP_EQUAL, UDP, IgnoreUnless),
+            ]);
         }
-    };
-    steps.push((JUMP_EQUAL, u32::from(except), IgnoreIf));
-    steps.extend(foreign(own, ignore()));
+    }
     assemble(steps)
 }
 

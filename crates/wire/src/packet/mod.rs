@@ -17,8 +17,9 @@
 //! ping socket, which wants the ICMP message alone and puts an identifier of its
 //! own into it: [`Echo::message`]. What that socket receives becomes a packet for
 //! the jail again, under the client's identifier, by [`Echo::reply`]; or the gate
-//! answers with [`Echo::unreachable`]. A UDP datagram
-//! is read by [`Udp`]; sockets carry it on, and the answers. [`udp_unreachable`] says that one got nowhere.
+//! answers with [`Echo::unreachable`]. A UDP datagram is read by [`Udp`], or put together
+//! by [`Fragments`]; sockets carry it on, and the answers. [`udp_unreachable`] says that
+//! one got nowhere.
 //!
 //! Two facts about that device shape the code. It claims to compute the
 //! checksums of transports, so the kernel leaves a partial one in the packet: it
@@ -50,7 +51,7 @@ pub use foreign::Foreign;
 pub use refused::Refused;
 pub use sent::Sent;
 pub use syn::Syn;
-pub use udp::Udp;
+pub use udp::{Fragments, Udp};
 pub use unreachable::{Unreachable, udp_unreachable};
 
 use crate::cursor::Short;
