@@ -159,6 +159,26 @@ for send in [plainly, unchecked, in_pieces, in_a_run]:
 }
 
 #[test]
+fn a_datagram_reaches_the_first_and_the_last_port() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        for port in [1, 65_535] {
+            let _echo = web.udp_echo(port).expect("a server");
+            let script = "
+s = datagrams(sys.argv[1])
+s.sendto(b'hello', (sys.argv[1], int(sys.argv[2])))
+print(s.recv(100))
+";
+            for address in both_families(web) {
+                let arguments = [address.to_string(), port.to_string()];
+                let said = client(world, Place::Inside(&[]), script, &arguments);
+                assert_eq!(said, "b'hello'\n", "{address} {port}");
+            }
+        }
+    });
+}
+
+#[test]
 fn an_empty_datagram_passes_both_ways() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
