@@ -234,3 +234,57 @@ fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
         }
     });
 }
+
+#[test]
+fn f05_dependencies_that_other_projects_share_change_inside_only() {
+    // As uv, pnpm and bun install: all projects have the files of one store.
+    const INSTALL: &str = "mkdir -p ~/store; echo module.exports=1 > ~/store/index.js
+        for at in ~/project/node_modules/a ~/project/web/.venv/lib/a ~/other/node_modules/a; do
+            mkdir -p $at; ln -f ~/store/index.js $at
+        done";
+    const CHANGE: &str = "cd ~/project
+        for at in node_modules/a web/.venv/lib/a; do
+            echo evil > $at/index.js && mkdir $at/new && mv $at $at.moved && cat $at.moved/index.js
+        done
+        mv web web.moved; echo evil > web.moved/.venv/lib/a.moved/index.js
+        mv node_modules elsewhere; rm -r node_modules; echo evil > src.js";
+    const LOOK: &str = "cat ~/store/* ~/other/node_modules/a/* ~/project/src.js
+        cd ~/project; find . -name index.js | sort; find . -name new";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for nested in ["--nested=false", "--nested"] {
+            said(laptop, Place::Outside, INSTALL);
+            let words = ["run", nested, "--", "bash", "-c", CHANGE];
+            let output = laptop.stockade(words).run().expect("an end");
+            // Positive control: it was changed, as seen from inside, and so was the workspace.
+            assert_eq!(output.stdout(), "evil\nevil\n", "{output:?}");
+            let stderr = output.stderr();
+            assert!(
+                stderr.contains("by hard links, so changes to it are discarded"),
+                "{stderr}"
+            );
+            assert!(stderr.contains("node_modules were discarded"), "{stderr}");
+            let outside = said(laptop, Place::Outside, LOOK);
+            assert_eq!(
+                outside,
+                "module.exports=1\nmodule.exports=1\nevil\n\
+                 ./node_modules/a/index.js\n./web.moved/.venv/lib/a/index.js\n",
+                "{nested}"
+            );
+            said(laptop, Place::Outside, "cd ~/project; rm -r web.moved");
+        }
+        // Positive control: the links are what an attack needs, where the user gives them.
+        said(laptop, Place::Outside, INSTALL);
+        let change = "echo evil > node_modules/a/index.js";
+        let words = ["run", "--write", "node_modules", "--", "bash", "-c", change];
+        laptop
+            .stockade(words)
+            .run()
+            .expect("an end")
+            .expect_success();
+        assert_eq!(
+            said(laptop, Place::Outside, "cat ~/other/node_modules/a/*"),
+            "evil\n"
+        );
+    });
+}

@@ -54,6 +54,17 @@ fn f11_a_shim_runs_no_planted_program() {
         assert!(!marker.exists() && output.stdout().is_empty(), "{output:?}");
         let output = run(laptop, &path, &["claude", "update"]).expect_code(127);
         assert!(!output.stderr().contains("project"), "{output:?}");
+        let environment = workspace.join(".venv");
+        let path = format!("{SHIMS}:{project}/.venv/bin:/home/dev/.local/bin:/usr/bin:/bin");
+        let command = laptop.command(format!("{SHIMS}/claude")).env("PATH", &path);
+        let command = command
+            .env("VIRTUAL_ENV", environment)
+            .directory(laptop.home());
+        let output = command.run().expect("its end").expect_code(125);
+        assert!(
+            output.stderr().contains(": /home/dev/.local/bin/claude"),
+            "{output:?}"
+        );
         // It would have been run.
         let planted = run(laptop, &format!("{project}/bin:/usr/bin:/bin"), &["claude"]);
         assert_eq!(planted.stdout(), "planted\n");

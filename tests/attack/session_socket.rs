@@ -64,7 +64,7 @@ fn f15_neither_a_variable_nor_a_file_nor_a_server_of_ones_own_is_a_session() {
         // In namespaces of one's own anybody can have that path.
         let apart = |then: &str| {
             let line = format!(
-                "cp {STOCKADE} /tmp/stockade && mkdir -p /tmp/run/stockade && \
+                "cp {STOCKADE} /tmp/stockade && rm -rf /tmp/run && mkdir -p /tmp/run/stockade && \
                  mount --bind /tmp/run /run && {{ {then}; }}"
             );
             let unshare = laptop
@@ -106,7 +106,7 @@ fn f15_a_program_inside_cannot_stand_in_for_the_session() {
     test(&standard(), |world| {
         let laptop = world.laptop();
         let attack = format!(
-            "rm -f /run/stockade/session.sock; mv /run/stockade /run/old; touch /run/stockade/x
+            "rm -f /run/stockade/session.sock; mv /run/stockade /run/old; touch /run/stockade/x && echo made
             mv /run/stockade/session.sock /tmp; ln -sf /tmp/fake /run/stockade/session.sock
             {STOCKADE} inside"
         );

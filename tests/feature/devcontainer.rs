@@ -438,10 +438,10 @@ fn agents_that_have_hooks_are_guarded_and_the_others_are_named() {
             return;
         }
         let feature = image(laptop);
-        let given = [("AGENTS", "claude,codex"), ("GUARD", "true")];
+        let given = [("AGENTS", "claude,aider"), ("GUARD", "true")];
         let output = install(laptop, &feature, &given).expect_success();
         assert!(
-            output.stdout().contains("codex cannot be guarded"),
+            output.stdout().contains("aider cannot be guarded"),
             "{output:?}"
         );
         let list = laptop

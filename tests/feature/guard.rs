@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use stockade_world::{Laptop, Output, test};
 
-use super::agents::{Agent, CLAUDE, GEMINI, LIMIT, path, with_in};
+use super::agents::{Agent, CLAUDE, CODEX, GEMINI, LIMIT, path, with_in};
 use crate::support::standard;
 
 /// The built program, by the path that it has outside and inside.
@@ -31,7 +31,7 @@ fn inside_is_true_in_a_session_of_any_network_and_nowhere_else() {
             .expect("it ends")
             .expect_code(1);
         for mode in ["jail", "none", "host"] {
-            let line = format!("echo \"$STOCKADE\"; {STOCKADE} inside --json");
+            let line = format!("echo \"$STOCKADE_SESSION\"; {STOCKADE} inside --json");
             let run = ["run", "--mode", mode, "--", "sh", "-c", &line];
             let output = laptop
                 .stockade(run)
@@ -205,7 +205,7 @@ fn what_cannot_be_guarded_is_refused_and_left_alone() {
         // One wrong name, and nothing is done.
         let said = guard(laptop, &["add", "claude", "codex"], 125).stderr();
         assert!(
-            said.contains("trusted") && said.contains("stockade shim add codex"),
+            said.contains("trusted") && said.contains("--system codex"),
             "{said}"
         );
         assert!(!settings.exists());
@@ -324,80 +324,119 @@ fn what_happened(laptop: &Laptop) -> (bool, bool) {
     (asked, gone(&laptop.workspace().join("worked.txt")))
 }
 
+/// An agent that works for a model.
+struct Trial<'a> {
+    laptop: &'a Laptop,
+    agent: &'a Agent,
+    arguments: &'a [&'a str],
+    environment: &'a [(&'a str, &'a str)],
+    _model: stockade_world::Running,
+}
+
+impl Trial<'_> {
+    /// Starts the agent, and says whether it asked the model, and whether its tool ran.
+    fn run(&self, command: stockade_world::Command) -> ((bool, bool), String) {
+        let command = command.args(self.arguments).env("PATH", path());
+        let command = self
+            .environment
+            .iter()
+            .fold(command, |command, (name, value)| command.env(name, value));
+        let output = command
+            .input("")
+            .limit(LIMIT)
+            .run()
+            .expect("the agent ends");
+        let text = output.stdout() + &output.stderr();
+        (what_happened(self.laptop), text)
+    }
+
+    fn outside(&self) -> ((bool, bool), String) {
+        self.run(self.laptop.command("env").arg(self.agent.name))
+    }
+
+    /// A variable of a session does not make it one.
+    fn outside_with_a_claim(&self) -> ((bool, bool), String) {
+        let claim = ["STOCKADE=1", "STOCKADE_SESSION=1-2-3", self.agent.name];
+        self.run(self.laptop.command("env").args(claim))
+    }
+
+    fn inside(&self) -> ((bool, bool), String) {
+        let run = ["run", "--host-port", "8765", "--", self.agent.name];
+        self.run(self.laptop.stockade(run))
+    }
+
+    #[track_caller]
+    fn is_refused_outside_only(&self) {
+        let (happened, said) = self.outside();
+        assert_eq!(happened, (false, false), "outside: {said}");
+        let (happened, said) = self.outside_with_a_claim();
+        assert_eq!(happened, (false, false), "outside, with variables: {said}");
+        let (happened, said) = self.inside();
+        assert_eq!(happened, (true, true), "inside: {said}");
+    }
+
+    #[track_caller]
+    fn works_outside(&self) {
+        let (happened, said) = self.outside();
+        assert_eq!(happened, (true, true), "without a guard: {said}");
+    }
+}
+
 /// An agent without a guard works outside; with one it does not, unless it is inside.
 fn refuses_outside(agent: &Agent, script: &str, arguments: &[&str], environment: &[(&str, &str)]) {
     with_in(standard(), agent, |laptop| {
-        let _model = model(laptop, script);
-        let with = |command: stockade_world::Command| {
-            let command = command.env("PATH", path()).limit(LIMIT);
-            let command = environment
-                .iter()
-                .fold(command, |command, (name, value)| command.env(name, value));
-            command.run().expect("the agent ends")
+        if agent.name == GEMINI.name {
+            // Otherwise it asks how to log in.
+            let settings = "{\"security\": {\"auth\": {\"selectedType\": \"gemini-api-key\"}}}";
+            let state = laptop.home().join(".gemini");
+            fs::create_dir_all(&state).expect("a directory");
+            fs::write(state.join("settings.json"), settings).expect("settings");
+        }
+        let trial = Trial {
+            laptop,
+            agent,
+            arguments,
+            environment,
+            _model: model(laptop, script),
         };
-        let outside = || with(laptop.command("env").arg(agent.name).args(arguments));
-        let said = outside();
-        assert_eq!(
-            what_happened(laptop),
-            (true, true),
-            "without a guard: {said:?}"
-        );
-
+        trial.works_outside();
         guard(laptop, &["add", agent.name], 0);
-        let said = outside();
-        assert_eq!(what_happened(laptop), (false, false), "{said:?}");
-        let text = said.stdout() + &said.stderr();
-        assert!(
-            text.contains(&format!("Start it with: stockade {}", agent.name)),
-            "{text}"
-        );
-        // A variable of a session does not help it.
-        let claimed = laptop
-            .command("env")
-            .arg("STOCKADE=1-2-3")
-            .arg(agent.name)
-            .args(arguments);
-        let said = with(claimed);
-        assert_eq!(what_happened(laptop), (false, false), "{said:?}");
-
-        let run = ["run", "--host-port", "8765", "--", agent.name];
-        let said = with(laptop.stockade(run).args(arguments));
-        assert_eq!(what_happened(laptop), (true, true), "inside: {said:?}");
+        trial.is_refused_outside_only();
+        let (_, said) = trial.outside();
+        let start = format!("Start it with: stockade {}", agent.name);
+        assert!(said.contains(&start), "{said}");
 
         // The tools alone are refused, too, should a prompt get through.
         let settings = laptop.home().join(format!(".{}/settings.json", agent.name));
         let whole = fs::read_to_string(&settings).expect("settings");
-        let first =
-            whole
-                .replacen("UserPromptSubmit", "Stop", 1)
-                .replacen("BeforeAgent", "AfterTool", 1);
-        fs::write(&settings, first).expect("settings");
-        let said = outside();
-        assert_eq!(what_happened(laptop), (true, false), "{said:?}");
+        let tools = without_prompts(&whole);
+        fs::write(&settings, tools).expect("settings");
+        let (happened, said) = trial.outside();
+        assert_eq!(happened, (true, false), "{said}");
         fs::write(&settings, whole).expect("settings");
 
         guard(laptop, &["remove", agent.name], 0);
-        let said = outside();
-        assert_eq!(
-            what_happened(laptop),
-            (true, true),
-            "without it again: {said:?}"
-        );
+        trial.works_outside();
     });
 }
 
+/// The guard without the hook for prompts.
+fn without_prompts(settings: &str) -> String {
+    let less = settings.replacen("UserPromptSubmit", "PreCompact", 1);
+    less.replacen("BeforeAgent", "PreCompress", 1)
+}
+
+const CLAUDE_ARGUMENTS: &[&str] = &["-p", "Work.", "--allowedTools", "Bash"];
+const CLAUDE_ENVIRONMENT: &[(&str, &str)] = &[
+    ("ANTHROPIC_API_KEY", "decoy"),
+    ("ANTHROPIC_BASE_URL", "http://127.0.0.1:8765"),
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+];
+
 #[test]
 fn claude_code_with_a_guard_works_inside_only() {
-    refuses_outside(
-        &CLAUDE,
-        include_str!("../daily/model.py"),
-        &["-p", "Work.", "--allowedTools", "Bash"],
-        &[
-            ("ANTHROPIC_API_KEY", "decoy"),
-            ("ANTHROPIC_BASE_URL", "http://127.0.0.1:8765"),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ],
-    );
+    let model = include_str!("../daily/model.py");
+    refuses_outside(&CLAUDE, model, CLAUDE_ARGUMENTS, CLAUDE_ENVIRONMENT);
 }
 
 #[test]
@@ -418,4 +457,86 @@ fn gemini_cli_with_a_guard_works_inside_only() {
             ("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:8765"),
         ],
     );
+}
+
+/// The guard of an agent as the administrator's settings have it.
+fn of_system(laptop: &Laptop, agent: &Agent) -> String {
+    let claude = laptop.home().join(".claude/settings.json");
+    guard(laptop, &["add", "claude"], 0);
+    let text = fs::read_to_string(&claude).expect("settings");
+    guard(laptop, &["remove", "claude"], 0);
+    text.replace("claude", agent.name)
+}
+
+#[test]
+fn a_project_does_not_turn_off_the_administrators_guard_of_claude_code() {
+    with_in(standard(), &CLAUDE, |laptop| {
+        let trial = Trial {
+            laptop,
+            agent: &CLAUDE,
+            arguments: CLAUDE_ARGUMENTS,
+            environment: CLAUDE_ENVIRONMENT,
+            _model: model(laptop, include_str!("../daily/model.py")),
+        };
+        let project = laptop.workspace().join(".claude");
+        fs::create_dir_all(&project).expect("a directory");
+        let off = "{\"disableAllHooks\": true}";
+        fs::write(project.join("settings.json"), off).expect("settings");
+        // Positive control: it turns off the user's.
+        guard(laptop, &["add", "claude"], 0);
+        trial.works_outside();
+        let text = of_system(laptop, &CLAUDE);
+        let file = "claude-code/managed-settings.json";
+        laptop.write_etc(file, &text).expect("settings");
+        trial.is_refused_outside_only();
+        let list = guard(laptop, &["list"], 0).stdout();
+        assert!(list.contains("/etc/claude-code"), "{list}");
+        laptop.write_etc(file, "{}").expect("settings");
+        trial.works_outside();
+    });
+}
+
+#[test]
+fn codex_with_the_administrators_guard_works_inside_only() {
+    let provider = "model_providers.mock={name=\"mock\",base_url=\"http://127.0.0.1:8765/v1\",\
+                    wire_api=\"responses\"}";
+    let arguments = [
+        "exec",
+        "--skip-git-repo-check",
+        "--sandbox=danger-full-access",
+        "-c",
+        "model=mock",
+        "-c",
+        "model_provider=mock",
+        "-c",
+        provider,
+        "Work.",
+    ];
+    with_in(standard(), &CODEX, |laptop| {
+        let trial = Trial {
+            laptop,
+            agent: &CODEX,
+            arguments: &arguments,
+            environment: &[],
+            _model: model(laptop, include_str!("probes/codex.py")),
+        };
+        let text = of_system(laptop, &CODEX);
+        // In the user's own settings Codex does not heed it, so Stockade refuses to put it there.
+        let state = laptop.home().join(".codex");
+        fs::create_dir_all(&state).expect("a directory");
+        fs::write(state.join("hooks.json"), &text).expect("hooks");
+        trial.works_outside();
+        fs::remove_file(state.join("hooks.json")).expect("no hooks");
+        let file = "codex/hooks.json";
+        laptop.write_etc(file, &text).expect("hooks");
+        trial.is_refused_outside_only();
+        let list = guard(laptop, &["list"], 0).stdout();
+        assert!(list.contains("/etc/codex/hooks.json"), "{list}");
+        let tools = without_prompts(&text);
+        laptop.write_etc(file, &tools).expect("hooks");
+        let (happened, said) = trial.outside();
+        assert_eq!(happened, (true, false), "{said}");
+        laptop.write_etc(file, "{}").expect("hooks");
+        trial.works_outside();
+    });
 }

@@ -533,7 +533,7 @@ pub(crate) enum Config {
 /// goes to the model and before a tool runs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Guard {
-    /// Add a guard to the settings of claude or gemini
+    /// Add a guard to the settings of claude or gemini, or with --system of codex
     ///
     /// Everything else in the file stays as it is. An agent that runs already may need a restart.
     #[command(after_help = GUARD_CODES)]

@@ -235,6 +235,13 @@ fn flag(fix: &Fix) -> String {
 pub(crate) fn tell_discarded(discarded: &Discarded) {
     const MOST: usize = 5;
     const LONGEST: usize = 60;
+    for path in discarded.dependencies.iter().take(MOST) {
+        eprintln!(
+            "stockade: changes to {} were discarded: it shares files with other projects by hard \
+             links. Run your package manager outside",
+            terminal::cut(&shown_path(path), LONGEST)
+        );
+    }
     if discarded.files == 0 {
         return;
     }

@@ -48,11 +48,20 @@ pub(crate) struct HomePlan {
     planned: Vec<PathBuf>,
 }
 
-/// A home in memory.
+/// A home in memory, and what else the end takes away.
 #[derive(Debug)]
 pub struct PrivateHome {
     plan: HomePlan,
     handle: OwnedFd,
+    dependencies: Vec<Changes>,
+}
+
+/// Changes to dependencies that other projects share.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub(crate) path: PathBuf,
+    /// The directory in memory that holds them.
+    pub(crate) upper: OwnedFd,
 }
 
 /// Files that are gone, by the directory or file of the home that they were.
@@ -62,6 +71,8 @@ pub struct Discarded {
     pub files: u64,
     /// There may be more.
     pub is_at_least: bool,
+    /// Directories of dependencies whose changes are gone.
+    pub dependencies: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +98,12 @@ impl HomePlan {
         &self.home
     }
 
-    pub(crate) fn with(self, handle: OwnedFd) -> PrivateHome {
-        PrivateHome { plan: self, handle }
+    pub(crate) fn with(self, handle: OwnedFd, dependencies: Vec<Changes>) -> PrivateHome {
+        PrivateHome {
+            plan: self,
+            handle,
+            dependencies,
+        }
     }
 }
 
@@ -109,8 +124,20 @@ impl PrivateHome {
             files: places.iter().map(|place| place.files).sum(),
             places,
             is_at_least: search.is_partial,
+            dependencies: (self.dependencies.iter())
+                .filter(|changes| !is_empty(&changes.upper))
+                .map(|changes| changes.path.clone())
+                .collect(),
         }
     }
+}
+
+fn is_empty(directory: &OwnedFd) -> bool {
+    let is_name = |name: &[u8]| name != b"." && name != b"..";
+    let entries = list(directory, ".").into_iter().flatten().flatten();
+    !entries
+        .into_iter()
+        .any(|entry| is_name(entry.file_name().to_bytes()))
 }
 
 struct Search<'a> {
@@ -225,7 +252,13 @@ mod tests {
             home: home.clone(),
             planned: vec![".local/bin/uv".into()],
         };
-        let found = plan.with(pin(&home).unwrap()).discarded();
+        let changes = |name: &str| Changes {
+            path: name.into(),
+            upper: pin(&home.join(name)).unwrap(),
+        };
+        fs::create_dir_all(home.join(".cache/untouched")).unwrap();
+        let dependencies = vec![changes("x"), changes(".cache/untouched")];
+        let found = plan.with(pin(&home).unwrap(), dependencies).discarded();
         let place = |path: &str, is_directory, files, bytes| DiscardedPlace {
             path: path.into(),
             is_directory,
@@ -242,6 +275,7 @@ mod tests {
                 ],
                 files: 4,
                 is_at_least: false,
+                dependencies: vec!["x".into()],
             }
         );
         // In bounds, and past no directory that cannot be listed.
@@ -250,6 +284,7 @@ mod tests {
             home: home.clone(),
             planned: Vec::new(),
         };
-        assert!(plan.with(pin(&home).unwrap()).discarded().is_at_least);
+        let found = plan.with(pin(&home).unwrap(), Vec::new()).discarded();
+        assert!(found.is_at_least);
     }
 }

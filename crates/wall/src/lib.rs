@@ -63,8 +63,8 @@ pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
     CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
-    Installation, Kind, Limit, Place, Procfs, Resource, SystemForm, SystemPlace, Toolchains,
-    behind_shim,
+    Installation, Kind, Limit, Place, Procfs, Resource, SharedFiles, SystemForm, SystemPlace,
+    Toolchains, behind_shim,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

@@ -10,8 +10,8 @@ use super::json::Comments;
 #[derive(Debug)]
 pub(super) struct Guarded {
     pub(super) name: &'static str,
-    /// In the directory of its state.
-    settings: &'static str,
+    /// In the directory of its state, or why that is of no use.
+    settings: Result<&'static str, &'static str>,
     /// In the workspace.
     workspace: &'static [&'static str],
     /// The administrator's.
@@ -28,7 +28,7 @@ pub(super) struct Guarded {
 pub(super) const GUARDED: &[Guarded] = &[
     Guarded {
         name: "claude",
-        settings: "settings.json",
+        settings: Ok("settings.json"),
         workspace: &[".claude/settings.json", ".claude/settings.local.json"],
         system: "/etc/claude-code/managed-settings.json",
         comments: Comments::Refused,
@@ -37,22 +37,30 @@ pub(super) const GUARDED: &[Guarded] = &[
     },
     Guarded {
         name: "gemini",
-        settings: "settings.json",
+        settings: Ok("settings.json"),
         workspace: &[".gemini/settings.json"],
         system: "/etc/gemini-cli/settings.json",
         comments: Comments::Allowed,
         events: &[("BeforeTool", Some("*")), ("BeforeAgent", None)],
         switch: (&["hooksConfig", "enabled"], false),
     },
+    Guarded {
+        name: "codex",
+        settings: Err(
+            "Codex skips a user's hook silently until you have reviewed and trusted it in its screen",
+        ),
+        workspace: &[],
+        system: "/etc/codex/hooks.json",
+        comments: Comments::Refused,
+        events: &[("PreToolUse", Some("*")), ("UserPromptSubmit", None)],
+        // It is in another file: docs/known-issues.md.
+        switch: (&[], true),
+    },
 ];
 
 /// Why others cannot be guarded.
 pub(super) fn refusal(name: &str) -> Option<&'static str> {
     match name {
-        "codex" => Some(
-            "Codex runs a hook only after you have reviewed and trusted it in its own screen, and \
-             skips it silently before that",
-        ),
         "aider" => Some("aider has no hooks"),
         _ => None,
     }
@@ -63,8 +71,10 @@ impl Guarded {
         GUARDED.iter().find(|agent| agent.name == name)
     }
 
-    pub(super) fn user_file(&self, state: &Path) -> PathBuf {
-        state.join(self.settings)
+    /// # Errors
+    /// Why a guard there would be of no use.
+    pub(super) fn user_file(&self, state: &Path) -> Result<PathBuf, &'static str> {
+        self.settings.map(|settings| state.join(settings))
     }
 
     pub(super) fn workspace_files(&self, workspace: &Path) -> impl Iterator<Item = PathBuf> {

@@ -96,8 +96,23 @@ fn each(
 ) -> Result<ExitCode> {
     let agents: Vec<_> = names.iter().map(|name| find(name)).collect::<Result<_>>()?;
     let loader = context::loader_here()?;
-    for agent in agents {
-        let said = change(agent, scope, path(agent, scope, &loader))?;
+    let paths: Vec<_> = agents
+        .iter()
+        .map(|agent| {
+            path(agent, scope, &loader).map_err(|why| {
+                let name = agent.name;
+                refused(
+                    format!("{name} cannot be guarded by your own settings: {why}"),
+                    format!(
+                        "`sudo stockade guard add --system {name}`, or `stockade shim add {name}`, \
+                         which makes `{name}` itself start in the sandbox"
+                    ),
+                )
+            })
+        })
+        .collect::<Result<_>>()?;
+    for (agent, path) in agents.into_iter().zip(paths) {
+        let said = change(agent, scope, path)?;
         terminal::print(format_args!("{said}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -120,9 +135,9 @@ fn find(name: &str) -> Result<&'static Guarded> {
     }
 }
 
-fn path(agent: &Guarded, scope: Scope, loader: &Loader) -> PathBuf {
+fn path(agent: &Guarded, scope: Scope, loader: &Loader) -> Result<PathBuf, &'static str> {
     match scope {
-        Scope::System => PathBuf::from(agent.system),
+        Scope::System => Ok(PathBuf::from(agent.system)),
         Scope::User => {
             let mut moved = moved_state(&loader.environment);
             let moved = moved.find(|(it, _)| it.profile == agent.name);
@@ -265,7 +280,7 @@ pub(crate) fn all(loader: &Loader) -> Vec<Guard> {
 }
 
 fn look(agent: &'static Guarded, scope: Scope, loader: &Loader) -> Option<Guard> {
-    let file = path(agent, scope, loader);
+    let file = path(agent, scope, loader).ok()?;
     // Root's may be read, too.
     let text = fs::read_to_string(&file).ok()?;
     let name = agent.name;

@@ -328,7 +328,7 @@ mod tests {
             ("exit 2", "exit 0"),
             ("\"type\"", "\"async\": true, \"type\""),
             ("/usr/bin/stockade", "/bin/true"),
-            ("{\n", "{\"disableAllHooks\": true,\n"),
+            ("{ ", "{\"disableAllHooks\": true, "),
         ] {
             let damaged = guarded.replacen(from, to, 1);
             assert_ne!(damaged, guarded);

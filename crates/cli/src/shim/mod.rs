@@ -16,6 +16,7 @@ pub(crate) mod shells;
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fs,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{self, ExitCode},
@@ -105,12 +106,17 @@ fn tell_update(name: &str, arguments: &[OsString]) {
     }
 }
 
-/// The agent's program, for messages. A directory that cannot be a workspace is none.
+/// The agent's program, for messages: not one that a session may have put into the workspace or,
+/// where there can be none, into the virtual environment that is active.
 fn real_program(name: &str) -> Option<PathBuf> {
     let places = context::loader_here().ok()?.places;
-    let workspace = Some(places.workspace.as_path());
-    let workspace = workspace.filter(|it| PathRefusal::of_workspace(it, &places.home).is_none());
-    behind_shim(name.as_ref(), &places.home, workspace)
+    let is_workspace = PathRefusal::of_workspace(&places.workspace, &places.home).is_none();
+    let environment = || fs::canonicalize(env::var_os("VIRTUAL_ENV")?).ok();
+    let doubtful = match is_workspace {
+        true => Some(places.workspace),
+        false => environment(),
+    };
+    behind_shim(name.as_ref(), &places.home, doubtful.as_deref())
 }
 
 /// Whoever typed the agent's name may not know that it is a shim.
@@ -325,8 +331,7 @@ fn remove(names: &[String], system: bool, all: bool) -> Result<ExitCode> {
     let mut text = String::new();
     for name in &names {
         let path = shims.path(name);
-        std::fs::remove_file(&path)
-            .with_context(|| format!("cannot remove {}", shown_path(&path)))?;
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", shown_path(&path)))?;
         text += &format!("removed {}\n", shown_path(&path));
     }
     if !system && shims.list().is_empty() {

@@ -35,6 +35,7 @@ pub use self::{
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,
+    shared::SharedFiles,
     toolchains::Toolchains,
 };
 pub(crate) use self::{
@@ -107,8 +108,8 @@ pub struct Facts {
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
     pub guards: Guards,
-    /// Directories of the workspace with files that other directories have, too.
-    pub shared: Vec<PathBuf>,
+    /// Files of the workspace, and of what is given like it, that other directories have, too.
+    pub shared: SharedFiles,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// The user's settings of package managers that name indexes, without logins.
@@ -213,6 +214,8 @@ impl Facts {
             .next()
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
+        let given_paths = given.iter().map(|given| &given.path);
+        let shared = SharedFiles::find([&workspace].into_iter().chain(given_paths));
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -234,7 +237,7 @@ impl Facts {
             given,
             indexes: indexes::find(&home.real, &environment, &writable),
             guards,
-            shared: shared::find(&workspace),
+            shared,
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,

@@ -60,7 +60,7 @@ pub(crate) fn facts() -> Facts {
         git: Git::default(),
         given: Vec::new(),
         guards: Guards::default(),
-        shared: Vec::new(),
+        shared: SharedFiles::default(),
         git_settings: Vec::new(),
         indexes: Vec::new(),
         installation: None,

@@ -6,6 +6,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 mod devices;
 mod kept;
+mod questions;
 mod scope;
 mod staging;
 pub(crate) mod streams;
@@ -41,7 +42,7 @@ use self::{
 use crate::{
     config::Hardening,
     control::{Control, Order, Start},
-    discarded::HomePlan,
+    discarded::{Changes, HomePlan},
     encoding::encode,
     error::Error,
     facts::Resource,
@@ -252,7 +253,8 @@ impl Launch {
             // Nobody else has set it.
             let _ = join.set(list);
         }
-        held.home = surroundings.home.map(|handle| home.with(handle));
+        let dependencies = surroundings.dependencies;
+        held.home = (surroundings.home).map(|handle| home.with(handle, dependencies));
         held.streams = surroundings.given.give(&mut call);
         held.questions = surroundings.questions;
         let (path, version) = bubblewrap.identify()?;
@@ -281,6 +283,7 @@ struct Surroundings {
     given: CommandStreams,
     home: Option<OwnedFd>,
     questions: Option<OwnedFd>,
+    dependencies: Vec<Changes>,
 }
 
 /// What is said if neither the caller's control group nor systemd counts the memory.
@@ -329,6 +332,7 @@ fn surroundings(
         given: built.given,
         home: built.home,
         questions: built.questions,
+        dependencies: built.dependencies,
     })
 }
 

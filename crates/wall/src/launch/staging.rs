@@ -41,7 +41,6 @@ use std::{
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, fstat, linkat, mkdirat, mknodat, openat, symlinkat},
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
     process::umask,
 };
 use stockade_sys::{
@@ -51,10 +50,12 @@ use stockade_sys::{
 
 use super::{
     kept::KeptLayer,
+    questions,
     streams::{CommandStreams, Streams},
 };
 use crate::{
     caches::OpenCaches,
+    discarded::Changes,
     error::Error,
     nofollow::{pin, pin_below},
     plan::{Fallback, Guard, Operation, Plan, Step, index_enclosing},
@@ -63,9 +64,6 @@ use crate::{
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
 /// directory exists.
 const STAGE: &str = "/tmp";
-
-/// Programs inside that may wait for an answer at a time.
-const BACKLOG: i32 = 64;
 
 /// Names on the stage of what covers hidden files and directories.
 const HIDDEN_FILE: &str = "file";
@@ -141,6 +139,8 @@ pub(crate) struct Built {
     pub(crate) home: Option<OwnedFd>,
     /// What listens for questions from inside.
     pub(crate) questions: Option<OwnedFd>,
+    /// Where changes to dependencies are that other projects share.
+    pub(crate) dependencies: Vec<Changes>,
 }
 
 impl Staging {
@@ -178,15 +178,23 @@ impl Staging {
             given,
             home: None,
             questions: None,
+            dependencies: Vec::new(),
         };
         let steps = self.files.iter().zip(are_in_place(&self.files));
         let opened = pins.iter().zip(&layers);
         for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
-            let failed = |error| Error::Stage {
-                what: "showing",
-                path: path.to_owned(),
-                error,
+            let failed = |error: io::Error| match self.kept_around(number) {
+                Some(cache) if is_of_another_kind(&error) => Error::KeptDiffers {
+                    path: step.at.clone(),
+                    cache: cache.to_owned(),
+                    error,
+                },
+                _ => Error::Stage {
+                    what: "showing",
+                    path: path.to_owned(),
+                    error,
+                },
             };
             let name = number.to_string();
             let spot = is_in_place.then(|| self.spot(number, &step.at));
@@ -221,6 +229,11 @@ impl Staging {
                     let scratch = stage.scratch(&name, pin, &absent, *fallback);
                     let (tree, is_overlaid) = scratch.map_err(failed)?;
                     built.scratch &= is_overlaid;
+                    if is_overlaid && self.is_in_writable(number) {
+                        let upper = stage.open(&changes_of(&name)).map_err(failed)?;
+                        let path = step.at.clone();
+                        built.dependencies.push(Changes { path, upper });
+                    }
                     let place = stage.spot_or(spot.as_ref(), &name, true);
                     place.and_then(|place| tree.attach(place)).map_err(failed)?;
                 }
@@ -240,8 +253,9 @@ impl Staging {
                     devices.map_err(failed)?;
                 }
                 (Operation::Socket, _) => {
-                    let socket = stage.socket(&name, spot.as_ref()).map_err(failed)?;
-                    built.questions = Some(socket);
+                    let Spot { below, .. } = self.spot(number, &step.at);
+                    let path = Path::new(STAGE).join(below);
+                    built.questions = Some(questions::listen_at(&path).map_err(failed)?);
                 }
                 (Operation::Processes, _) => {
                     // Bubblewrap finds the directory, since it cannot make one in a frozen root.
@@ -281,6 +295,19 @@ impl Staging {
         }
     }
 
+    /// The cache that a step goes into, if changes to it are kept.
+    fn kept_around(&self, number: usize) -> Option<&Path> {
+        let around = enclosing(&self.files, number)?;
+        self.layers.get(around)?.as_ref()?;
+        Some(&self.files.get(around)?.at)
+    }
+
+    /// Whether a step covers a part of what the command can write.
+    fn is_in_writable(&self, number: usize) -> bool {
+        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
+        around.is_some_and(|it| matches!(it.operation, Operation::Writable { .. }))
+    }
+
     /// Opens all that is shown.
     fn pins(&self) -> Result<Vec<Option<OwnedFd>>, Error> {
         let open = |path: &Path| {
@@ -313,6 +340,20 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// Whether something cannot be mounted because of what is in its place: a link, or a file instead of
+/// a directory.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::INVAL];
+    kinds
+        .iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
+}
+
+/// The directory of changes to what is shown under this name.
+fn changes_of(name: &str) -> String {
+    format!("{name}-changes")
 }
 
 const NEW: OFlags = OFlags::CREATE
@@ -406,22 +447,6 @@ impl Stage {
         tree.attach(place)
     }
 
-    /// A socket that listens. It is this process that does, so the kernel tells whoever connects
-    /// that its peer is not in their process namespace: no program inside can listen like that.
-    fn socket(&self, name: &str, spot: Option<&Spot>) -> io::Result<OwnedFd> {
-        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
-        let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-        let address = SocketAddrUnix::new(Path::new(STAGE).join(name))?;
-        bind(&socket, &address)?;
-        listen(&socket, BACKLOG)?;
-        if let Some(spot) = spot {
-            let tree = Tree::view(self.open(name)?)?;
-            tree.make_read_only()?;
-            tree.attach(self.spot(spot, false)?)?;
-        }
-        Ok(socket)
-    }
-
     /// The place of something in the sandbox, or else where bubblewrap finds it.
     fn spot_or(&self, spot: Option<&Spot>, name: &str, is_directory: bool) -> io::Result<OwnedFd> {
         match spot {
@@ -501,7 +526,7 @@ impl Stage {
         absent: &[PathBuf],
     ) -> io::Result<Tree> {
         // The directory's own mode is that of the upper one.
-        let upper = self.directory(&format!("{name}-changes"), mode(what)?)?;
+        let upper = self.directory(&changes_of(name), mode(what)?)?;
         let work = self.directory(&format!("{name}-work"), 0o700)?;
         let front = match absent.is_empty() {
             true => None,

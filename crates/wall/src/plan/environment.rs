@@ -160,6 +160,10 @@ pub(crate) fn environment(
             environment.put(name, value, "which tools to use, and where they are");
         }
     }
+    if let Some(store) = &facts.caches.store {
+        let reason = "pnpm's store, since there is none in PNPM_HOME";
+        environment.put("npm_config_store_dir", store, reason);
+    }
     for name in PROXIES {
         if let Some(value) = facts.variable(name) {
             environment.put(name, without_login(value), WAY_OUT);
@@ -171,6 +175,11 @@ pub(crate) fn environment(
             if !addresses.is_empty() {
                 environment.put(name, addresses, "where packages are found");
             }
+        }
+    }
+    for file in &facts.indexes {
+        if let Some(name) = file.variable {
+            environment.put(name, &file.at, "where packages are found");
         }
     }
     for (name, value) in &facts.environment {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{environment, indexes, process::no_nested, workspace};
+use super::{environment, indexes, process::no_nested, requests::is_lifted, workspace};
 use crate::{
     config::{Config, Hardening, Nested, PathRequest},
     facts::Facts,
@@ -45,14 +45,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              look at what it leads to after the session"
         ));
     }
-    for path in &facts.shared {
-        notes.push(format!(
-            "{path:?} has files that other directories have, too, by hard links: what the command \
-             changes in them changes there as well, in caches and in other projects. To part them, \
-             make copies: UV_LINK_MODE=copy, package-import-method=copy of pnpm, --backend=copyfile \
-             of bun, git clone --no-hardlinks"
-        ));
-    }
+    notes.extend(shared(config, facts));
     for (name, path, place) in &facts.no_certificates {
         notes.push(format!(
             "{name} names {path:?}, which is not shown, because it is {place}: name a file of \
@@ -119,6 +112,37 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         } else {
             format!("{path:?} does not exist: what the agent writes there is gone at the end")
         });
+    }
+    notes
+}
+
+/// What becomes of files that other directories have, too.
+fn shared(config: &Config, facts: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
+    let found = config
+        .write
+        .iter()
+        .filter_map(|it| facts.found.get(&it.path));
+    let lifted: Vec<_> = found.map(|found| found.real.as_path()).collect();
+    let lifted = |path: &&PathBuf| is_lifted(path, facts, &lifted);
+    let dependencies = &facts.shared.dependencies;
+    let apart: Vec<_> = dependencies.iter().filter(|it| !lifted(it)).collect();
+    if let Some(first) = apart.first() {
+        let names: Vec<_> = apart.iter().map(|path| format!("{path:?}")).collect();
+        notes.push(format!(
+            "{} shares files with other projects by hard links, so changes to it are discarded at \
+             the end. After the session, run your package manager outside. To keep changes, install \
+             copies (UV_LINK_MODE=copy, package-import-method=copy of pnpm, --backend=copyfile of \
+             bun); to change all projects at once: --write {first:?}",
+            names.join(", ")
+        ));
+    }
+    let written = dependencies.iter().filter(lifted);
+    for path in written.chain(&facts.shared.objects) {
+        notes.push(format!(
+            "{path:?} shares files with other directories by hard links: what the command changes \
+             in them changes there, too. For git objects, clone with --no-hardlinks"
+        ));
     }
     notes
 }

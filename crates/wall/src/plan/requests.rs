@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Guard, Operation, Step, caches,
+    Fallback, Guard, Operation, Step, caches,
     environment::CERTIFICATES,
     home::{self, hidden, read_only},
     indexes,
@@ -79,6 +79,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     let to_write = config.write.iter().filter_map(find);
     let lifted: Vec<_> = to_write.map(|found| found.real.as_path()).collect();
     guards(facts, &lifted, layout);
+    dependencies(facts, &lifted, layout);
     programs_in_state(config, facts, &lifted, layout);
     own(config, facts, layout);
     for request in &config.hide {
@@ -276,14 +277,37 @@ fn toolchains(facts: &Facts) -> impl Iterator<Item = Step> {
 /// written, unless configuration names just that, or a part of the workspace that holds it.
 fn guards(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for guarded in &facts.guards.read_only {
-        let is_lifted = |path: &&Path| {
-            let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
-            path.starts_with(&guarded.path) || (is_part && guarded.path.starts_with(path))
-        };
-        if lifted.iter().any(is_lifted) {
+        if !is_lifted(&guarded.path, facts, lifted) {
+            guard(&guarded.path, guarded.reason, layout);
+        }
+    }
+}
+
+/// Whether configuration names just that to be written, or a part of the workspace that holds it.
+pub(super) fn is_lifted(protected: &Path, facts: &Facts, lifted: &[&Path]) -> bool {
+    lifted.iter().any(|path| {
+        let is_part = path.starts_with(&facts.workspace) && **path != facts.workspace;
+        path.starts_with(protected) || (is_part && protected.starts_with(path))
+    })
+}
+
+/// Installed dependencies that other projects have, too, by hard links: what the command writes to
+/// them stays inside.
+fn dependencies(facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
+    for real in &facts.shared.dependencies {
+        if is_lifted(real, facts, lifted) {
             continue;
         }
-        guard(&guarded.path, guarded.reason, layout);
+        for at in layout.views(real) {
+            if layout.is_writable(&at) {
+                let operation = Operation::Scratch {
+                    source: real.clone(),
+                    reserved: Vec::new(),
+                    fallback: Fallback::ReadOnly,
+                };
+                layout.add(at, operation, "shared with other projects by hard links");
+            }
+        }
     }
 }
 

@@ -87,6 +87,30 @@ fn reply(answer: impl Serialize) -> String {
 mod tests {
     use super::*;
 
+    /// Every byte of a question replaced by every other, removed, or doubled.
+    #[test]
+    fn a_question_with_one_byte_changed_is_answered_only_if_it_means_the_same() {
+        let question = br#" {"ask":"inside"} "#;
+        let wanted = serde_json::json!({ "ask": "inside" });
+        let mut answered = 0;
+        for at in 0..question.len() {
+            let [before, after] = [&question[..at], &question[at + 1..]];
+            let removed = [before, after].concat();
+            let doubled = [before, &question[at..=at], &question[at..]].concat();
+            let replaced = (0..=u8::MAX).map(|byte| [before, &[byte], after].concat());
+            for line in replaced.chain([removed, doubled]) {
+                let said = answer(&line, "s");
+                let reply: Reply<serde_json::Value> = serde_json::from_str(&said).expect("JSON");
+                let is_answered = reply.answer == serde_json::json!({ "session": "s" });
+                let means = serde_json::from_slice::<serde_json::Value>(&line).ok();
+                assert_eq!(is_answered, means == Some(wanted.clone()), "{line:?}");
+                assert!(said.ends_with('\n') && said.len() < LONGEST, "{said}");
+                answered += u32::from(is_answered);
+            }
+        }
+        assert!(answered > 18, "{answered}");
+    }
+
     #[test]
     fn only_a_known_question_is_answered() {
         let inside = "{\"protocol\":1,\"session\":\"s\"}\n";
