@@ -72,7 +72,9 @@ fn jail(case: &Case<'_>) -> Finding {
         (Mode::Jail, Some(true)) => {
             check.pass("another one than the host's; a veth pair joins it to the gatehouse")
         }
-        (Mode::None, Some(true)) => check.pass("another one than the host's; nothing leads out of it"),
+        (Mode::None, Some(true)) => {
+            check.pass("another one than the host's; nothing leads out of it")
+        }
         (_, None) => check.inconclusive("it cannot be told"),
     }
 }
