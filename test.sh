@@ -12,7 +12,7 @@ for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv
     go:golang-go mvn:maven node:nodejs npm:npm gh:gh iperf3:iperf3 \
     openssl:openssl psql:postgresql-client rg:ripgrep socat:socat perl:perl \
     ssh:openssh-client dropbear:dropbear-bin cc:gcc vim:vim tmux:tmux htop:htop \
-    zsh:zsh fish:fish groff:groff-base; do
+    zsh:zsh fish:fish groff:groff-base shellcheck:shellcheck; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
@@ -37,6 +37,7 @@ step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 step cargo xtask deny
 step scripts/check-docs.sh
+step shellcheck --external-sources devcontainer/stockade/install.sh scripts/try-devcontainer.sh
 step cargo test --locked --workspace --exclude stockade --tests --quiet
 # A workspace of its own, so that nothing of it gets into the program; what both are built from
 # lies in one directory.

@@ -32,6 +32,7 @@ fn bash_completes_commands_flags_and_agents() {
         assert_eq!(offered(laptop, "stockade run --host-p"), ["--host-port"]);
         assert_eq!(offered(laptop, "stockade completions z"), ["zsh"]);
         assert_eq!(offered(laptop, "stockade config sh"), ["show"]);
+        assert_eq!(offered(laptop, "stockade shim add cod"), ["codex"]);
         assert!(offered(laptop, "stockade ''").len() > 10);
         assert_eq!(offered(laptop, "stockade verify-p"), [""], "what is hidden");
         // Values of options.

@@ -2,6 +2,8 @@
 
 #![no_main]
 
+use std::net::IpAddr;
+
 use libfuzzer_sys::fuzz_target;
 use stockade_fuzz::ip::{self, Packet, word};
 use stockade_wire::packet::{Echo, Malformed, Refused, Syn, Unreachable};
@@ -32,8 +34,10 @@ fn check(packet: &[u8]) {
     let length = about.header.len() + about.message.len();
     assert!(Syn::parse(&packet[..length - 1]).is_err());
 
-    complete(&syn, &about, &packet[..length]);
     reset(&syn, &about);
+    let packet = &without_data(&about, &packet[..length]);
+    let about = Packet::read(packet);
+    complete(&syn, &about, packet);
     for why in [
         Unreachable::Network,
         Unreachable::Host,
@@ -42,6 +46,19 @@ fn check(packet: &[u8]) {
     ] {
         ip::assert_unreachable(&syn.unreachable(why), &about, packet);
     }
+}
+
+/// The packet up to the end of TCP's options.
+fn without_data(about: &Packet<'_>, packet: &[u8]) -> Vec<u8> {
+    let length = about.header.len() + usize::from(about.message[12] >> 4) * 4;
+    let mut packet = packet[..length].to_vec();
+    let (field, counted) = match about.from {
+        IpAddr::V4(_) => (2, length),
+        IpAddr::V6(_) => (4, length - 40),
+    };
+    let counted = u16::try_from(counted).unwrap();
+    packet[field..field + 2].copy_from_slice(&counted.to_be_bytes());
+    ip::mended(&packet)
 }
 
 /// The same packet but for its checksum, and it stays that way.

@@ -183,6 +183,10 @@ fn f14_an_environment_that_a_session_planted_shows_nothing() {
             write(laptop, &format!("{base}/bin/python"), "");
             write(laptop, &format!("{base}/lib/python3/os.py"), "");
         }
+        // And what looks like environments.
+        for place in [".ssh", "Documents", "project"] {
+            write(laptop, &format!("{place}/pyvenv.cfg"), "");
+        }
         let environment = |at: &str, base: &str| {
             let home = laptop.home();
             let settings = format!("home = {}/bin\n", home.join(base).display());
@@ -203,6 +207,20 @@ fn f14_an_environment_that_a_session_planted_shows_nothing() {
         // Positive control: an environment of the user's brings its interpreter along.
         let seen = |name, value| found(laptop, &[(name, value)]).0;
         assert_eq!(seen("VIRTUAL_ENV", "/home/dev/envs/mine"), own);
+        let on_path = |place: &str| {
+            let path = format!("/home/dev/{place}/bin:/usr/bin:/bin");
+            found(laptop, &[("PATH", path.as_str())]).0
+        };
+        assert_eq!(on_path("envs/mine"), own);
+        for place in [
+            "envs/keys",
+            "project/.venv",
+            "project/led",
+            ".ssh",
+            "project",
+        ] {
+            assert_eq!(on_path(place), "", "{place}");
+        }
         for (name, value) in [
             ("VIRTUAL_ENV", "/home/dev/envs/keys"),
             ("VIRTUAL_ENV", "/home/dev/project/.venv"),

@@ -13,6 +13,7 @@ import time
 
 WAY, COUNT, ADDRESS, PORT = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 PATIENCE = 20
+MSG_FASTOPEN, TCP_FASTOPEN_NO_COOKIE = 0x20000000, 34
 
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -30,6 +31,17 @@ def attempts():
     for number, stream in enumerate(streams):
         stream.setblocking(False)
         stream.connect_ex((ADDRESS, PORT))
+        pace(number)
+    return streams
+
+
+def first_data():
+    # The same, with as much data in the first packet as the kernel puts there (TCP fast open).
+    streams = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(COUNT)]
+    for number, stream in enumerate(streams):
+        stream.setblocking(False)
+        stream.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, 1)
+        assert stream.sendto(bytes(32768), MSG_FASTOPEN, (ADDRESS, PORT)) > 1000
         pace(number)
     return streams
 
@@ -52,6 +64,37 @@ def readers():
         streams.append(stream)
     time.sleep(1)
     return streams
+
+
+def writers():
+    # Connections to who answers everything, which nobody reads.
+    streams = connections()
+    for stream in streams:
+        stream.setblocking(False)
+    idle = 0
+    while idle < 20:
+        idle += 1
+        for stream in streams:
+            try:
+                stream.send(bytes(65536))
+                idle = 0
+            except BlockingIOError:
+                pass
+        time.sleep(0.02)
+    return streams
+
+
+def flows():
+    # New ones as fast as possible, without an end.
+    def send_on():
+        number = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            while True:
+                number += 1
+                host = struct.pack("!I", 0x08000000 + number % 0x00FFFFFF)
+                sender.sendto(b"flood", (socket.inet_ntoa(host), PORT))
+
+    return send_on
 
 
 def unfinished_queries():
@@ -96,7 +139,7 @@ def bulk():
     return read_on
 
 
-ways = [attempts, connections, readers, unfinished_queries, datagrams, hosts, bulk]
+ways = [attempts, first_data, connections, readers, writers, flows, unfinished_queries, datagrams, hosts, bulk]
 flood = {way.__name__: way for way in ways}[WAY]()
 print("done", flush=True)
 if callable(flood):

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use stockade_world::{BLACK_HOLE, PATIENCE, Protocol, Standard, World, eventually, test};
+use stockade_world::{BLACK_HOLE, PATIENCE, Packet, Protocol, Standard, World, eventually, test};
 
 use super::probe::{INSIDE, INTERNET, PROBE, Prober};
 use crate::support::standard;
@@ -66,25 +66,38 @@ fn is_unimpressed(mut session: Prober) {
     session.end();
 }
 
+/// A session with attempts that get no answer, of which nearly all are tried outside.
+fn attempts(world: &World, way: &str, count: u32) -> Prober {
+    let capture = world.laptop().capture().expect("capture");
+    let session = flooded(world, way, count, BLACK_HOLE, 80);
+    let hole: IpAddr = BLACK_HOLE.parse().expect("address");
+    let tried = || {
+        let packets = capture.packets();
+        let attempts = packets
+            .iter()
+            .filter(|packet| packet.destination == hole && packet.is_syn());
+        let ports: HashSet<_> = attempts.map(|packet| packet.source_port).collect();
+        u32::try_from(ports.len()).expect("a few thousand")
+    };
+    // A SYN that was lost in the crowd comes again.
+    eventually("nearly all are tried", PATIENCE, || tried() > count - 100)
+        .unwrap_or_else(|_| panic!("only {} were tried", tried()));
+    session
+}
+
 #[test]
 fn n16_attempts_that_get_no_answer_keep_nobody_out() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
-        let capture = world.laptop().capture().expect("capture");
-        let session = flooded(world, "attempts", 2000, BLACK_HOLE, 80);
-        let hole: IpAddr = BLACK_HOLE.parse().expect("address");
-        let tried = || {
-            let packets = capture.packets();
-            let attempts = packets
-                .iter()
-                .filter(|packet| packet.destination == hole && packet.is_syn());
-            let ports: HashSet<_> = attempts.map(|packet| packet.source_port).collect();
-            ports.len()
-        };
-        // A SYN that was lost in the crowd comes again.
-        eventually("nearly all are tried", PATIENCE, || tried() > 1900)
-            .unwrap_or_else(|_| panic!("only {} were tried", tried()));
-        is_unimpressed(session);
+        is_unimpressed(attempts(world, "attempts", 2000));
+    });
+}
+
+#[test]
+fn n16_data_in_first_packets_does_not_fill_the_memory() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        is_unimpressed(attempts(world, "first_data", 2500));
     });
 }
 
@@ -130,6 +143,31 @@ fn n16_slow_readers_do_not_fill_the_memory() {
 }
 
 #[test]
+fn n16_peers_that_do_not_read_do_not_fill_the_memory() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        is_unimpressed(flooded(world, "writers", 1500, WEB, 7));
+        let came = net.web_echo.connections().count();
+        assert!(came >= 1500, "only {came} connections were made");
+    });
+}
+
+#[test]
+fn n16_flows_that_are_opened_without_a_pause_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let capture = world.laptop().capture().expect("capture");
+        let mut session = flooded(world, "flows", 0, "8.0.0.0", 9);
+        let is_flood = |packet: &Packet| packet.destination_port == Some(9);
+        capture.wait_for(2000, is_flood).expect("the flood stands");
+        for _ in 0..3 {
+            session.ask(&["tcp://93.184.216.34:7"]).expect_answers();
+        }
+        session.end();
+    });
+}
+
+#[test]
 fn n16_unfinished_queries_do_not_fill_the_memory() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
@@ -167,5 +205,37 @@ fn n16_a_fast_flow_does_not_starve_a_slow_one() {
             "the bulk was not fast: {per_second} bytes per second"
         );
         is_unimpressed(session);
+    });
+}
+
+/// Is denied once, then opens flows faster than anybody can serve them, and ends.
+const LAST: &str = r#"
+import socket, time
+try:
+    socket.create_connection(("10.20.0.5", 7), 5)
+except OSError as error:
+    print(error)
+v4 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+v6 = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+number, end = 0, time.monotonic() + 3
+while time.monotonic() < end:
+    number += 1
+    v4.sendto(b"flood", (f"8.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 9))
+    v6.sendto(b"flood", (f"2600::{number:x}", 9))
+"#;
+
+#[test]
+fn n16_a_flood_at_the_end_keeps_no_denial_from_the_receipt() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let capture = laptop.capture().expect("capture");
+        let session = laptop.stockade(["run", "--", "python3", "-c", LAST]);
+        let output = session.run().expect("it ends");
+        let told = output.stderr();
+        assert!(told.contains("denied tcp://10.20.0.5:7"), "{output:?}");
+        output.expect_success();
+        let is_flood = |packet: &Packet| packet.destination_port == Some(9);
+        let flows = capture.count(is_flood);
+        assert!(flows > 1000, "only {flows} flows were made");
     });
 }

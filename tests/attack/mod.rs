@@ -1,6 +1,6 @@
 //! What a program inside must not be able to do.
 //!
-//! Tests are named by the number of the attack (`n01` … `n20`, `f01` … `f15`, `p01` … `p16`). Each asserts on both sides:
+//! Tests are named by the number of the attack (`n01` … `n20`, `f01` … `f15`, `p01` … `p17`). Each asserts on both sides:
 //! the program inside got no answer, and nothing arrived where it wanted to go.
 
 mod addresses;
@@ -41,6 +41,7 @@ mod p_nested;
 mod p_older;
 mod p_programs;
 mod p_remotes;
+mod p_shims;
 mod p_small;
 mod p_streams;
 mod p_suspend;

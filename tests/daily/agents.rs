@@ -421,3 +421,55 @@ fn pip_and_npm_use_the_users_index_without_its_login() {
         verify.expect_success();
     });
 }
+
+#[test]
+fn settings_that_a_variable_names_come_along_without_their_logins() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let home = laptop.home().join("settings");
+        let cargo = Path::new("/srv/cargo");
+        write(
+            &home.join("npmrc"),
+            "registry=http://i.test/npm/\n//i.test/npm/:_authToken=SECRET\n",
+        );
+        write(
+            &home.join("pip.conf"),
+            "[global]\nindex-url = http://dev:SECRET@i.test/pip\n",
+        );
+        write(
+            &home.join("uv.toml"),
+            "index-url = \"http://dev:SECRET@i.test/uv\"\n",
+        );
+        write(
+            &cargo.join("config.toml"),
+            "[registries.own]\nindex = \"sparse+http://i.test/cargo/\"\ntoken = \"SECRET\"\n",
+        );
+        let run = |options: &[&str]| {
+            let script = "npm config get registry; pip config list | grep index; cat $UV_CONFIG_FILE \
+                $CARGO_HOME/config.toml; grep -rl SECRET ~/settings $CARGO_HOME";
+            let line = [&["run"], options, &["--", "bash", "-c", script]].concat();
+            let command = stockade(laptop, &line)
+                .env("NPM_CONFIG_USERCONFIG", home.join("npmrc"))
+                .env("PIP_CONFIG_FILE", home.join("pip.conf"))
+                .env("UV_CONFIG_FILE", home.join("uv.toml"))
+                .env("CARGO_HOME", cargo);
+            run(command.limit(LIMIT))
+        };
+        let output = run(&[]);
+        assert_eq!(
+            output.stdout(),
+            "http://i.test/npm/\nglobal.index-url='http://i.test/pip'\nindex-url = \"http://i.test/uv\"\n\
+             [registries.own]\nindex = \"sparse+http://i.test/cargo/\"\n",
+            "{output:?}"
+        );
+        for file in ["npmrc", "pip.conf", "uv.toml"] {
+            let read = format!("--read ~/settings/{file}\n");
+            assert!(output.stderr().contains(&read), "{output:?}");
+        }
+        let read = "--read /srv/cargo/config.toml\n";
+        assert!(output.stderr().contains(read), "{output:?}");
+        // Who gives one has it whole.
+        let given = run(&["--read", "~/settings/npmrc"]).stdout();
+        assert!(given.ends_with("/home/dev/settings/npmrc\n"), "{given}");
+    });
+}

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::mount::{MountFlags, mount};
 use stockade_world::{Command, Laptop, test};
 
-use super::{PROFILES, inside, said, write};
+use super::{PROFILES, inside, said, toolchains::program, write};
 use crate::support::standard;
 
 /// A script inside, in the profile of any command.
@@ -166,6 +167,50 @@ fn a_cache_is_found_where_its_variable_says_in_the_home_or_elsewhere() {
     });
 }
 
+/// As images for containers have it, where `/usr` and `/opt` are shown to everybody.
+#[test]
+fn programs_beside_a_cache_in_a_directory_of_the_system_are_there() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let open = c"mode=0777";
+        mount("opt", "/opt", "tmpfs", MountFlags::empty(), open).expect("a directory");
+        for place in [
+            "/opt/cargo/bin/tool",
+            "/opt/pnpm/tool",
+            "/home/dev/pnpm/tool",
+        ] {
+            program(laptop, place);
+        }
+        for profile in PROFILES {
+            let script = "tool; echo x > $CARGO_HOME/registry/x; ls $CARGO_HOME";
+            let run = inside(laptop, profile, "/opt/cargo/bin", script);
+            let run = run.env("CARGO_HOME", "/opt/cargo");
+            assert_eq!(
+                said(run),
+                "/opt/cargo/bin/tool\nbin\ngit\nregistry\n",
+                "{profile}"
+            );
+        }
+        // pnpm keeps its programs and its store together. Without a store, it gets one elsewhere.
+        for place in ["/opt/pnpm", "/home/dev/pnpm"] {
+            let run = |script: &str| {
+                said(inside(laptop, "generic", place, script).env("PNPM_HOME", place))
+            };
+            let store = "echo kept > $npm_config_store_dir/x; echo $npm_config_store_dir";
+            let usual = "/home/dev/.local/share/pnpm/store\n";
+            assert_eq!(
+                run(&format!("tool; {store}")),
+                format!("{place}/tool\n{usual}")
+            );
+            assert_eq!(run("cat $npm_config_store_dir/x"), "kept\n");
+            write(Path::new(place), &[("store/old", "host\n")]);
+            let own = "tool; cat $PNPM_HOME/store/old; echo x > $PNPM_HOME/store/x; env | grep -c store_dir ||:";
+            assert_eq!(run(own), format!("{place}/tool\nhost\n0\n"));
+            assert!(!Path::new(place).join("store/x").exists());
+        }
+    });
+}
+
 #[test]
 fn a_second_session_in_the_workspace_sees_what_the_first_has_and_says_that_it_keeps_nothing() {
     test(&standard(), |world| {
@@ -241,6 +286,28 @@ fn p09_what_is_hidden_later_is_not_kept_from_an_earlier_session() {
         );
         // The host's are there, and shown again to who does not hide them.
         assert_eq!(said(script(laptop, read)), "secret\n".repeat(3));
+    });
+}
+
+#[test]
+fn what_is_kept_in_the_way_of_a_path_that_is_given_is_told_with_the_fix() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let given = laptop.home().join(".cache/given");
+        write(&given, &[("file", "host\n")]);
+        let run = || {
+            let run = laptop.stockade(["run", "--read"]).arg(&given);
+            run.args(["--", "cat", "/home/dev/.cache/given/file"])
+        };
+        for way in ["ln -s /etc ~/.cache/given", "echo > ~/.cache/given"] {
+            said(script(laptop, &format!("rm -r ~/.cache/given; {way}")));
+            let refused = run().run().expect("its end").expect_code(125);
+            let told = refused.stderr();
+            assert!(told.contains("an earlier session"), "{way}: {told}");
+            assert!(told.contains("`stockade caches --clear`"), "{way}: {told}");
+            said(laptop.stockade(["caches", "--clear"]));
+            assert_eq!(said(run()), "host\n", "{way}");
+        }
     });
 }
 

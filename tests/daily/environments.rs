@@ -10,7 +10,7 @@ use std::{
 
 use stockade_world::{Laptop, is_inside, test};
 
-use super::{PROFILES, inside, said, toolchains::program, write};
+use super::{PROFILES, STATE, inside, said, toolchains::program, write};
 use crate::support::standard;
 
 #[test]
@@ -82,12 +82,19 @@ fn own_python(laptop: &Laptop) -> PathBuf {
 fn an_environment_comes_with_its_interpreter() {
     test(&standard(), |world| {
         let laptop = world.laptop();
+        write(laptop.home(), STATE);
         let environment = own_python(laptop);
         let python = environment.join("bin/python");
         let script = "python -c 'import sys; print(sys.prefix, sys.base_prefix)'";
-        let run = inside(laptop, "claude", "/home/dev/envs/own/bin", script);
         let says = "/home/dev/envs/own /home/dev/bases/python\n";
-        assert_eq!(said(run.env("VIRTUAL_ENV", &environment)), says);
+        for profile in PROFILES {
+            let run = || inside(laptop, profile, "/home/dev/envs/own/bin", script);
+            assert_eq!(said(run().env("VIRTUAL_ENV", &environment)), says);
+            // Also if only the search path has it.
+            let output = run().run().expect("its end").expect_success();
+            let (stdout, stderr) = (output.stdout(), output.stderr());
+            assert_eq!((stdout.as_str(), stderr.as_str()), (says, ""), "{profile}");
+        }
         // By its path alone, too.
         let program = "import sys; print(sys.prefix, sys.base_prefix)";
         let run = laptop.stockade(["run", "--"]).arg(&python);

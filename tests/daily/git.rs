@@ -3,9 +3,8 @@
 
 use stockade_world::{Laptop, Output, PATIENCE, eventually, test};
 
+use super::{PROFILES, STATE, write};
 use crate::support::standard;
-
-const PROFILES: [&str; 5] = ["generic", "claude", "codex", "gemini", "aider"];
 
 /// Branches that differ in such files, and untracked ones beside them.
 const REPOSITORY: &str = "git init -q -b main .; git config user.name Dev
@@ -66,30 +65,36 @@ fn git_switches_branches_that_differ_in_files_that_run_outside() {
 fn git_merges_rebases_and_stashes_files_that_run_outside() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        outside(laptop, REPOSITORY);
-        let merge = "git merge -q --no-edit other; cat .envrc file; git reset -q --hard ORIG_HEAD; cat .envrc";
-        let merged = session(laptop, &[], merge).expect_success();
-        assert_eq!(merged.stdout(), "two\n2\none\n");
-        // Everything is as it was, so there is nothing to say but where it went meanwhile.
-        assert_eq!(merged.stderr(), "");
-        let rebase =
-            "git switch -q other; git rebase -q main; cat .envrc file; git log --format=%s";
-        let rebased = session(laptop, &[], rebase).expect_success();
-        assert_eq!(rebased.stdout(), "two\n2\ntwo\nthree\none\n");
-        let stash = "echo mine > .envrc; git rm -q .vscode/tasks.json; git stash -q; cat .envrc
-            git switch -q main; git switch -q other; git stash pop -q; cat .envrc; ls -A .vscode
-            git checkout -q HEAD -- .; git diff HEAD --stat";
-        let stashed = session(laptop, &[], stash).expect_success();
-        assert_eq!(stashed.stdout(), "two\nmine\nlaunch.json\nown\n");
-        assert_eq!(stashed.stderr(), "");
-        let tree =
-            "git worktree add -q tree main; cat tree/.envrc; git -C tree switch -q --detach other
-            cat tree/.envrc; git worktree remove tree";
-        assert_eq!(
-            session(laptop, &[], tree).expect_success().stdout(),
-            "one\ntwo\n"
-        );
+        write(laptop.home(), STATE);
+        for profile in PROFILES {
+            let fresh = "cd; rm -rf project; mkdir project; cd project";
+            outside(laptop, &format!("{fresh}; {REPOSITORY}"));
+            merge_rebase_and_stash(|script| {
+                session(laptop, &["--profile", profile], script).expect_success()
+            });
+        }
     });
+}
+
+fn merge_rebase_and_stash(session: impl Fn(&str) -> Output) {
+    let merge =
+        "git merge -q --no-edit other; cat .envrc file; git reset -q --hard ORIG_HEAD; cat .envrc";
+    let merged = session(merge);
+    assert_eq!(merged.stdout(), "two\n2\none\n");
+    // Everything is as it was, so there is nothing to say but where it went meanwhile.
+    assert_eq!(merged.stderr(), "");
+    let rebase = "git switch -q other; git rebase -q main; cat .envrc file; git log --format=%s";
+    assert_eq!(session(rebase).stdout(), "two\n2\ntwo\nthree\none\n");
+    let stash = "echo mine > .envrc; git rm -q .vscode/tasks.json; git stash -q; cat .envrc
+        git switch -q main; git switch -q other; git stash pop -q; cat .envrc; ls -A .vscode
+        git checkout -q HEAD -- .; git diff HEAD --stat";
+    let stashed = session(stash);
+    assert_eq!(stashed.stdout(), "two\nmine\nlaunch.json\nown\n");
+    assert_eq!(stashed.stderr(), "");
+    let tree =
+        "git worktree add -q tree main; cat tree/.envrc; git -C tree switch -q --detach other
+        cat tree/.envrc; git worktree remove tree";
+    assert_eq!(session(tree).stdout(), "one\ntwo\n");
 }
 
 #[test]

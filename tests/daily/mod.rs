@@ -22,6 +22,15 @@ use crate::support::standard;
 /// Any command's profile, and every agent's.
 const PROFILES: [&str; 5] = ["generic", "claude", "codex", "gemini", "aider"];
 
+/// What agents keep, so that no session says that it is missing.
+const STATE: &[(&str, &str)] = &[
+    (".claude/settings.json", "{}"),
+    (".claude.json", "{}"),
+    (".codex/config.toml", ""),
+    (".gemini/settings.json", "{}"),
+    (".aider/settings", ""),
+];
+
 /// Compilers take their time on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 

@@ -81,6 +81,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.answer("text/event-stream", "".join(lines).encode())
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 8765), Model)
+ADDRESS = sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1"
+server = http.server.ThreadingHTTPServer((ADDRESS, 8765), Model)
 print("listening", flush=True)
 server.serve_forever()

@@ -73,8 +73,16 @@ fn cargo_builds_with_a_new_dependency_and_again_offline() {
     let (builder, path) = with_rust();
     test(&builder, |world| {
         let home = world.laptop().home();
-        // Of somebody who has used cargo before.
-        write(home, &[(".cargo/registry/CACHEDIR.TAG", "")]);
+        // Of somebody who has used cargo before, and whose own settings name the registry.
+        let index = "sparse+http://www.example.com/index/";
+        let settings = format!("[registries.local]\nindex = \"{index}\"\ntoken = \"SECRET\"\n");
+        write(
+            home,
+            &[
+                (".cargo/registry/CACHEDIR.TAG", ""),
+                (".cargo/config.toml", &settings),
+            ],
+        );
         let first = "cd rust; cargo run --quiet";
         let again = "cd rust; rm -r target; cargo run --quiet --offline";
         twice(world, path, first, again, "small\n");
@@ -92,17 +100,44 @@ fn npm_installs_and_the_second_time_needs_no_registry() {
 
 #[test]
 fn pnpm_installs_and_again_offline() {
-    let prefix = tools().join("pnpm");
-    if !is_inside() && agents::install("pnpm@10", &prefix).is_err() {
-        return skipped("pnpm");
+    let first = "pnpm install >&2; ls -A ~/project | grep store ||:";
+    offline("pnpm", "pnpm@10", first, "pnpm install --offline >&2");
+}
+
+#[test]
+fn yarn_installs_and_again_offline() {
+    offline("yarn", "yarn@1", "yarn >&2", "yarn --offline >&2");
+}
+
+/// It has no word for being offline: with the registry away it takes what it has.
+#[test]
+fn bun_installs_and_again_offline() {
+    offline("bun", "bun@1", "bun install >&2", "bun install >&2");
+}
+
+fn offline(tool: &str, package: &str, first: &str, again: &str) {
+    of_npm(tool, package, |world| {
+        let use_it = "node -p 'require(\"small\")'";
+        let first = format!("cd {tool}; {first}; {use_it}");
+        let again = format!("cd {tool}; rm -r node_modules; {again}; {use_it}");
+        twice(
+            world,
+            "/home/dev/.npm-global/bin",
+            &first,
+            &again,
+            "small\n",
+        );
+    });
+}
+
+/// A laptop with a tool that is a package of npm's registry.
+pub(super) fn of_npm(tool: &str, package: &str, body: impl FnOnce(&World)) {
+    let prefix = tools().join(tool);
+    if !is_inside() && agents::install(package, &prefix).is_err() {
+        return skipped(tool);
     }
     let world = standard().directory("/home/dev/.npm-global", prefix);
-    test(&world, |world| {
-        let first = "cd pnpm; pnpm install >&2; node -p 'require(\"small\")'; ls -A ~/project | grep store ||:";
-        let again =
-            "cd pnpm; rm -r node_modules; pnpm install --offline >&2; node -p 'require(\"small\")'";
-        twice(world, "/home/dev/.npm-global/bin", first, again, "small\n");
-    });
+    test(&world, |world| body(world));
 }
 
 #[test]
@@ -131,7 +166,9 @@ fn uv_installs_and_again_offline() {
         return skipped("uv");
     }
     test(&with_tool(&prefix), |world| {
-        let first = "uv pip install --quiet --target lib --index-url http://www.example.com/simple/ small; \
+        let index = "[[index]]\nurl = \"http://www.example.com/simple/\"\ndefault = true\n";
+        write(world.laptop().home(), &[(".config/uv/uv.toml", index)]);
+        let first = "uv pip install --quiet --target lib small; \
             PYTHONPATH=lib python3 -c 'import small; print(small.WORD)'";
         let again = format!(
             "rm -r lib; {}",

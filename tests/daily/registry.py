@@ -49,23 +49,23 @@ entry["cksum"] = hashlib.sha256(crate).hexdigest()
 write(SITE, "crates/small-0.1.0.crate", data=crate)
 write(SITE, "index/config.json", data=json.dumps({"dl": URL + "/crates/{crate}-{version}.crate"}))
 write(SITE, "index/sm/al/small", data=json.dumps(entry) + "\n")
-write(PROJECTS, "rust/.cargo/config.toml", data=f'[registries.local]\nindex = "sparse+{URL}/index/"\n')
 needs = '[dependencies]\nsmall = { version = "0.1", registry = "local" }\n'
 write(PROJECTS, "rust/Cargo.toml", data=manifest.replace("small", "large") + needs)
 write(PROJECTS, "rust/src/main.rs", data='fn main() { println!("{}", small::WORD); }\n')
 
-# npm and pnpm
+# npm, pnpm, yarn and bun
 package = tar({"package/package.json": '{"name": "small", "version": "0.1.0"}', "package/index.js": 'module.exports = "small";\n'})
 integrity = "sha512-" + base64.b64encode(hashlib.sha512(package).digest()).decode()
 tarball = URL + "/npm/small-0.1.0.tgz"
 version = {"name": "small", "version": "0.1.0", "dist": {"tarball": tarball, "integrity": integrity}}
+version["dist"]["shasum"] = hashlib.sha1(package).hexdigest()
 document = {"name": "small", "dist-tags": {"latest": "0.1.0"}, "versions": {"0.1.0": version}}
 write(SITE, "npm/small", data=json.dumps(document))
 write(SITE, "npm/small-0.1.0.tgz", data=package)
 project = {"name": "large", "version": "1.0.0", "dependencies": {"small": "0.1.0"}}
 locked = {"version": "0.1.0", "resolved": tarball, "integrity": integrity}
 lock = {"name": "large", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": project, "node_modules/small": locked}}
-for name in ["node", "pnpm"]:
+for name in ["node", "pnpm", "yarn", "bun"]:
     write(PROJECTS, name, "package.json", data=json.dumps(project))
     write(PROJECTS, name, ".npmrc", data=f"registry={URL}/npm/\naudit=false\nfund=false\nupdate-notifier=false\n")
 write(PROJECTS, "node/package-lock.json", data=json.dumps(lock))

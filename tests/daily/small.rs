@@ -4,6 +4,7 @@ use std::fs;
 
 use stockade_world::{Laptop, Output, Standard, test};
 
+use super::{PROFILES, STATE, write};
 use crate::{feature::daemon::Daemon, support::standard};
 
 fn outside(laptop: &Laptop, script: &str) -> String {
@@ -111,25 +112,31 @@ fn a_submodule_is_added_without_a_warning() {
             "--reuseaddr",
         ];
         let _server = Daemon::start(world.host("web"), 9418, "git", &options);
-        let name = "git config user.name x; git config user.email x";
-        let add = format!(
-            "{name}; git submodule --quiet add git://www.example.com/lib.git lib
-            git commit -qm lib; cat lib/file; git submodule status | cut -c1"
-        );
-        let added = session(laptop, &[], &add).expect_success();
-        assert_eq!(added.stdout(), "lib\n \n");
-        assert_eq!(added.stderr(), "");
-        // It is there outside, and the next session works in it.
-        assert_eq!(
-            outside(laptop, "cat lib/file; git -C lib status --short"),
-            "lib\n"
-        );
-        let update = "git -C lib fetch -q origin two; git -C lib checkout -q FETCH_HEAD; cat lib/.envrc
-            git add lib; git commit -qm two; git submodule update -q; git clone -q --recurse-submodules . copy
-            git -C copy log --format=%s; rm -rf copy";
-        let updated = session(laptop, &[], update);
-        assert_eq!(updated.stdout(), "two\ntwo\nlib\n", "{updated:?}");
-        assert_eq!(updated.stderr(), "");
+        write(laptop.home(), STATE);
+        for profile in PROFILES {
+            let session = |script: &str| session(laptop, &["--profile", profile], script);
+            let name = "git config user.name x; git config user.email x";
+            let lib = format!("lib-{profile}");
+            let add = format!(
+                "{name}; git submodule --quiet add git://www.example.com/lib.git {lib}
+                git commit -qm lib; cat {lib}/file; git submodule status {lib} | cut -c1"
+            );
+            let added = session(&add).expect_success();
+            assert_eq!(added.stdout(), "lib\n \n");
+            assert_eq!(added.stderr(), "");
+            // It is there outside, and the next session works in it.
+            let there = format!("cat {lib}/file; git -C {lib} status --short");
+            assert_eq!(outside(laptop, &there), "lib\n");
+            let update = format!(
+                "git -C {lib} fetch -q origin two; git -C {lib} checkout -q FETCH_HEAD; cat {lib}/.envrc
+                git add {lib}; git commit -qm two; git submodule update -q
+                git clone -q --recurse-submodules . copy
+                git -C copy log -2 --format=%s; rm -rf copy"
+            );
+            let updated = session(&update);
+            assert_eq!(updated.stdout(), "two\ntwo\nlib\n", "{updated:?}");
+            assert_eq!(updated.stderr(), "");
+        }
     });
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use stockade_world::{Laptop, test};
 
-use super::{PROFILES, inside, said, with_rust, write};
+use super::{PROFILES, inside, packages::of_npm, said, with_rust, write};
 use crate::support::standard;
 
 /// A crate without dependencies.
@@ -81,6 +81,40 @@ fn a_managers_program_comes_before_the_systems_in_every_profile() {
                     super::SYSTEM
                 )
             );
+        }
+    });
+}
+
+/// Its shims ask it for the version, which it finds in the user's settings.
+#[test]
+fn mise_finds_its_versions_in_every_profile() {
+    of_npm("mise", "@jdxcode/mise", |world| {
+        let laptop = world.laptop();
+        for tool in ["node/99.0.0", "deno/98.0.0"] {
+            let name = tool.split('/').next().expect("a name");
+            program(
+                laptop,
+                &format!(".local/share/mise/installs/{tool}/bin/{name}"),
+            );
+        }
+        let settings = "[env]\nTOKEN = \"SECRET\"\n[tools]\nnode = \"99.0.0\"\n";
+        write(
+            laptop.home(),
+            &[
+                (".config/mise/config.toml", settings),
+                (".tool-versions", "deno 98.0.0\n"),
+            ],
+        );
+        let path = "/home/dev/.local/share/mise/shims:/home/dev/.npm-global/bin";
+        let reshim = laptop.command("/home/dev/.npm-global/bin/mise");
+        said(reshim.arg("reshim").env("MISE_OFFLINE", "1"));
+        for profile in PROFILES {
+            let script = "node; deno; mise env | grep -c SECRET ||:";
+            let places = said(inside(laptop, profile, path, script));
+            let installs = "/home/dev/.local/share/mise/installs";
+            let expected =
+                format!("{installs}/node/99.0.0/bin/node\n{installs}/deno/98.0.0/bin/deno\n0\n");
+            assert_eq!(places, expected, "{profile}");
         }
     });
 }

@@ -75,7 +75,10 @@ fn program() -> Command {
         .subcommands(agents);
     // The options of commands are made only now.
     program.build();
-    program.mut_subcommands(|command| command.mut_args(with_values))
+    program.mut_subcommands(|command| {
+        let command = command.mut_args(with_values);
+        command.mut_subcommands(|below| below.mut_args(with_values))
+    })
 }
 
 /// What can be typed as the value of an option. The parser has better messages for what cannot.
@@ -94,6 +97,8 @@ fn with_values(argument: Arg) -> Arg {
             let names = BUILT_IN.iter().map(|(name, _)| *name);
             argument.value_parser(PossibleValuesParser::new(names))
         }
+        // Of shims.
+        ("names", _) => argument.value_parser(PossibleValuesParser::new(agents())),
         ("workspace" | "directory", _) => argument.value_hint(ValueHint::DirPath),
         ("command", _) if argument.is_trailing_var_arg_set() => {
             argument.value_hint(ValueHint::CommandWithArguments)

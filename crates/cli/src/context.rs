@@ -74,6 +74,12 @@ pub(crate) fn home() -> Result<PathBuf> {
     Ok(home)
 }
 
+/// Stockade's own directory for data.
+pub(crate) fn data() -> Result<PathBuf> {
+    let home = home()?;
+    Ok(Places::new(&home, &home, |name| env::var_os(name)).data)
+}
+
 /// The workspace that was typed, for whichever command.
 static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
 

@@ -5,6 +5,7 @@
 mod accept;
 mod advice;
 mod args;
+mod auth;
 mod caches;
 mod completions;
 mod config;
@@ -15,6 +16,7 @@ mod explain;
 mod guard;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
+mod import;
 mod init;
 mod inside;
 mod log;
@@ -26,6 +28,7 @@ mod reload;
 mod run;
 mod session_id;
 mod settings;
+mod shim;
 mod terminal;
 mod trust;
 mod verify;
@@ -35,11 +38,20 @@ use std::process::ExitCode;
 
 use args::Command;
 
+/// musl's own gives memory back to the kernel at once and asks for it again: 300 mappings in a session.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     // Process 1 inside the sandbox is this same program. It comes first: it is on the way
     // of every start and must not know anything of the rest.
     if let Some(inner) = stockade_wall::Inner::detect() {
         inner.run();
+    }
+    // By an agent's name, nothing on the line is ours.
+    if let Some(name) = shim::invoked_as() {
+        return shim::run(&name).unwrap_or_else(|error| exit::failed(&error));
     }
     let arguments = match args::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
@@ -51,12 +63,14 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),
+        Command::Auth(command) => auth::auth(&command),
         Command::Caches(arguments) => caches::caches(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Guard(command) => guard::guard(&command),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),
@@ -64,6 +78,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => man::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
+        Command::Shim(command) => shim::shim(&command),
         Command::Trust(arguments) => trust::trust(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::VerifyProbe => verify::probe(),

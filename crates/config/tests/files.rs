@@ -262,6 +262,8 @@ fn no_place_to_write_may_hold_the_configuration() {
         "~/.config",
         "~/.config/stockade/projects",
         "~/.local/state/stockade",
+        "~/.local/share",
+        "~/.local/share/stockade/shims",
         "/",
     ] {
         user.write(

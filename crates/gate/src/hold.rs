@@ -79,7 +79,7 @@ impl Hold {
             let length = tap.receive(&mut buffer)?;
             busy_poll::extend();
             self.arrived(buffer.get(..length).unwrap_or_default(), &injector);
-            Ok(())
+            Ok(1)
         })
         .await;
     }

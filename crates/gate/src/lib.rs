@@ -85,8 +85,9 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(5);
 /// How often all sockets are looked at once more at the end: a task that is woken by one look has
 /// read what is there at the next, and what that gave other tasks to do is done at those after it.
 const LAST_LOOKS: u32 = 4;
-/// Longer than that only if something is wrong.
-const END_LIMIT: Duration = Duration::from_secs(7);
+/// Longer than that only if something is wrong. Thousands of flows take a while to close, after the
+/// time that delivery has.
+const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// The gate's thread could not be started, or it died.
 #[derive(Debug, thiserror::Error)]

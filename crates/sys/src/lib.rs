@@ -12,6 +12,7 @@ pub mod confine;
 pub mod deadline;
 pub mod diag;
 pub mod interfaces;
+pub mod mark;
 pub mod mount;
 pub mod namespace;
 mod netlink;

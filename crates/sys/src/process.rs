@@ -69,6 +69,14 @@ impl Descent {
     }
 }
 
+/// Has a program start in a session of its own, where no terminal is its own.
+pub fn without_terminal(command: &mut Command) {
+    let leave = || rustix::process::setsid().map(drop).map_err(io::Error::from);
+    // SAFETY: the closure makes one system call, and an `io::Error` made from an error number is a
+    // plain value.
+    unsafe { command.pre_exec(leave) };
+}
+
 /// Exchanges the session keyring, which is inherited and holds the keys and tickets of
 /// the user's login, for an empty one.
 fn leave_session_keyring() -> io::Result<()> {

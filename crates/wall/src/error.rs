@@ -94,6 +94,15 @@ pub enum Error {
         error: io::Error,
     },
     #[error(
+        "{path:?} cannot be shown in {cache:?} ({error}): an earlier session in this workspace put \
+         something else there, which is kept: remove it with `stockade caches --clear`"
+    )]
+    KeptDiffers {
+        path: PathBuf,
+        cache: PathBuf,
+        error: io::Error,
+    },
+    #[error(
         "there is no file {0:?} that the sandbox's own resolv.conf could be laid over: \
          create it, empty if need be"
     )]

@@ -56,15 +56,15 @@ mod terminal;
 
 pub use caches::{CacheOfWorkspace, CacheStore, Cleared, Housekeeping};
 pub use config::{
-    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested,
-    Network, PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, ForgeLogin, ForgeTool, GitSettings, Hardening, Limits,
+    MovedState, Nested, Network, PathRequest, Root, Secret,
 };
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
     CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
     Installation, Kind, Limit, Place, Procfs, Resource, SharedFiles, SystemForm, SystemPlace,
-    Toolchains,
+    Toolchains, behind_shim,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Arch {
+pub(crate) enum Arch {
     #[value(name = "x86_64")]
     X86_64,
     #[value(name = "aarch64")]
@@ -96,10 +96,9 @@ fn dist(arguments: &Arguments) -> Result<()> {
         [] => Arch::value_variants(),
         named => named,
     };
-    prepare(architectures)?;
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-    let release = Release::of(&repository(), home.context("HOME is not set")?)?;
+    install_targets(architectures)?;
+    install_packers()?;
+    let release = Release::here()?;
     release.build(architectures)?;
     print!("{}", release.checksums()?);
     if arguments.check {
@@ -113,8 +112,14 @@ fn dist(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Installs the compiler's libraries and the programs that pack, if they are missing.
-fn prepare(architectures: &[Arch]) -> Result<()> {
+/// Builds the program of a release alone.
+pub(crate) fn program(arch: Arch) -> Result<PathBuf> {
+    install_targets(&[arch])?;
+    Release::here()?.compile(arch)
+}
+
+/// Installs the compiler's libraries, if they are missing.
+fn install_targets(architectures: &[Arch]) -> Result<()> {
     for target in architectures.iter().map(|arch| arch.target()) {
         let libraries =
             output(Command::new("rustc").args(["--print=target-libdir", "--target", &target]))?;
@@ -122,6 +127,11 @@ fn prepare(architectures: &[Arch]) -> Result<()> {
             run_command(Command::new("rustup").args(["target", "add", &target]))?;
         }
     }
+    Ok(())
+}
+
+/// Installs the programs that pack, if they are missing.
+fn install_packers() -> Result<()> {
     let missing = [
         ("dpkg-deb", "dpkg"),
         ("rpmbuild", "rpm"),
@@ -144,6 +154,12 @@ fn prepare(architectures: &[Arch]) -> Result<()> {
 }
 
 impl Release {
+    fn here() -> Result<Self> {
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+        Self::of(&repository(), home.context("HOME is not set")?)
+    }
+
     fn of(root: &Path, cargo_home: PathBuf) -> Result<Self> {
         let git =
             |arguments: &[&str]| output(Command::new("git").current_dir(root).args(arguments));
@@ -188,6 +204,7 @@ impl Release {
             let dependencies = Dependencies::find(self, *arch)?;
             packages::pack(self, *arch, &program, &speaking, &dependencies)?;
         }
+        packages::feature(self)?;
         let sum = "LC_ALL=C; sha256sum -- * >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS";
         run_command(
             Command::new("sh")

@@ -68,13 +68,35 @@ pub(super) fn pack(
         share/doc/stockade/stockade.cdx.json && chmod -R u=rwX,go=rX .";
     run_shell(&tree, compress)?;
 
-    tar_gz(release, &work, &name)?;
+    tar_gz(release, &work, &name, &format!("{name}.tar.gz"))?;
     deb(release, arch, &work, &tree)?;
     rpm(release, arch, &work, &tree)
 }
 
-fn tar_gz(release: &Release, work: &Path, name: &str) -> Result<()> {
-    let archive = release.out().join(format!("{name}.tar"));
+/// The devcontainer feature with the programs beside it, in one file whose address a devcontainer.json can name.
+pub(super) fn feature(release: &Release) -> Result<()> {
+    let work = release.root.join("target/dist/feature");
+    if work.exists() {
+        fs::remove_dir_all(&work).with_context(|| format!("emptying {}", work.display()))?;
+    }
+    let source = release.root.join("devcontainer/stockade");
+    for name in ["devcontainer-feature.json", "install.sh"] {
+        copy(&source.join(name), &work.join(name))?;
+    }
+    for entry in fs::read_dir(release.out()).context("reading dist/")? {
+        let path = entry.context("reading dist/")?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.to_string_lossy().ends_with("-linux.tar.gz") {
+            copy(&path, &work.join(name))?;
+        }
+    }
+    run_shell(&work, "chmod 644 ./* && chmod 755 . install.sh")?;
+    tar_gz(release, &work, ".", "devcontainer-feature-stockade.tgz")
+}
+
+/// Packs a file or directory of `work` into a file of dist/.
+fn tar_gz(release: &Release, work: &Path, member: &str, file: &str) -> Result<()> {
+    let archive = release.out().join("archive.tar");
     let mut tar = Command::new("tar");
     tar.args([
         "--create",
@@ -88,8 +110,13 @@ fn tar_gz(release: &Release, work: &Path, name: &str) -> Result<()> {
         &format!("--mtime=@{}", release.epoch),
     ]);
     tar.arg("--directory").arg(work).arg("--file").arg(&archive);
-    run_command(tar.arg(name))?;
-    run_command(Command::new("gzip").arg("-9n").arg(archive))
+    run_command(tar.arg(member))?;
+    run_command(Command::new("gzip").arg("-9n").arg(&archive))?;
+    fs::rename(
+        release.out().join("archive.tar.gz"),
+        release.out().join(file),
+    )
+    .with_context(|| format!("naming {file}"))
 }
 
 fn deb(release: &Release, arch: Arch, work: &Path, tree: &Path) -> Result<()> {
@@ -183,4 +210,49 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 fn make_parent(path: &Path) -> Result<()> {
     let parent = path.parent().context("a path without a directory")?;
     fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_features_file_has_its_script_and_the_programs_at_the_top() {
+        let root = std::env::temp_dir().join(format!("stockade-feature-{}", std::process::id()));
+        let release = Release {
+            root: root.clone(),
+            version: "1.2.3".to_owned(),
+            commit: String::new(),
+            epoch: "1".to_owned(),
+            cargo_home: root.clone(),
+        };
+        let real = crate::bench::repository().join("devcontainer/stockade");
+        for name in ["devcontainer-feature.json", "install.sh"] {
+            let there = root.join("devcontainer/stockade").join(name);
+            copy(&real.join(name), &there).expect("a file");
+        }
+        for name in [
+            "stockade-1.2.3-x86_64-linux.tar.gz",
+            "stockade_1.2.3_amd64.deb",
+        ] {
+            put(&release.out().join(name), "a package").expect("a file");
+        }
+        feature(&release).expect("the feature");
+        let file = release.out().join("devcontainer-feature-stockade.tgz");
+        let listed = output(Command::new("tar").arg("-tzvf").arg(file)).expect("a list");
+        let members: Vec<_> = listed
+            .lines()
+            .filter_map(|line| Some((line.get(..10)?, line.split(' ').next_back()?)))
+            .collect();
+        assert_eq!(
+            members,
+            [
+                ("drwxr-xr-x", "./"),
+                ("-rw-r--r--", "./devcontainer-feature.json"),
+                ("-rwxr-xr-x", "./install.sh"),
+                ("-rw-r--r--", "./stockade-1.2.3-x86_64-linux.tar.gz"),
+            ]
+        );
+        fs::remove_dir_all(root).expect("the end");
+    }
 }

@@ -24,6 +24,30 @@ as_user() {
         env -i HOME=/home/dev PATH=/opt/bin:/usr/bin:/bin XDG_RUNTIME_DIR=/run/user/1000 "$@"
 }
 
+# The internet, and a network nearby, are a namespace behind the default route.
+internet() {
+    ip netns add internet
+    ip link add uplink type veth peer name downlink netns internet
+    ip address add 10.0.0.2/24 dev uplink
+    ip link set uplink up
+    ip route add default via 10.0.0.1
+    ip -n internet link set lo up
+    ip -n internet link set downlink up
+    ip -n internet address add 10.0.0.1/24 dev downlink
+    ip -n internet address add 93.184.216.34/32 dev lo
+    mkdir -p /opt/www
+    echo "the internet" > /opt/www/index.html
+    ip netns exec internet busybox httpd -p 80 -h /opt/www
+    until curl --silent --fail --output /dev/null http://93.184.216.34/; do sleep 0.1; done
+}
+
+# The kernel had the modules that the row is without, and can load them no more.
+gone() {
+    for module in $without; do
+        grep -x "$module" /opt/matrix/removed && ! modprobe "$module" || return 1
+    done
+}
+
 # What is special about this machine.
 setup() { :; }
 also() { :; }
@@ -33,26 +57,14 @@ useradd --uid 1000 --create-home dev
 install -d -o 1000 -g 1000 /home/dev/project
 install -D /opt/matrix/stockade /opt/bin/stockade
 setpriv --reuid=1000 --regid=1000 --init-groups git init --quiet /home/dev/project
-
-# The internet, and a network nearby, are a namespace behind the default route.
 ip link set lo up
-ip netns add internet
-ip link add uplink type veth peer name downlink netns internet
-ip address add 10.0.0.2/24 dev uplink
-ip link set uplink up
-ip route add default via 10.0.0.1
-ip -n internet link set lo up
-ip -n internet link set downlink up
-ip -n internet address add 10.0.0.1/24 dev downlink
-ip -n internet address add 93.184.216.34/32 dev lo
-mkdir -p /opt/www
-echo "the internet" > /opt/www/index.html
-ip netns exec internet busybox httpd -p 80 -h /opt/www
-until curl --silent --fail --output /dev/null http://93.184.216.34/; do sleep 0.1; done
+internet
 
 result kernel "$(uname -r)"
 result bubblewrap "$(bwrap --version | cut -d' ' -f2)"
 setup
+gone
+result gone $?
 try doctor stockade doctor
 try verify stockade verify
 result counts "$(tail -n 1 /tmp/verify)"

@@ -37,6 +37,12 @@ kernel)
 root)
     name=root-$2-$3
     [ -d "$name" ] && exit
+    # Without systemd, nobody has told the kernel what emulates the programs of this root.
+    formats=/proc/sys/fs/binfmt_misc
+    if [ "$3" = arm64 ] && [ "$(uname -m)" != aarch64 ] && [ ! -e $formats/qemu-aarch64 ]; then
+        [ -e $formats/register ] || mount -t binfmt_misc binfmt_misc $formats
+        cat /usr/lib/binfmt.d/qemu-aarch64.conf > $formats/register
+    fi
     podman=
     [ "$2-$3" = trixie-amd64 ] && podman=,podman,crun,uidmap
     debian "$2" "$name" --variant=apt --architectures="$3" --include="apparmor,bubblewrap,busybox-static,ca-certificates,\

@@ -10,7 +10,7 @@ tar -xf /dev/vdb -C /root
 . /root/opt/matrix/row
 modules=/root/lib/modules/$(uname -r)
 for module in $without; do
-    find "$modules/" -name "$module.ko*" | xargs rm
+    rm "$(find "$modules/" -name "$module.ko*")" && echo "$module" >> /root/opt/matrix/removed
     sed -i "\|/$module\.ko|d" "$modules/modules.dep"
 done
 umount /proc /sys

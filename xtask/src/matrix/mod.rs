@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use self::rows::{Architecture, Expected, ROWS, Row};
-use crate::{bench::repository, sections::replaced};
+use crate::{bench::repository, dist, sections::replaced};
 
 const DOCUMENT: &str = "docs/portability.md";
 const TOOLS: [(&str, &str); 6] = [
@@ -59,12 +59,11 @@ pub(crate) struct Arguments {
     /// Only rows whose name contains this
     filter: Option<String>,
 
-    /// Use this binary of the product instead of building one
+    /// Use this binary of the product instead of building the one that is shipped
     #[arg(long, value_name = "PATH")]
     product: Option<PathBuf>,
 
-    /// A static binary of the product for arm64 [default: that of `cargo build --release --target
-    /// aarch64-unknown-linux-musl`, if there is one]
+    /// The same for arm64
     #[arg(long, value_name = "PATH")]
     product_arm64: Option<PathBuf>,
 
@@ -89,25 +88,21 @@ fn try_all(arguments: &Arguments) -> Result<bool> {
         Some(filter) => row.name.contains(filter.as_str()),
         None => true,
     };
-    let mut rows: Vec<&Row> = ROWS.iter().filter(wanted).collect();
+    let rows: Vec<&Row> = ROWS.iter().filter(wanted).collect();
     ensure!(!rows.is_empty(), "no row has that in its name");
     ensure!(
         !arguments.write || rows.len() == ROWS.len(),
         "--write needs all rows: leave out the filter"
     );
-    let products = Products::of(arguments)?;
-    if products.arm64.is_none() {
-        rows.retain(|row| row.architecture == Architecture::Amd64);
-        eprintln!("arm64: not tried, for want of a static binary (--product-arm64)");
-    }
-    let foreign = match &products.arm64 {
-        Some(_) => &TOOLS_ARM64[..],
-        None => &[],
-    };
+    let has_arm64 = rows
+        .iter()
+        .any(|row| row.architecture == Architecture::Arm64);
+    let foreign = if has_arm64 { &TOOLS_ARM64[..] } else { &[] };
     for (tool, package) in TOOLS.iter().chain(foreign) {
         let found = shell(&format!("PATH=$PATH:/usr/sbin:/sbin command -v {tool}")).output()?;
         ensure!(found.status.success(), "install the package {package}");
     }
+    let products = Products::of(arguments, &rows)?;
     let images = Images::of(&rows)?;
     let begin = Instant::now();
     let outcomes = boot_all(&rows, &images, &products);
@@ -144,38 +139,38 @@ fn try_all(arguments: &Arguments) -> Result<bool> {
     Ok(all)
 }
 
-/// The binaries that are tried.
+/// The binaries that are tried, by what rows need.
 struct Products {
-    amd64: PathBuf,
+    amd64: Option<PathBuf>,
     arm64: Option<PathBuf>,
 }
 
 impl Products {
-    fn of(arguments: &Arguments) -> Result<Self> {
-        let built = |target: &str| repository().join(format!("target/{target}/release/stockade"));
-        let arm64 = arguments.product_arm64.clone();
-        let arm64 = arm64.unwrap_or_else(|| built("aarch64-unknown-linux-musl"));
-        let amd64 = match &arguments.product {
-            Some(product) => product.clone(),
-            None => {
-                let mut cargo = Command::new(env!("CARGO"));
-                cargo.args(["build", "--release", "--package", "stockade"]);
-                let status = cargo.current_dir(repository()).status()?;
-                ensure!(status.success(), "the product does not build");
-                built("")
+    fn of(arguments: &Arguments, rows: &[&Row]) -> Result<Self> {
+        let find = |architecture: Architecture, given: &Option<PathBuf>| {
+            if !rows.iter().any(|row| row.architecture == architecture) {
+                return Ok(None);
             }
+            let program = match given {
+                Some(program) => program.clone(),
+                None => dist::program(architecture.shipped())?,
+            };
+            anyhow::Ok(Some(program))
         };
         Ok(Self {
-            amd64,
-            arm64: arm64.exists().then_some(arm64),
+            amd64: find(Architecture::Amd64, &arguments.product)?,
+            arm64: find(Architecture::Arm64, &arguments.product_arm64)?,
         })
     }
 
     fn for_row(&self, row: &Row) -> Result<&Path> {
-        match row.architecture {
-            Architecture::Amd64 => Ok(&self.amd64),
-            Architecture::Arm64 => self.arm64.as_deref().context("no binary for arm64"),
-        }
+        let product = match row.architecture {
+            Architecture::Amd64 => &self.amd64,
+            Architecture::Arm64 => &self.arm64,
+        };
+        product
+            .as_deref()
+            .context("no binary for this architecture")
     }
 }
 
@@ -374,6 +369,7 @@ impl Results {
             value if value == wanted => Ok(()),
             value => Err(format!("{name} ended with {value}, not with {wanted}")),
         };
+        is("gone", "0")?;
         match row.expected {
             Expected::Works => {
                 for name in ["doctor", "verify", "run"].iter().chain(row.also) {
@@ -430,7 +426,7 @@ fn shell(line: &str) -> Command {
 mod tests {
     use super::*;
 
-    const FINE: &str = "\x1b[matrix: kernel 6.12\r\nmatrix: doctor 0\r\nmatrix: verify 0\r\nmatrix: run 0\r\n\
+    const FINE: &str = "\x1b[matrix: kernel 6.12\r\nmatrix: gone 0\r\nmatrix: doctor 0\r\nmatrix: verify 0\r\nmatrix: run 0\r\n\
         matrix: denied 7\r\nmatrix: counts 62 passed, 0 failed\r\nmatrix: end\r\n";
 
     fn row(named: &str) -> &'static Row {
@@ -447,6 +443,8 @@ mod tests {
             ("verify 0", "verify 1"),
             // What is nearby was reached.
             ("denied 7", "denied 0"),
+            // The kernel still has the modules that the row is without.
+            ("gone 0", "gone 1"),
             ("matrix: end", ""),
         ] {
             let console = FINE.replace(good, bad);

@@ -1,5 +1,7 @@
 //! The machines, and what is expected of each.
 
+use crate::dist::Arch;
+
 /// A machine.
 pub(super) struct Row {
     pub(super) name: &'static str,
@@ -11,8 +13,8 @@ pub(super) struct Row {
     pub(super) boot: &'static str,
     /// Modules that the kernel does not have.
     pub(super) without: &'static str,
-    /// Functions for the guest's script: `setup` prepares the machine, `as_user` starts a command, `also`
-    /// tries more.
+    /// Functions for the guest's script: `internet` makes a server that stands for it, `setup` prepares the
+    /// machine, `as_user` starts a command, `also` tries more.
     pub(super) script: &'static str,
     /// What `also` tries.
     pub(super) also: &'static [&'static str],
@@ -31,6 +33,13 @@ impl Architecture {
         match self {
             Self::Amd64 => "amd64",
             Self::Arm64 => "arm64",
+        }
+    }
+
+    pub(super) fn shipped(self) -> Arch {
+        match self {
+            Self::Amd64 => Arch::X86_64,
+            Self::Arm64 => Arch::Aarch64,
         }
     }
 
@@ -70,7 +79,7 @@ const USUAL: Row = Row {
     expected: Expected::Works,
 };
 
-pub(super) const ROWS: [Row; 11] = [
+pub(super) const ROWS: [Row; 14] = [
     Row {
         name: "Debian 11's kernel",
         kernel: "bullseye",
@@ -92,8 +101,28 @@ pub(super) const ROWS: [Row; 11] = [
         ..USUAL
     },
     Row {
-        name: "without `nft_tproxy` and `nft_socket`",
-        without: "nft_tproxy nft_socket",
+        name: "without `nft_tproxy`, `nft_socket`, `nft_reject`",
+        without: "nft_tproxy nft_socket nft_reject nft_reject_inet nft_reject_ipv4 nft_reject_ipv6",
+        ..USUAL
+    },
+    Row {
+        name: "`modules_disabled`, with `nf_tables` and `veth`",
+        script: "setup() { modprobe -a nf_tables veth; sysctl kernel.modules_disabled=1; }\n\
+            also() { ! modprobe nft_tproxy; result locked $?; }",
+        also: &["locked"],
+        ..USUAL
+    },
+    Row {
+        name: "without `nf_tables`",
+        without: "nf_tables",
+        expected: Expected::Refuses("the kernel lacks nf_tables"),
+        ..USUAL
+    },
+    Row {
+        name: "without `veth`",
+        without: "veth",
+        script: "internet() { :; }",
+        expected: Expected::Refuses("the kernel lacks veth"),
         ..USUAL
     },
     Row {

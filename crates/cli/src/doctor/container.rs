@@ -41,11 +41,14 @@ impl Engine {
     fn unfilter(self) -> &'static str {
         match self {
             Self::Docker | Self::Podman => {
-                "start the container with --security-opt seccomp=unconfined, or with a profile \
-                 that allows unshare, clone, mount and pivot_root"
+                "start the container with --security-opt seccomp=FILE, where FILE is \
+                 devcontainer/seccomp.json of Stockade's source; or with seccomp=unconfined"
             }
             Self::Kubernetes => "set securityContext.seccompProfile.type to Unconfined",
-            Self::Other => "let the engine's filter allow unshare, clone, mount and pivot_root",
+            Self::Other => {
+                "let the engine's filter allow the calls that devcontainer/seccomp.json of \
+                 Stockade's source adds to Docker's"
+            }
         }
     }
 
@@ -120,8 +123,8 @@ mod tests {
     #[test]
     fn a_filter_that_forbids_namespaces_is_named_with_each_engines_own_argument() {
         for (mark, fix) in [
-            ("/.dockerenv", "--security-opt seccomp=unconfined"),
-            ("/run/.containerenv", "--security-opt seccomp=unconfined"),
+            ("/.dockerenv", "--security-opt seccomp=FILE"),
+            ("/run/.containerenv", "--security-opt seccomp=FILE"),
             ("/run/secrets/kubernetes.io/token", "seccompProfile"),
         ] {
             let (_root, machine) = machine(&[(mark, ""), ("/proc/self/status", "Seccomp:\t2\n")]);

@@ -16,6 +16,7 @@ mod machine;
 mod namespaces;
 mod nft;
 mod session;
+mod shims;
 mod workspace;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ pub(crate) fn doctor(arguments: &args::Doctor) -> Result<ExitCode> {
     checks.push(kernel::ping(&machine));
     checks.extend(kernel::ipv6(&machine));
     checks.extend(workspace::checks());
+    checks.extend(shims::checks());
     checks.extend(guards::checks());
 
     if arguments.json {

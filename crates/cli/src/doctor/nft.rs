@@ -10,7 +10,7 @@ const MODULES: [&str; 2] = ["nf_tables", "veth"];
 pub(super) fn check(machine: &Machine, started: bool) -> Check {
     const NAME: &str = "nft";
     if started {
-        return Check::ok(NAME, "the kernel has what the jail's network needs");
+        return Check::ok(NAME, "the gatehouse works with nf_tables and veth");
     }
     let of = |wanted: ModuleState| -> Vec<&str> {
         let modules = MODULES.iter().copied();
@@ -20,7 +20,7 @@ pub(super) fn check(machine: &Machine, started: bool) -> Check {
     };
     let absent = of(ModuleState::Absent).join(", ");
     if !absent.is_empty() {
-        return Check::failure(NAME, format!("the kernel has no modules {absent}")).fix(
+        return Check::failure(NAME, format!("the kernel lacks {absent}")).fix(
             "install all modules of this kernel (Ubuntu: linux-modules-extra-$(uname -r)), or use \
              one with CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET and CONFIG_VETH",
         );
@@ -125,7 +125,7 @@ mod tests {
         let without = ALL.replace("veth", "other");
         let check = judged(&[RELEASE, (BUILTIN, ""), (DEP, &without)]);
         assert_eq!(check.state, Judged::Failure);
-        assert_eq!(check.found, "the kernel has no modules veth");
+        assert_eq!(check.found, "the kernel lacks veth");
         let check = judged(&[RELEASE, (BUILTIN, ALL), (DEP, "")]);
         assert_eq!(check.state, Judged::Ok);
     }

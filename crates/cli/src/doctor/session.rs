@@ -177,11 +177,20 @@ fn attempt() -> Result<Attempt> {
     let (news, teller) = pipe_with(PipeFlags::CLOEXEC).context("a pipe")?;
     let messages = memfd_create("stockade", MemfdFlags::CLOEXEC).context("a file in memory")?;
     let heard = messages.try_clone().context("a descriptor")?;
-    let child = stockade_sys::process::fork(|| {
+    let child = match stockade_sys::process::fork(|| {
         let outcome = try_it(&workspace.0, &messages, File::from(teller));
         u8::from(outcome.is_err())
-    })
-    .context("cannot make a process")?;
+    }) {
+        // It asks unshare(2) whether there are threads, and Docker's filter forbids that call.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(Attempt::Failed {
+                what: "no namespace can be made: unshare(2) is forbidden".to_owned(),
+                fix: None,
+                forbidden: true,
+            });
+        }
+        child => child.context("cannot make a process")?,
+    };
     let told = hear(File::from(news));
     if told.is_err() {
         // It is a child of ours that has not been waited for, so the number is its own.

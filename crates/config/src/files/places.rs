@@ -16,6 +16,8 @@ pub struct Places {
     pub user: PathBuf,
     /// Where Stockade keeps what it writes itself: the logs, and what the user trusts.
     pub state: PathBuf,
+    /// Where the shims are.
+    pub data: PathBuf,
     pub home: PathBuf,
     /// Links resolved.
     pub workspace: PathBuf,
@@ -36,6 +38,7 @@ impl Places {
             system: "/etc/stockade/config.toml".into(),
             user: own(variable("XDG_CONFIG_HOME"), home, ".config"),
             state: Self::state_of(home, &variable),
+            data: own(variable("XDG_DATA_HOME"), home, ".local/share"),
             home: home.to_owned(),
             workspace: workspace.to_owned(),
             current_directory: workspace.to_owned(),
@@ -56,6 +59,11 @@ impl Places {
 
     pub fn trust(&self) -> PathBuf {
         self.state.join("trust")
+    }
+
+    /// Logins for forges that only sandboxed sessions use.
+    pub fn logins(&self) -> PathBuf {
+        self.state.join("logins")
     }
 
     pub fn projects(&self) -> PathBuf {

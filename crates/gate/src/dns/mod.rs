@@ -75,7 +75,7 @@ pub(crate) async fn serve(socket: Rc<AsyncFd<AnyAddressUdp>>, resolution: Rc<Res
             let bytes = buffer.get(..arrival.length).unwrap_or_default();
             answer(&socket, &resolution, bytes, arrival);
         }
-        Ok(())
+        Ok(1)
     })
     .await;
 }

@@ -113,7 +113,7 @@ pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
     for_each_packet(&tap, |tap| {
         let length = tap.receive(&mut buffer)?;
         echoes.arrived(buffer.get(..length).unwrap_or_default());
-        Ok(())
+        Ok(1)
     })
     .await;
 }

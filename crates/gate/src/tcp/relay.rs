@@ -11,6 +11,7 @@ use std::{
     convert::Infallible,
     future::pending,
     io,
+    ops::Deref,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -28,6 +29,10 @@ use super::{
 use crate::event_loop::busy_poll;
 
 const BUFFER: usize = 64 * 1024;
+/// How much all flows together may have read that the other side does not take. A program inside can
+/// have thousands of connections whose peer does not read. Beyond it each reads a little at a time.
+const WAITING_LIMIT: usize = 8 << 20;
+const LITTLE: usize = 2048;
 /// A flow that has moved so much in one direction without a pause is given to a carrier.
 const HEAVY: usize = 4 << 20;
 /// A connection that is older needs probes when it is idle. Most are over by then.
@@ -270,14 +275,44 @@ async fn copy(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<
     Ok(turn)
 }
 
+/// Bytes that wait until the other side takes them, counted.
+struct Rest(Vec<u8>);
+
+/// Those of all threads.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+impl Rest {
+    fn new(bytes: &[u8]) -> Self {
+        WAITING.fetch_add(bytes.len(), Ordering::Relaxed);
+        Self(bytes.to_vec())
+    }
+}
+
+impl Deref for Rest {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(self.0.len(), Ordering::Relaxed);
+    }
+}
+
 /// Reads once, writes once, and gives back what was not taken.
-fn copy_now(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<(Turn, Vec<u8>)> {
+fn copy_now(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<(Turn, Rest)> {
+    let crowded = WAITING.load(Ordering::Relaxed) >= WAITING_LIMIT;
+    let most = if crowded { LITTLE } else { BUFFER };
     SHARED.with_borrow_mut(|buffer| {
+        let buffer = &mut buffer[..most];
         let moved = read_now(from, buffer)?;
         let ended = moved == 0;
         let bytes = &buffer[..moved];
         if ended {
-            return Ok((Turn { moved, ended }, Vec::new()));
+            return Ok((Turn { moved, ended }, Rest::new(&[])));
         }
         if this.begun.replace(true) {
             this.send_at_once(to);
@@ -286,7 +321,7 @@ fn copy_now(from: &TcpStream, to: &TcpStream, this: &Direction) -> io::Result<(T
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             written => written?,
         };
-        Ok((Turn { moved, ended }, bytes[written..].to_vec()))
+        Ok((Turn { moved, ended }, Rest::new(&bytes[written..])))
     })
 }
 

@@ -198,11 +198,12 @@ impl Datagrams {
 pub(crate) async fn watch(datagrams: Rc<Datagrams>, socket: Rc<AsyncFd<AnyAddressUdp>>) {
     for_each_packet(&socket, |socket| {
         BATCHES.with_borrow_mut(|batch| {
-            if socket.receive_batch(batch)? < FEW {
+            let count = socket.receive_batch(batch)?;
+            if count < FEW {
                 busy_poll::extend();
             }
             batch.runs().for_each(|run| datagrams.run_arrived(run));
-            Ok(())
+            Ok(count)
         })
     })
     .await;

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     plan::environment::USUAL_PATH,
-    tables::caches::{CACHES, Cache},
+    tables::{
+        caches::{CACHES, Cache},
+        toolchains::is_shown_whole,
+    },
 };
 
 /// What is shown whole, and not kept.
@@ -28,6 +31,8 @@ pub struct Caches {
     pub places: Vec<CachePlace>,
     /// Directories outside of the home that hold caches, beside settings. The command has its own.
     pub roots: Vec<PathBuf>,
+    /// Where pnpm has its store, if there is none in the directory that its variable names.
+    pub store: Option<PathBuf>,
     /// Variables that pass.
     pub variables: Vec<&'static str>,
     /// Variables that name what is no cache to be shown, and why.
@@ -71,6 +76,16 @@ impl Caches {
         if !root.is_absolute() {
             return;
         }
+        // In a toolchain, which is read-only, none can be made: then it is in its usual place.
+        let is_missing = is_shown_whole(cache.variable) && look(&root.join(cache.part)).is_none();
+        let root = match is_missing {
+            true => {
+                let usual = surroundings.home.join(cache.place);
+                self.store = (usual != root).then(|| usual.join(cache.part));
+                usual
+            }
+            false => root,
+        };
         match self.add(cache, &root, surroundings) {
             Ok(()) => self.variables.push(cache.variable),
             Err(why) => {
@@ -126,7 +141,7 @@ impl Caches {
         if lies_in(IN_SYSTEM) && !root_exists {
             return Ok(());
         }
-        if !is_in_home && !cache.part.is_empty() {
+        if !is_in_home && !cache.part.is_empty() && !is_shown_whole(cache.variable) {
             let root = canonical_as_far_as_it_exists(root);
             if !self.roots.contains(&root) {
                 self.roots.push(root);

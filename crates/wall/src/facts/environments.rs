@@ -1,4 +1,4 @@
-//! Python environments outside the project: that of the caller's shell, and that of the program.
+//! Python environments outside the project: those of the caller's shell, and that of the program.
 //!
 //! An environment names its interpreter in `pyvenv.cfg`. In a place that the command can write, a
 //! session before may have written that: such an environment is in view, and what it names is not
@@ -14,7 +14,7 @@ use std::{
 use super::{
     Found, Installation, Kind,
     place::look,
-    toolchains::{Surroundings, Toolchains},
+    toolchains::{IN_SYSTEM, Surroundings, Toolchains},
     variable,
 };
 use crate::nofollow;
@@ -51,11 +51,15 @@ impl Toolchains {
         }
         let is_set = |name: &&&str| variable(surroundings.environment, name).is_some();
         self.variables.extend(COMPANIONS.iter().filter(is_set));
-        for program in programs {
+        let path = variable(surroundings.environment, "PATH").unwrap_or_default();
+        let of_path = std::env::split_paths(path).filter(|it| it.is_absolute() && !is_system(it));
+        let of_programs = programs.iter().filter_map(|it| it.program.at.parent());
+        for bin in of_path.chain(of_programs.map(Path::to_owned)) {
             // `E/bin/python` is a link to the interpreter, which looks for `E/pyvenv.cfg`.
-            let environment = program.program.at.parent().and_then(Path::parent);
-            if let Some(environment) = environment.filter(|it| it.join(SETTINGS).is_file()) {
-                // The program alone is shown all the same.
+            let environment = bin.parent().filter(|it| it.join(SETTINGS).is_file());
+            if let Some(environment) = environment {
+                // One that cannot be shown is told as a directory of the search path, and the
+                // program alone is shown all the same.
                 let _ = self.add_environment(environment, surroundings);
             }
         }
@@ -83,6 +87,11 @@ impl Toolchains {
         }
         Ok(())
     }
+}
+
+/// Whether everybody sees a directory of the search path, so that no look is needed.
+fn is_system(directory: &Path) -> bool {
+    directory.components().count() == 2 || IN_SYSTEM.iter().any(|it| directory.starts_with(it))
 }
 
 /// The installations of the interpreter of an environment: the one that its settings name, and the

@@ -1,9 +1,10 @@
-//! Where package managers find packages, from the user's own settings, without logins.
+//! Where package managers find packages, and which versions of tools to use, from the user's own
+//! settings, without logins.
 //!
 //! The settings of pip, uv, npm and cargo name the indexes that a company's network has instead of
 //! the public ones. They also hold passwords and tokens, and name programs. So the files stay
-//! outside. What is shown in their place has only what is known here: addresses of indexes, and
-//! names of hosts. Everything else is left out.
+//! outside. What is shown in their place has only what is known here: addresses of indexes, names of
+//! hosts, and tools with their versions. Everything else is left out.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,7 +14,7 @@ use std::{
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::{is_led_from_inside, variable};
+use super::{is_led_from_inside, place::look, variable};
 use crate::nofollow;
 
 /// A file of a package manager's, as it is shown.
@@ -22,6 +23,8 @@ pub(crate) struct IndexFile {
     /// Where it is, inside and outside.
     pub(crate) at: PathBuf,
     pub(crate) text: String,
+    /// The variable by which the tool finds it, if it is not in its usual place.
+    pub(crate) variable: Option<&'static str>,
     /// The file that holds a login for one of the indexes, if there is one.
     pub(crate) login: Option<PathBuf>,
 }
@@ -37,6 +40,14 @@ struct Taken {
 type Table = Map<String, Value>;
 type Read = fn(&str) -> Taken;
 
+/// Variables that name such a file.
+const NAMED: [(&str, Read); 4] = [
+    ("PIP_CONFIG_FILE", pip),
+    ("UV_CONFIG_FILE", uv),
+    ("NPM_CONFIG_USERCONFIG", npm),
+    ("npm_config_userconfig", npm),
+];
+
 /// The user's files that name an index. Those that a link leads to from where the command can write
 /// are left out.
 pub(super) fn find(
@@ -44,30 +55,32 @@ pub(super) fn find(
     environment: &[(OsString, OsString)],
     writable: &[PathBuf],
 ) -> Vec<IndexFile> {
-    let directory = |name: &str| {
+    let path = |name: &str| {
         let value = variable(environment, name).map(PathBuf::from);
         value.filter(|path| path.is_absolute())
     };
-    let settings = directory("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    let cargo = directory("CARGO_HOME").filter(|path| path.starts_with(home));
+    let settings = path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    let cargo = path("CARGO_HOME").and_then(|path| Some(look(&path)?.at));
     let cargo = cargo.unwrap_or_else(|| home.join(".cargo"));
     // The caller's XDG_CONFIG_HOME does not pass.
     let in_config = |name: &str| (settings.join(name), home.join(".config").join(name));
     let same = |path: PathBuf| (path.clone(), path);
-    let files: [((PathBuf, PathBuf), Read); 6] = [
+    let files: [((PathBuf, PathBuf), Read); 8] = [
         (in_config("pip/pip.conf"), pip),
         (same(home.join(".pip/pip.conf")), pip),
         (in_config("uv/uv.toml"), uv),
         (same(home.join(".npmrc")), npm),
         (same(cargo.join("config.toml")), cargo_config),
         (same(cargo.join("config")), cargo_config),
+        (in_config("mise/config.toml"), mise),
+        (same(home.join(".tool-versions")), tool_versions),
     ];
     let read = |path: &Path| {
         let contents = nofollow::read_through_links(path).ok()?;
         let is_safe = !is_led_from_inside(path, writable);
         String::from_utf8(contents).ok().filter(|_| is_safe)
     };
-    let find = |((from, at), take): ((PathBuf, PathBuf), Read)| {
+    let find = |((from, at), take): ((PathBuf, PathBuf), Read), variable| {
         let Taken { text, has_login } = take(&read(&from)?);
         if text.is_empty() {
             return None;
@@ -81,9 +94,19 @@ pub(super) fn find(
         } else {
             None
         };
-        Some(IndexFile { at, text, login })
+        Some(IndexFile {
+            at,
+            text,
+            variable,
+            login,
+        })
     };
-    files.into_iter().filter_map(find).collect()
+    let usual = files.into_iter().filter_map(|file| find(file, None));
+    let named = NAMED.into_iter().filter_map(|(name, take)| {
+        let at = look(&path(name)?)?.at;
+        find((same(at), take), Some(name))
+    });
+    usual.chain(named).collect()
 }
 
 /// An address of an index without a login, and whether there was one. `None` if the address is of an
@@ -364,6 +387,48 @@ fn uv(text: &str) -> Taken {
     taken
 }
 
+/// mise's settings: the tools. Its variables (`[env]`) may be logins.
+fn mise(text: &str) -> Taken {
+    let mut taken = Taken::default();
+    for (name, value) in table(&parsed(text), "tools").filter(|(name, _)| is_tool(name)) {
+        let version = value.get("version").unwrap_or(value);
+        let all = version
+            .as_array()
+            .map_or(std::slice::from_ref(version), Vec::as_slice);
+        let all: Vec<_> = all
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|it| is_tool(it))
+            .collect();
+        if taken.text.is_empty() {
+            taken.line("[tools]");
+        }
+        taken.line(&format!("{name:?} = {all:?}"));
+    }
+    taken
+}
+
+/// What asdf and mise read in the home: lines with a tool and versions.
+fn tool_versions(text: &str) -> Taken {
+    let mut taken = Taken::default();
+    for line in text.lines() {
+        let words: Vec<_> = line
+            .split_whitespace()
+            .take_while(|it| !it.starts_with('#'))
+            .collect();
+        if words.len() > 1 && words.iter().all(|word| is_tool(word)) {
+            taken.line(&words.join(" "));
+        }
+    }
+    taken
+}
+
+/// A tool, or a version of one. Not an address, which may hold a login.
+fn is_tool(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:/@+".contains(c);
+    !text.is_empty() && text.chars().all(is_plain) && !text.contains("//")
+}
+
 fn uv_lists(table: &Table, taken: &mut Taken) {
     let index = table.get("index-url").and_then(Value::as_str);
     if let Some(url) = index.and_then(|url| taken.address(url)) {
@@ -491,6 +556,21 @@ mod tests {
              name = \"own\"\ndefault = true\n[pip]\nextra-index-url = [\"https://a.test/s\"]\n";
         assert_eq!(taken.text, expected);
         assert!(taken.has_login && !parsed(&taken.text).is_empty());
+    }
+
+    #[test]
+    fn of_the_settings_of_version_managers_tools_are_taken() {
+        let taken = mise(
+            "[env]\nTOKEN = 'SECRET'\n[tools]\nnode = '22'\npython = ['3.12', '3.11']\n\
+             'npm:@a/b' = { version = 'latest', postinstall = 'evil' }\n'http:https://u:p@h/x' = '1'\n\
+             [hooks]\nenter = 'evil'\n",
+        );
+        let expected =
+            "[tools]\nnode = ['22']\npython = ['3.12', '3.11']\n'npm:@a/b' = ['latest']\n";
+        assert_eq!(parsed(&taken.text), parsed(expected), "{}", taken.text);
+        assert!(!taken.has_login);
+        let taken = tool_versions("# mine\nnodejs 22.1.0 system # both\nx\nruby path:$(evil)\n");
+        assert_eq!(taken.text, "nodejs 22.1.0 system\n");
     }
 
     #[test]

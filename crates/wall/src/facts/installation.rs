@@ -25,11 +25,13 @@ use std::{
 };
 
 use rustix::fs::Access;
+use stockade_sys::mark::is_stockade;
 
 use super::{
     Found, Kind, may,
     place::{is_in, is_led_from_inside, links, look},
 };
+use crate::plan::environment::USUAL_PATH;
 
 /// How the program that a command names is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +138,10 @@ impl Search<'_> {
             .filter_map(|directory| executable(directory.join(name)))
             .find(|found| {
                 let is_inside = |path: &Path| path.starts_with(self.workspace);
-                !outside || !(is_inside(&found.at) || is_inside(&found.real))
+                // A shim, of whatever copy of this program, stands for what comes after it.
+                let is_other =
+                    !(is_inside(&found.at) || is_inside(&found.real) || is_stockade(&found.real));
+                !outside || is_other
             })
     }
 
@@ -170,6 +175,25 @@ impl Search<'_> {
             && !directory.join(".git").exists()
             && !NO_PREFIX.iter().any(|name| shared(name))
     }
+}
+
+/// The program that a shim of this name stands for, by the name under which it is found: the first
+/// one in the caller's `PATH` that is not Stockade. Relative directories do not count, nor does what
+/// lies in the workspace, if there is one.
+pub fn behind_shim(name: &OsStr, home: &Path, workspace: Option<&Path>) -> Option<PathBuf> {
+    const NOWHERE: &str = "/dev/null/no workspace";
+    let path = std::env::var_os("PATH");
+    let workspace = workspace.unwrap_or(Path::new(NOWHERE));
+    let search = Search {
+        path: path.as_deref().unwrap_or(USUAL_PATH.as_ref()),
+        current_directory: Path::new("/"),
+        home,
+        workspace,
+        state: &[],
+        writable: &[workspace.to_owned()],
+    };
+    let found = search.program(name, true).or_else(|| search.by_alias(name));
+    found.map(|found| found.at)
 }
 
 /// What lies in a directory and is, or holds, the file.

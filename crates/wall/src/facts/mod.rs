@@ -31,7 +31,7 @@ pub use self::{
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::{Guarded, Guards},
-    installation::Installation,
+    installation::{Installation, behind_shim},
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,

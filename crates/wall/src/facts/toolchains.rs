@@ -147,7 +147,13 @@ impl Toolchains {
             if let Some(there) = look(&path) {
                 // Under the name of the root, which may be a link.
                 let at = found.at.join(part);
-                self.show(&path, Found { at, ..there }, surroundings)?;
+                let there = Found { at, ..there };
+                if IN_SYSTEM.iter().any(|place| there.real.starts_with(place)) {
+                    // A cache beside it covers the root.
+                    self.shown.push(there);
+                } else {
+                    self.show(&path, there, surroundings)?;
+                }
             }
         }
         Ok(())

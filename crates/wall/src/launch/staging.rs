@@ -84,9 +84,11 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) | Operation::Socket => {
-            Some(format!("{STAGE}/{step}"))
-        }
+        Operation::Empty { .. }
+        | Operation::Kept(_)
+        | Operation::Text(_)
+        | Operation::Socket
+        | Operation::Login(_) => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -184,10 +186,17 @@ impl Staging {
         let opened = pins.iter().zip(&layers);
         for (number, ((step, is_in_place), (pin, layer))) in steps.zip(opened).enumerate() {
             let path = step.operation.source().unwrap_or(&step.at);
-            let failed = |error| Error::Stage {
-                what: "showing",
-                path: path.to_owned(),
-                error,
+            let failed = |error: io::Error| match self.kept_around(number) {
+                Some(cache) if is_of_another_kind(&error) => Error::KeptDiffers {
+                    path: step.at.clone(),
+                    cache: cache.to_owned(),
+                    error,
+                },
+                _ => Error::Stage {
+                    what: "showing",
+                    path: path.to_owned(),
+                    error,
+                },
             };
             let name = number.to_string();
             let spot = is_in_place.then(|| self.spot(number, &step.at));
@@ -288,6 +297,13 @@ impl Staging {
         }
     }
 
+    /// The cache that a step goes into, if changes to it are kept.
+    fn kept_around(&self, number: usize) -> Option<&Path> {
+        let around = enclosing(&self.files, number)?;
+        self.layers.get(around)?.as_ref()?;
+        Some(&self.files.get(around)?.at)
+    }
+
     /// Whether a step covers a part of what the command can write.
     fn is_in_writable(&self, number: usize) -> bool {
         let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
@@ -326,6 +342,15 @@ impl Staging {
         all.dedup_by(|next, kept| next.starts_with(kept));
         all
     }
+}
+
+/// Whether something cannot be mounted because of what is in its place: a link, or a file instead of
+/// a directory.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::INVAL];
+    kinds
+        .iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
 /// The directory of changes to what is shown under this name.
@@ -400,6 +425,12 @@ impl Stage {
             Operation::Text(text) => {
                 let mut file = File::from(self.file(name, 0o444)?);
                 file.write_all(text.as_bytes())?;
+                file.into()
+            }
+            Operation::Login(text) => {
+                // `glab` refuses a file that others can read.
+                let mut file = File::from(self.file(name, 0o600)?);
+                file.write_all(text.reveal().as_bytes())?;
                 file.into()
             }
             Operation::HiddenFile => self.open(HIDDEN_FILE)?,

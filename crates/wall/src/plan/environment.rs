@@ -144,7 +144,7 @@ pub(crate) fn environment(
     environment.put("HOME", &facts.home.named, "private");
     environment.put(
         "PATH",
-        search_path(facts, files),
+        search_path(config, facts, files),
         "absolute directories only; ~/.local/bin last",
     );
     for (names, reason) in PASSED {
@@ -160,6 +160,10 @@ pub(crate) fn environment(
             environment.put(name, value, "which tools to use, and where they are");
         }
     }
+    if let Some(store) = &facts.caches.store {
+        let reason = "pnpm's store, since there is none in PNPM_HOME";
+        environment.put("npm_config_store_dir", store, reason);
+    }
     for name in PROXIES {
         if let Some(value) = facts.variable(name) {
             environment.put(name, without_login(value), WAY_OUT);
@@ -171,6 +175,11 @@ pub(crate) fn environment(
             if !addresses.is_empty() {
                 environment.put(name, addresses, "where packages are found");
             }
+        }
+    }
+    for file in &facts.indexes {
+        if let Some(name) = file.variable {
+            environment.put(name, &file.at, "where packages are found");
         }
     }
     for (name, value) in &facts.environment {
@@ -291,8 +300,8 @@ fn check(name: &OsStr, value: &OsStr) -> Result<(), Error> {
 
 /// The caller's `PATH` without what would be looked up in the current directory, and
 /// with `~/.local/bin` last: what is written there inside must not shadow the system's
-/// programs.
-fn search_path(facts: &Facts, files: &[Step]) -> OsString {
+/// programs. Stockade's own directories, with the shims, are not there inside.
+fn search_path(config: &Config, facts: &Facts, files: &[Step]) -> OsString {
     let local = |home: &Path| home.join(".local/bin");
     let last = local(&facts.home.named);
     let caller = facts.variable("PATH").unwrap_or(USUAL_PATH.as_ref());
@@ -306,6 +315,7 @@ fn search_path(facts: &Facts, files: &[Step]) -> OsString {
     let mut directories: Vec<PathBuf> = std::env::split_paths(caller)
         .filter(|directory| directory.is_absolute())
         .filter(|directory| *directory != last && *directory != local(&facts.home.real))
+        .filter(|directory| !directories::is_own(directory, config, facts))
         .map(inside)
         .collect();
     for installation in facts.installation.iter().chain(&facts.brought) {

@@ -1,4 +1,4 @@
-//! The settings of package managers that name indexes, without the rest of these files.
+//! The settings that name package indexes and versions of tools, without the rest of these files.
 
 use super::{Operation, Step, layout::Layout};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     facts::{Facts, indexes::IndexFile},
 };
 
-const REASON: &str = "where packages are found; logins and other settings are left out";
+const REASON: &str = "which packages and versions to use; logins and other settings are left out";
 
 /// Puts them in their places, unless the files themselves are in view there, or are to be hidden.
 pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) {

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::{Operation, Step, workspace};
-use crate::{facts::Facts, tables::system::PRIVATE};
+use crate::{
+    config::Config,
+    facts::{Facts, is_in, own_directories},
+    tables::system::PRIVATE,
+};
 
 /// What becomes of a directory of the search path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,16 @@ pub(super) fn look(named: &Path, real: &Path, files: &[Step]) -> Directory {
     }
 }
 
+/// Whether a directory of the search path is Stockade's own: that of the shims.
+pub(super) fn is_own(named: &Path, config: &Config, facts: &Facts) -> bool {
+    let mut own = own_directories(config, &facts.home.real);
+    let real = own.iter().filter_map(|path| facts.found.get(path));
+    let real: Vec<PathBuf> = real.map(|found| found.real.clone()).collect();
+    own.extend(real);
+    let known = facts.search_path.iter().find(|(known, _)| known == named);
+    is_in(named, &own) || known.is_some_and(|(_, real)| is_in(real, &own))
+}
+
 /// The path of the host that is shown at a path inside.
 fn shows(files: &[Step], path: &Path) -> Option<PathBuf> {
     let decides = |step: &&Step| {
@@ -50,7 +64,7 @@ fn shows(files: &[Step], path: &Path) -> Option<PathBuf> {
 }
 
 /// A sentence about directories of the search path that are not shown.
-pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
+pub(super) fn note(config: &Config, facts: &Facts, files: &[Step]) -> Option<String> {
     const MOST: usize = 3;
     let home = &facts.home;
     let hidden: Vec<&PathBuf> = facts
@@ -64,6 +78,7 @@ pub(super) fn note(facts: &Facts, files: &[Step]) -> Option<String> {
             !real.ends_with(".local/bin")
                 && !is_private
                 && !is_windows
+                && !is_own(named, config, facts)
                 && workspace::undoes_the_wall(real, home).is_none()
                 && look(named, real, files) == Directory::Hidden
         })

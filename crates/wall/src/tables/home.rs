@@ -52,7 +52,11 @@ pub(crate) const EMPTY: &[(&str, &str)] = &[
 pub(crate) const SECRET_REASON: &str = "known to hold secrets";
 
 /// Stockade's own directories. What lies there decides what the next session may do.
-pub(crate) const OWN_DIRECTORIES: &[&str] = &[".config/stockade", ".local/state/stockade"];
+pub(crate) const OWN_DIRECTORIES: &[&str] = &[
+    ".config/stockade",
+    ".local/state/stockade",
+    ".local/share/stockade",
+];
 
 /// Stores of forges' logins.
 pub(crate) const GITHUB: &str = ".config/gh";

@@ -74,6 +74,12 @@ pub(crate) const TOOLCHAINS: &[Toolchain] = &[
     all("", ".juliaup"),
 ];
 
+/// Whether all of what a variable names is shown.
+pub(crate) fn is_shown_whole(variable: &str) -> bool {
+    let is_it = |it: &Toolchain| it.variable == variable && it.parts.is_empty();
+    !variable.is_empty() && TOOLCHAINS.iter().any(is_it)
+}
+
 /// Variables that choose a version. They name no place.
 pub(crate) const VERSIONS: &[&str] = &[
     "RUSTUP_TOOLCHAIN",

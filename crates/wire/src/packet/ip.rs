@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Malformed;
-use super::checksum::{Sum, with_checksum};
+use super::checksum::{Sum, with_checksum, write_at};
 use crate::cursor::Cursor;
 
 pub(super) const HOP_BY_HOP: u8 = 0;
@@ -129,6 +129,22 @@ impl Path {
             }
         }
         header
+    }
+
+    /// `header`, which takes this path, for `length` bytes after it.
+    pub(super) fn header_before(&self, header: &[u8], length: usize) -> Vec<u8> {
+        let total = header.len().saturating_add(length);
+        let mut header = header.to_vec();
+        match self {
+            Path::V4 { .. } => {
+                write_at(&mut header, 2, field(total));
+                with_checksum(header, 10, |zeroed| Sum::default().add(zeroed))
+            }
+            Path::V6 { .. } => {
+                write_at(&mut header, 4, field(total.saturating_sub(V6_HEADER)));
+                header
+            }
+        }
     }
 
     /// A whole packet along this path, its checksums filled in. `message` must

@@ -17,11 +17,13 @@ pub struct Syn {
     path: Path,
     /// The IP header with its options or extension headers.
     header: Vec<u8>,
-    /// The TCP header with its options, and the data (TCP fast open has some).
+    /// The TCP header with its options. The data of TCP fast open, which can be tens of thousands of
+    /// bytes, is not kept: nobody inside takes it, and the kernel that sent it sends it again.
     segment: Vec<u8>,
     source_port: u16,
     destination_port: u16,
     sequence: u32,
+    /// How long the data was.
     data: usize,
 }
 
@@ -54,9 +56,10 @@ impl Syn {
         if flags & (FIN | SYN | RST | ACK) != SYN {
             return Err(Malformed::NotSyn(flags));
         }
+        let segment = segment.get(..offset).ok_or(Malformed::Length)?;
         Ok(Self {
             path,
-            header: header.to_vec(),
+            header: path.header_before(header, segment.len()),
             segment: segment.to_vec(),
             source_port,
             destination_port,
@@ -77,7 +80,7 @@ impl Syn {
         self.sequence
     }
 
-    /// The packet itself, to be sent on its way.
+    /// The packet itself without data, to be sent on its way.
     pub fn complete(&self) -> Vec<u8> {
         let mut packet = self.header.clone();
         packet.extend(self.path.sealed(Transport::Tcp, self.segment.clone()));

@@ -69,7 +69,12 @@ fn jail(case: &Case<'_>) -> Finding {
             case.effective.network.mode.origin
         )),
         (_, Some(false)) => check.fail("it is the host's own"),
-        (_, Some(true)) => check.pass("another one than the host's"),
+        (Mode::Jail, Some(true)) => {
+            check.pass("another one than the host's; a veth pair joins it to the gatehouse")
+        }
+        (Mode::None, Some(true)) => {
+            check.pass("another one than the host's; nothing leads out of it")
+        }
         (_, None) => check.inconclusive("it cannot be told"),
     }
 }

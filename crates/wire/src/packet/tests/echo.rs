@@ -132,6 +132,20 @@ fn an_unreachable_message_quotes_the_request() {
 }
 
 #[test]
+fn a_quote_is_bounded() {
+    for (hex, field, before, limit) in [(ECHO_V4, 2, 0, 576), (ECHO_V6, 4, 40, 1280)] {
+        let mut large = bytes(hex);
+        large.resize(1400, 7);
+        large[field..field + 2].copy_from_slice(&(1400_u16 - before).to_be_bytes());
+        let large = mend(large);
+        let answer = Echo::parse(&large).unwrap();
+        let answer = answer.unreachable(Unreachable::Host);
+        assert_eq!(answer.len(), limit);
+        assert!(is_intact(&answer));
+    }
+}
+
+#[test]
 fn padding_after_the_packet_is_cut() {
     for hex in CAPTURED {
         let packet = bytes(hex);

@@ -130,20 +130,17 @@ fn answers_go_from_the_destination_to_the_source() {
 }
 
 #[test]
-fn a_quote_is_bounded() {
-    let mut large = bytes(SYN_V4);
-    large.resize(1400, 7);
-    large[2..4].copy_from_slice(&1400_u16.to_be_bytes());
-    let large = mend(large);
-    let message = Syn::parse(&large).unwrap().unreachable(Unreachable::Host);
-    assert_eq!(message.len(), 576);
-    assert!(Sum::default().add(&message[20..]).holds());
-
-    let mut large = bytes(SYN_V6);
-    large.resize(2000, 7);
-    large[4..6].copy_from_slice(&1960_u16.to_be_bytes());
-    let message = Syn::parse(&large).unwrap().unreachable(Unreachable::Host);
-    assert_eq!(message.len(), 1280);
+fn data_in_a_syn_is_neither_sent_on_nor_quoted() {
+    for (hex, field, before) in [(SYN_V4, 2, 0), (SYN_V4_OPTIONS, 2, 0), (SYN_V6, 4, 40)] {
+        let plain = mend(bytes(hex));
+        let mut large = plain.clone();
+        large.resize(1400, 7);
+        large[field..field + 2].copy_from_slice(&(1400_u16 - before).to_be_bytes());
+        let [plain, large] = [plain, mend(large)].map(|packet| Syn::parse(&packet).unwrap());
+        assert_eq!(large.complete(), plain.complete());
+        let [plain, large] = [plain, large].map(|syn| syn.unreachable(Unreachable::Host));
+        assert_eq!(large, plain);
+    }
 }
 
 #[test]
@@ -289,6 +286,7 @@ proptest! {
         let syn = Syn::parse(&packet).unwrap();
         let complete = syn.complete();
         assert!(is_intact(&complete));
+        assert!(complete.len() <= 40 + 60, "data is not sent again");
         let again = Syn::parse(&complete).unwrap();
         assert_eq!((again.source(), again.destination()), (syn.source(), syn.destination()));
         assert_eq!(again.complete(), complete);

@@ -1,0 +1,222 @@
+//! Whether a session decides what the next `claude` is that the user types (F11, P6, P17).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use stockade_world::{Laptop, Output, test};
+
+use super::f_files::said;
+use super::probe::Place;
+use crate::feature::shims::{agent, program};
+use crate::support::standard;
+
+const SHIMS: &str = "/home/dev/.local/share/stockade/shims";
+
+fn furnish(laptop: &Laptop) {
+    program(&laptop.home().join(".local/bin/claude"), &agent("real"));
+    let add = laptop.stockade(["shim", "add", "--write-shell", "claude"]);
+    add.run().expect("its end").expect_success();
+}
+
+/// Runs a program by the first of this name in these directories.
+fn run(laptop: &Laptop, path: &str, line: &[&str]) -> Output {
+    let command = laptop
+        .command("/usr/bin/bash")
+        .args(["-c", "exec \"$@\"", "bash"]);
+    let command = command.args(line).env("PATH", path);
+    command.run().expect("its end")
+}
+
+#[test]
+fn f11_a_shim_runs_no_planted_program() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let workspace = laptop.workspace();
+        let marker = laptop.home().join("marker");
+        let plant = format!("#!/bin/sh\ntouch {}\necho planted\n", marker.display());
+        for place in [".", "bin", ".venv/bin", "node_modules/.bin"] {
+            program(&workspace.join(place).join("claude"), &plant);
+        }
+        fs::create_dir_all("/home/dev/linked").expect("a directory");
+        symlink(workspace.join("bin/claude"), "/home/dev/linked/claude").expect("a link");
+        let project = workspace.display();
+        let planted = format!(
+            "::.:bin:{project}:{project}/bin:{project}/.venv/bin:{project}/node_modules/.bin:/home/dev/linked"
+        );
+        let path = format!("{SHIMS}:{planted}:/home/dev/.local/bin:/usr/bin:/bin");
+        let output = run(laptop, &path, &["claude", "x"]).expect_success();
+        assert_eq!(output.stdout(), "real inside x\n");
+        // Nor if there is no other, nor as the way around.
+        let path = format!("{SHIMS}:{planted}:/usr/bin:/bin");
+        let output = run(laptop, &path, &["claude", "x"]).expect_code(127);
+        assert!(!marker.exists() && output.stdout().is_empty(), "{output:?}");
+        let output = run(laptop, &path, &["claude", "update"]).expect_code(127);
+        assert!(!output.stderr().contains("project"), "{output:?}");
+        let environment = workspace.join(".venv");
+        let path = format!("{SHIMS}:{project}/.venv/bin:/home/dev/.local/bin:/usr/bin:/bin");
+        let command = laptop.command(format!("{SHIMS}/claude")).env("PATH", &path);
+        let command = command
+            .env("VIRTUAL_ENV", environment)
+            .directory(laptop.home());
+        let output = command.run().expect("its end").expect_code(125);
+        assert!(
+            output.stderr().contains(": /home/dev/.local/bin/claude"),
+            "{output:?}"
+        );
+        // It would have been run.
+        let planted = run(laptop, &format!("{project}/bin:/usr/bin:/bin"), &["claude"]);
+        assert_eq!(planted.stdout(), "planted\n");
+        assert!(marker.exists());
+    });
+}
+
+#[test]
+fn p06_a_shim_that_the_session_could_replace_does_not_start_one() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let bin = laptop.workspace().join("bin");
+        fs::create_dir(&bin).expect("a directory");
+        symlink("/run/world/bin/stockade", bin.join("claude")).expect("a link");
+        fs::create_dir("/home/dev/tools").expect("a directory");
+        symlink(bin.join("claude"), "/home/dev/tools/claude").expect("a link");
+        let rest = "/home/dev/.local/bin:/usr/bin:/bin";
+        for (path, line) in [
+            (format!("{}:{rest}", bin.display()), "claude"),
+            (format!("bin:{rest}"), "claude"),
+            (rest.to_owned(), "./bin/claude"),
+            (format!("/home/dev/tools:{rest}"), "claude"),
+        ] {
+            let output = run(laptop, &path, &[line, "x"]).expect_code(125);
+            assert_eq!(output.stdout(), "", "{output:?}");
+            let said = output.stderr();
+            assert!(
+                said.contains("the command could replace this program"),
+                "{said}"
+            );
+        }
+        let output = run(laptop, &format!("{SHIMS}:{rest}"), &["claude", "x"]);
+        assert_eq!(
+            output.expect_success().stdout(),
+            "real inside x\n",
+            "the control"
+        );
+    });
+}
+
+/// Writes wherever a shell of the user's would then find another agent.
+const CHANGE: &str = "
+    d=~/.local/share/stockade
+    for way in \"rm -rf $d\" \"mv $d $d.old\" \"mv ~/.local/share ~/.local/old\" \"mkdir -p $d/shims\" \\
+        \"chmod -R 777 $d\" \"cp /bin/true $d/shims/claude\" \"cp /bin/true $d/shell.sh\" \\
+        \"ln -sf /bin/true $d/shims/claude\" \"ln -sf /bin/true $d/shims/codex\"; do
+        $way 2>/dev/null
+    done
+    for file in .bashrc .profile .zshrc .zprofile .config/fish/conf.d/stockade.fish; do
+        mkdir -p ~/.config/fish/conf.d; echo 'PATH=/tmp:$PATH' >> ~/$file
+    done; true";
+
+const STATE: &str = "cd; find .local/share/stockade .bashrc .profile .zshrc .zprofile .config/fish/conf.d \
+    -printf '%p %y %m %l\\n' -type f -exec sha256sum {} + 2>&1 | sort";
+
+#[test]
+fn p17_a_session_changes_neither_the_shims_nor_the_shells_files() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let before = said(laptop, Place::Outside, STATE);
+        assert!(
+            before.contains("shims/claude l") && before.contains("shell.sh f"),
+            "{before}"
+        );
+        let path = format!("{SHIMS}:/home/dev/.local/bin:/usr/bin:/bin");
+        for options in [
+            &["--nested=false"][..],
+            &["--nested"],
+            &["--profile", "claude"],
+        ] {
+            let line = [&["/run/world/bin/stockade", "run", "--quiet"], options].concat();
+            // They are not there, nor is their directory in PATH.
+            let look = "ls ~/.local/share/stockade 2>/dev/null; echo \"$PATH\"; echo looked";
+            let seen = [&line[..], &["--", "bash", "-c", look]].concat();
+            let seen = run(laptop, &path, &seen).expect_success().stdout();
+            assert!(
+                seen.ends_with("looked\n") && !seen.contains("stockade"),
+                "{seen}"
+            );
+            let change = [&line[..], &["--", "bash", "-c", CHANGE]].concat();
+            run(laptop, &path, &change).expect_success();
+            assert_eq!(said(laptop, Place::Outside, STATE), before, "{options:?}");
+        }
+        // Nobody can be given them.
+        for option in [
+            "--write=~/.local/share",
+            "--write=~/.local/share/stockade/shims",
+            "--read=~/.local/share/stockade",
+        ] {
+            let line = ["/run/world/bin/stockade", "run", option, "--", "true"];
+            run(laptop, &path, &line).expect_code(125);
+        }
+        let output = run(laptop, &path, &["claude", "x"]);
+        assert_eq!(output.stdout(), "real inside x\n", "{output:?}");
+        // The detector works: outside, everything changes.
+        said(laptop, Place::Outside, CHANGE);
+        assert_ne!(said(laptop, Place::Outside, STATE), before);
+    });
+}
+
+/// Shims and copies of Stockade in a row, outside and inside, lead to the agent and not to each other.
+#[test]
+fn p17_shims_never_start_each_other() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let at = |name: &str| Path::new("/home/dev").join(name);
+        for name in ["linked", "copied", "hard", "named"] {
+            fs::create_dir(at(name)).expect("a directory");
+        }
+        symlink("/run/world/bin/stockade", at("linked/claude")).expect("a link");
+        fs::copy("/run/world/bin/stockade", at("copied/claude")).expect("a copy");
+        fs::hard_link(at("copied/claude"), at("hard/claude")).expect("a link");
+        fs::copy("/run/world/bin/stockade", at("named/other")).expect("a copy");
+        symlink("other", at("named/claude")).expect("a link");
+        let all = "/home/dev/linked:/home/dev/copied:/home/dev/hard:/home/dev/named";
+        let path = format!("{SHIMS}:{all}:/home/dev/.local/bin:/usr/bin:/bin");
+        for first in ["", "/home/dev/copied:", "/home/dev/named:"] {
+            let output = run(laptop, &format!("{first}{path}"), &["claude", "x"]);
+            assert_eq!(
+                output.expect_success().stdout(),
+                "real inside x\n",
+                "{first}"
+            );
+        }
+        // Inside: copies in view, in a row, in either order.
+        let workspace = laptop.workspace();
+        for name in ["one", "two"] {
+            fs::create_dir(workspace.join(name)).expect("a directory");
+            fs::copy(
+                "/run/world/bin/stockade",
+                workspace.join(name).join("claude"),
+            )
+            .expect("a copy");
+        }
+        let inside =
+            "PATH=$PWD/one:$PWD/two:$PATH; claude a -- b; PATH=$PWD/two:$PATH; exec claude c";
+        let line = [
+            "/run/world/bin/stockade",
+            "run",
+            "--quiet",
+            "--profile",
+            "claude",
+            "--",
+        ];
+        let line = [&line[..], &["bash", "-c", inside]].concat();
+        let output = run(laptop, &path, &line).expect_success();
+        assert_eq!(output.stdout(), "real inside a -- b\nreal inside c\n");
+        // With nothing behind them they end.
+        fs::remove_file("/home/dev/.local/bin/claude").expect("an agent less");
+        run(laptop, &path, &["claude"]).expect_code(127);
+    });
+}
