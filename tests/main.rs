@@ -3,6 +3,7 @@
 //! * `feature/`: what works inside as it does outside;
 //! * `attack/`: what a program inside must not be able to do. Every one has a positive
 //!   control: the same probe succeeds where it should;
+//! * `auth/`: logins for forges;
 //! * `daily/`: ordinary development, with the real tools;
 //! * `denials`: from what is printed to what works;
 //! * `doctor`: what is said of machines that lack something; `verify`: what is found of sessions;
@@ -11,6 +12,7 @@
 //! * `local`: the two loopbacks; `warden`: what the program itself may still do.
 
 mod attack;
+mod auth;
 mod daily;
 mod denials;
 mod doctor;

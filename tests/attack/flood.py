@@ -66,6 +66,37 @@ def readers():
     return streams
 
 
+def writers():
+    # Connections to who answers everything, which nobody reads.
+    streams = connections()
+    for stream in streams:
+        stream.setblocking(False)
+    idle = 0
+    while idle < 20:
+        idle += 1
+        for stream in streams:
+            try:
+                stream.send(bytes(65536))
+                idle = 0
+            except BlockingIOError:
+                pass
+        time.sleep(0.02)
+    return streams
+
+
+def flows():
+    # New ones as fast as possible, without an end.
+    def send_on():
+        number = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            while True:
+                number += 1
+                host = struct.pack("!I", 0x08000000 + number % 0x00FFFFFF)
+                sender.sendto(b"flood", (socket.inet_ntoa(host), PORT))
+
+    return send_on
+
+
 def unfinished_queries():
     # The length of the longest DNS message there can be, and all of it but the last byte.
     streams = connections()
@@ -108,7 +139,7 @@ def bulk():
     return read_on
 
 
-ways = [attempts, first_data, connections, readers, unfinished_queries, datagrams, hosts, bulk]
+ways = [attempts, first_data, connections, readers, writers, flows, unfinished_queries, datagrams, hosts, bulk]
 flood = {way.__name__: way for way in ways}[WAY]()
 print("done", flush=True)
 if callable(flood):

@@ -269,6 +269,12 @@ fn a_guard_that_is_not_in_force_is_told() {
         );
         fs::remove_file(project.join("settings.json")).expect("no settings");
         guard(laptop, &["list"], 0);
+        // A pipe that nobody writes to holds up nobody.
+        let pipe = laptop.shell("rm ~/.claude/settings.json; mkfifo ~/.claude/settings.json");
+        pipe.run().expect("it ends").expect_success();
+        guard(laptop, &["list"], 0);
+        guard(laptop, &["add", "claude"], 125);
+        fs::remove_file(&settings).expect("no pipe");
         // What is damaged is mended by adding it again.
         fs::write(&settings, whole.replace("exit 2", "exit 0")).expect("settings");
         guard(laptop, &["list"], 1);

@@ -15,6 +15,7 @@ mod git;
 mod guard;
 mod hidden;
 mod hosts_file;
+mod import;
 mod localhost;
 mod named;
 mod nested;

@@ -4,8 +4,10 @@ mod misuse;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Arg, Args, Parser, Subcommand};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use stockade_config::ForgeKind;
 
 use crate::settings::Settings;
 pub(crate) use misuse::{agent, parse};
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     ///
     /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),
+    #[command(subcommand)]
+    Auth(Auth),
     /// List what sessions keep of package caches, or clear it.
     ///
     /// What a command downloads to a package cache is kept for its workspace, and your own caches
@@ -80,6 +84,12 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     #[command(subcommand)]
     Guard(Guard),
+    /// Turn the configuration of another sandbox into one for this project.
+    ///
+    /// Reads the files of claude-sandbox, Claude Code, srt and Codex, and TOML with
+    /// [sandbox.net_allow], and prints a configuration in which every line says where it comes from.
+    /// The result never allows more than the files: what Stockade cannot say is left out and listed.
+    Import(Import),
     /// Create a commented configuration file for this project.
     ///
     /// The file is in ~/.config/stockade/projects, and its path is printed. An existing file is
@@ -133,6 +143,74 @@ pub(crate) enum Command {
     #[command(external_subcommand)]
     Agent(Vec<OsString>),
 }
+
+/// Store logins for GitHub and GitLab that only sandboxed sessions use.
+///
+/// A token of its own, for one repository and a few days, limits what a session can do at the forge.
+/// Sessions get it with --github or --gitlab, instead of your own login. The token comes from a
+/// hidden prompt or from standard input, never from an argument.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Auth {
+    /// Store a token of GitHub, and say what it can do
+    ///
+    /// The token is read from a prompt that does not show it, or from standard input. GitHub is
+    /// asked what it can do, with curl. One that GitHub refuses is not stored.
+    #[command(after_help = AUTH_CODES)]
+    Github(AtHost),
+    /// Store a token of GitLab, and say what it can do
+    ///
+    /// The token is read from a prompt that does not show it, or from standard input. GitLab is
+    /// asked what it can do, with curl. One that GitLab refuses is not stored.
+    #[command(after_help = AUTH_CODES)]
+    Gitlab(AtHost),
+    /// Ask the forges what the stored tokens can do
+    #[command(after_help = "Exit code: 0, or 1 if a forge refuses a token or a file is damaged.")]
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a stored token from this machine
+    ///
+    /// The token stays valid at the forge until you revoke it there.
+    #[command(after_help = "Exit code: 0, or 125 if there is none.")]
+    Remove {
+        forge: ForgeName,
+
+        #[command(flatten)]
+        at: AtHost,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtHost {
+    /// The host, if it is not github.com or gitlab.com
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ForgeName {
+    Github,
+    Gitlab,
+}
+
+impl From<ForgeName> for ForgeKind {
+    fn from(name: ForgeName) -> Self {
+        match name {
+            ForgeName::Github => Self::Github,
+            ForgeName::Gitlab => Self::Gitlab,
+        }
+    }
+}
+
+const AUTH_CODES: &str = "\
+Examples:
+  stockade auth github
+  stockade auth github --host git.example.org
+  stockade auth gitlab < token.txt
+
+Exit code: 0, also if the forge could not be asked; 125 if nothing was stored.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CACHES_EXAMPLES)]
@@ -500,6 +578,40 @@ Examples:
   sudo stockade shim add --system claude
 
 Exit code: 0, or 125 if a name has no profile, or something else has its place.";
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct Import {
+    /// Files of other sandboxes
+    ///
+    /// Their lists add up. If they contradict each other, the narrower one counts.
+    #[arg(value_name = "FILE", required_unless_present = "find")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// List the files of other sandboxes in their usual places
+    #[arg(long, conflicts_with_all = ["files", "write"])]
+    pub(crate) find: bool,
+
+    /// Write the result to ~/.config/stockade/projects, as `stockade init` would
+    ///
+    /// An existing file is never overwritten, and a result that would be wider than the files is not
+    /// written.
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  stockade import --find
+  stockade import /etc/claude-sandbox.conf
+  stockade import ~/.claude/settings.json .claude/settings.json
+  stockade import ~/.codex/config.toml --write
+
+Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists; 125 if a file is
+invalid, in an unknown format, or cannot be read, or if there is a file for this project already.";
 
 /// Show, check and describe the configuration.
 #[derive(Debug, Subcommand)]

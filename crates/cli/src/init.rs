@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Places, shown_path, starter};
+use stockade_config::{Loader, Places, shown_path, starter};
 use stockade_wall::PathRefusal;
 
 use crate::{args, context, exit::refused, terminal};
@@ -17,23 +17,14 @@ use crate::{args, context, exit::refused, terminal};
 pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     let loader = context::loader_here()?;
     let places = &loader.places;
-    if let Some(refusal) = PathRefusal::of_workspace(&places.workspace, &places.home) {
-        let workspace = shown_path(&places.workspace);
-        return Err(refused(
-            format!("{workspace} cannot be a workspace, because it {refusal}"),
-            "change to the directory of one project; settings for all projects go to \
-             ~/.config/stockade/config.toml",
-        ));
-    }
+    check_workspace(places)?;
     let path = if arguments.workspace_file {
         let path = places.workspace_file();
         create(&path, 0o644, &starter(None)).map_err(|error| not_created(&path, &error))?;
         path
     } else {
-        if let Some(path) = loader.project_file()? {
-            return Err(exists(&path));
-        }
-        about_workspace(places)?
+        let text = starter(Some(name_of_workspace(places)?));
+        create_project_file(&loader, &text)?
     };
     terminal::print(format_args!("{}\n", shown_path(&path)))?;
     if arguments.workspace_file {
@@ -42,19 +33,39 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the user's file about this workspace, under a name that is free.
-fn about_workspace(places: &Places) -> Result<PathBuf> {
+/// Refuses a directory that no session could have as its workspace.
+pub(crate) fn check_workspace(places: &Places) -> Result<()> {
+    if let Some(refusal) = PathRefusal::of_workspace(&places.workspace, &places.home) {
+        let workspace = shown_path(&places.workspace);
+        return Err(refused(
+            format!("{workspace} cannot be a workspace, because it {refusal}"),
+            "change to the directory of one project; settings for all projects go to \
+             ~/.config/stockade/config.toml",
+        ));
+    }
+    Ok(())
+}
+
+/// The workspace as a file about it names it.
+pub(crate) fn name_of_workspace(places: &Places) -> Result<&str> {
     let workspace = places.workspace.to_str();
-    let workspace = workspace.context("the path of the workspace is not UTF-8")?;
+    workspace.context("the path of the workspace is not UTF-8")
+}
+
+/// Makes the user's file about this workspace, under a name that is free. There must be none yet.
+pub(crate) fn create_project_file(loader: &Loader, text: &str) -> Result<PathBuf> {
+    let places = &loader.places;
+    if let Some(path) = loader.project_file()? {
+        return Err(exists(&path));
+    }
     let directory = places.projects();
     let name = shown_path(&directory);
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&directory);
     made.with_context(|| format!("cannot create {name}"))?;
-    let text = starter(Some(workspace));
     for number in 1..1000 {
         let path = directory.join(file_name(&places.workspace, number));
-        match create(&path, 0o600, &text) {
+        match create(&path, 0o600, text) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(not_created(&path, &error)),

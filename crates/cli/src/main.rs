@@ -5,6 +5,7 @@
 mod accept;
 mod advice;
 mod args;
+mod auth;
 mod caches;
 mod completions;
 mod config;
@@ -15,6 +16,7 @@ mod explain;
 mod guard;
 #[cfg_attr(sabotage, path = "../../../sabotage/src/hooks.rs")]
 mod hooks;
+mod import;
 mod init;
 mod inside;
 mod log;
@@ -36,6 +38,11 @@ use std::process::ExitCode;
 
 use args::Command;
 
+/// musl's own gives memory back to the kernel at once and asks for it again: 300 mappings in a session.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     // Process 1 inside the sandbox is this same program. It comes first: it is on the way
     // of every start and must not know anything of the rest.
@@ -56,12 +63,14 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),
+        Command::Auth(command) => auth::auth(&command),
         Command::Caches(arguments) => caches::caches(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Guard(command) => guard::guard(&command),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Inside(arguments) => inside::inside(&arguments),
         Command::Log(arguments) => log::log(&arguments),

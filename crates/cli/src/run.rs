@@ -52,7 +52,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
         eprintln!("stockade: {line}");
     }
     let id = warden::identifier();
-    let mut config = wall_config::config(&effective, &loader, &command.program);
+    let mut config = wall_config::config(&effective, &loader, &command.program)?;
     config.session = Some(id.clone());
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
     let _ = LogDirectory::of(&loader.places.home).make();

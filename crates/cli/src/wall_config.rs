@@ -5,15 +5,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use stockade_config::{self as config, Effective, GENERIC, Loader, Mode, Sourced, moved_state};
+use stockade_config::{
+    self as config, Diagnostics, Effective, ForgeKind, GENERIC, Loader, Logins, Mode, Places,
+    Sourced, moved_state,
+};
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
-    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, INNER_STAGE, Limits,
-    MovedState, Nested, Network, PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, ForgeLogin, ForgeTool, GitSettings, Hardening,
+    INNER_STAGE, Limits, MovedState, Nested, Network, PathRequest, Root, Secret,
 };
 
-/// What of the configuration concerns files, environment and processes.
-pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString) -> Config {
+/// What of the configuration concerns files, environment and processes, with the logins that it
+/// gives.
+///
+/// # Errors
+/// If a stored login cannot be relied on.
+pub(crate) fn config(
+    effective: &Effective,
+    loader: &Loader,
+    program: &OsString,
+) -> Result<Config, Diagnostics> {
     let places = &loader.places;
     let Effective {
         network,
@@ -42,7 +53,7 @@ pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString)
         };
         of.map(request).collect::<Vec<_>>()
     };
-    Config {
+    Ok(Config {
         network: match network.mode.value {
             Mode::Jail => Network::Jail {
                 resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
@@ -75,6 +86,7 @@ pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString)
                 .iter()
                 .map(|host| host.value.to_string())
                 .collect(),
+            logins: logins(forge, places)?,
         },
         agent: Agent {
             program: Some(program.clone()),
@@ -126,7 +138,33 @@ pub(crate) fn config(effective: &Effective, loader: &Loader, program: &OsString)
             places.state.clone(),
             places.data.clone(),
         ],
+    })
+}
+
+/// The stored logins of forges and hosts that are on.
+fn logins(forge: &config::ForgeSettings, places: &Places) -> Result<Vec<ForgeLogin>, Diagnostics> {
+    let logins = Logins::new(places);
+    let mut found = Vec::new();
+    for (is_on, kind, tool) in [
+        (forge.github.value, ForgeKind::Github, ForgeTool::Gh),
+        (forge.gitlab.value, ForgeKind::Gitlab, ForgeTool::Glab),
+    ] {
+        let hosts = logins.hosts()?.into_iter().filter(|(of, _)| *of == kind);
+        for (_, host) in hosts {
+            let is_named = forge.hosts.iter().any(|named| named.value == host);
+            if !is_on || !(is_named || host.to_string() == kind.usual_host()) {
+                continue;
+            }
+            let login = logins.read(kind, &host)?;
+            found.extend(login.map(|login| ForgeLogin {
+                tool,
+                host: host.to_string(),
+                user: login.user,
+                token: Secret::new(login.token.reveal()),
+            }));
+        }
     }
+    Ok(found)
 }
 
 /// A setting in the wall's form, with its origin.

@@ -50,6 +50,28 @@ pub fn check_file(path: &Path, places: &Places) -> Result<Checked, Diagnostics> 
     })
 }
 
+/// The text of another program's file, and why somebody else could have written it, if so.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn foreign_file(
+    path: &Path,
+    places: &Places,
+) -> Result<(Arc<Source>, Option<String>), Diagnostics> {
+    match own_file(path, &Guard::new(places)) {
+        Ok(Some(source)) => Ok((source, None)),
+        // Says that it is not there.
+        Ok(None) => Ok((any_file(path)?, None)),
+        Err(problem) => Ok((any_file(path)?, Some(problem.title))),
+    }
+}
+
+/// Why somebody else could have written the file, if so. Such a file is not read.
+pub fn others_can_write(path: &Path, places: &Places) -> Option<String> {
+    let problem = own_file(path, &Guard::new(places)).err()?;
+    Some(problem.title)
+}
+
 fn at_its_place(role: LayerKind, path: &Path, places: &Places) -> Result<Arc<Source>, Diagnostics> {
     let source = match role {
         LayerKind::Workspace => match workspace_file(path)? {

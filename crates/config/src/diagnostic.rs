@@ -23,7 +23,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// One that has no place in any text.
-    pub(crate) fn new(title: impl Into<String>) -> Self {
+    pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             at: None,
@@ -32,7 +32,7 @@ impl Diagnostic {
         }
     }
 
-    pub(crate) fn at(title: impl Into<String>, place: Place) -> Self {
+    pub fn at(title: impl Into<String>, place: Place) -> Self {
         Self {
             at: Some((place, String::new())),
             ..Self::new(title)
@@ -52,7 +52,7 @@ impl Diagnostic {
         self
     }
 
-    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+    pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(text.into());
         self
     }

@@ -87,10 +87,10 @@ keys! {
 
     /// Which of your logins for code forges the command gets.
     [forge] Forge, "Forges" {
-        /// Let the command use your GitHub login
+        /// Let the command use your GitHub login, or the one of `stockade auth`
         Github github: Sourced<bool> = false.into(), "github", More;
 
-        /// Let the command use your GitLab login
+        /// Let the command use your GitLab login, or the one of `stockade auth`
         Gitlab gitlab: Sourced<bool> = false.into(), "gitlab", More;
 
         /// A further host of these forges; has no effect unless one of them is on

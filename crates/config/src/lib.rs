@@ -33,6 +33,7 @@ mod follow;
 mod keys;
 mod layer;
 mod load;
+mod logins;
 mod merge;
 mod parse;
 mod profiles;
@@ -47,18 +48,22 @@ mod trust;
 mod value;
 mod workspace;
 
-pub use check::{Checked, check_file};
+pub use check::{Checked, check_file, foreign_file, others_can_write};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::layer as environment_layer;
 pub use files::Places;
 pub use flags::Flags;
 pub use follow::{LOGIN, moved_state};
-pub use keys::{Effective, Files, Key, Kind, Limits, Network, SECTIONS, Section, Spec, Widens};
+pub use keys::{
+    Effective, Files, Forge as ForgeSettings, Key, Kind, Limits, Network, SECTIONS, Section, Spec,
+    Widens,
+};
 pub use layer::{Layer, LayerKind};
 pub use load::{Loaded, Loader, WorkspaceFile};
+pub use logins::{ForgeKind, Login, Logins, Token, host_option, is_user};
 pub use merge::{Choice, merge};
-pub use parse::{keys_in, parse};
+pub use parse::{keys_in, parse, table as toml_table};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, STATE_VARIABLES, StateVariable, agents};
 pub use proposal::{Effect, Proposal};
 pub use schema::schema;

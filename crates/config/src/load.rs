@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
@@ -36,6 +37,8 @@ pub struct Loader {
     pub built_in: Vec<(&'static str, &'static str)>,
     /// The port at which the command waits for its login to be called back, if it logs in.
     pub login: Option<Port>,
+    /// The text of a file about this workspace that is to be written, instead of the one there is.
+    pub draft: Option<Arc<Source>>,
 }
 
 /// A configuration, and how it came about.
@@ -111,6 +114,7 @@ impl Loader {
             choice: Choice::None,
             built_in: Vec::new(),
             login: None,
+            draft: None,
         }
     }
 
@@ -211,6 +215,10 @@ impl Loader {
 
     /// The user's file about this workspace, among those about all.
     fn read_project(&self, guard: &Guard<'_>, read: &mut Read) {
+        if let Some(source) = &self.draft {
+            read.take(parse(LayerKind::Project, source, &self.places.roots()));
+            return;
+        }
         let paths = match self.places.project_files() {
             Ok(paths) => paths,
             Err(error) => {

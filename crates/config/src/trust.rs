@@ -170,7 +170,7 @@ fn remove(path: &Path) -> Result<bool, Diagnostic> {
 }
 
 /// All of the new contents, or the old.
-fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
         let mut file = OpenOptions::new()

@@ -5,6 +5,7 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -126,6 +127,70 @@ pub struct Forge {
     pub gitlab: bool,
     /// Further hosts of those that are on.
     pub hosts: Vec<String>,
+    /// Logins that only sandboxed sessions use. A forge that has one gives nothing of the user's
+    /// own. Those of forges and hosts that are off are not given.
+    pub logins: Vec<ForgeLogin>,
+}
+
+impl Forge {
+    /// The logins that the command gets for `gh` or `glab`.
+    pub(crate) fn logins_of(&self, tool: ForgeTool) -> impl Iterator<Item = &ForgeLogin> {
+        self.given().filter(move |login| login.tool == tool)
+    }
+
+    /// The login that the command gets for a host.
+    pub(crate) fn login_for(&self, host: &str) -> Option<&ForgeLogin> {
+        self.given().find(|login| login.host == host)
+    }
+
+    fn given(&self) -> impl Iterator<Item = &ForgeLogin> {
+        self.logins.iter().filter(|login| {
+            let (is_on, usual) = match login.tool {
+                ForgeTool::Gh => (self.github, GITHUB_HOST),
+                ForgeTool::Glab => (self.gitlab, GITLAB_HOST),
+            };
+            is_on && (login.host == usual || self.hosts.contains(&login.host))
+        })
+    }
+}
+
+pub(crate) const GITHUB_HOST: &str = "github.com";
+pub(crate) const GITLAB_HOST: &str = "gitlab.com";
+
+/// The program that speaks with a forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForgeTool {
+    Gh,
+    Glab,
+}
+
+/// A login at one host of a forge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgeLogin {
+    pub tool: ForgeTool,
+    pub host: String,
+    pub user: Option<String>,
+    pub token: Secret,
+}
+
+/// A text that is given to the command, and otherwise shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
 }
 
 /// What the agent that is run brings with it.

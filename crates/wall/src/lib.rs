@@ -56,8 +56,8 @@ mod terminal;
 
 pub use caches::{CacheOfWorkspace, CacheStore, Cleared, Housekeeping};
 pub use config::{
-    Agent, Asked, CacheMode, Config, Forge, GitSettings, Hardening, Limits, MovedState, Nested,
-    Network, PathRequest, Root,
+    Agent, Asked, CacheMode, Config, Forge, ForgeLogin, ForgeTool, GitSettings, Hardening, Limits,
+    MovedState, Nested, Network, PathRequest, Root, Secret,
 };
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;

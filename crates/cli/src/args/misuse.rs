@@ -17,7 +17,16 @@ use crate::settings::Settings;
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let detached = detached_value(&words);
     let typed = words.len();
+    let is_auth = is_auth(&words);
     let parsed = Arguments::try_parse_from(words).map_err(suggest_our_name);
+    let help = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if is_auth
+        && let Err(message) = &parsed
+        && message.use_stderr()
+        && message.kind() != help
+    {
+        return Err(not_repeated());
+    }
     let Some((at, flag, value)) = detached else {
         return parsed;
     };
@@ -35,6 +44,32 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let message =
         format!("`{flag} {value}` would run `{value}` as the command; write `{flag}={value}`");
     Err(Arguments::command().error(ErrorKind::NoEquals, message))
+}
+
+/// Whether the command is `auth`.
+fn is_auth(words: &[OsString]) -> bool {
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if word == "-C" || word == "--workspace" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return word == "auth";
+        }
+    }
+    false
+}
+
+/// What is wrong with a line of `auth` may be a token, so nothing of it is said again.
+fn not_repeated() -> clap::Error {
+    let message = "`stockade auth` does not understand this line, and does not repeat it here\n\n\
+                   A token is never an argument: it would stay in the shell's history, and others on \
+                   this machine could see it. If you typed one, revoke it. Type the line without it: \
+                   the token is asked for, or read from standard input.\n\n\
+                   Usage:\n\
+                   \x20 stockade auth github|gitlab [--host HOST]\n\
+                   \x20 stockade auth status [--json]\n\
+                   \x20 stockade auth remove github|gitlab [--host HOST]";
+    Arguments::command().error(ErrorKind::UnknownArgument, message)
 }
 
 /// A boolean option and the word after it, which looks like its value, and where the option stands.

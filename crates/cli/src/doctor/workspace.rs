@@ -41,7 +41,12 @@ pub(super) fn checks() -> Vec<Check> {
 /// Another directory may do, so it is no failure of the machine.
 fn workspace(loader: &stockade_config::Loader, loaded: &stockade_config::Loaded) -> Check {
     const NAME: &str = "workspace";
-    let config = wall_config::config(&loaded.effective, loader, &"sh".into());
+    let config = match wall_config::config(&loaded.effective, loader, &"sh".into()) {
+        Ok(config) => config,
+        Err(error) => {
+            return Check::warning(NAME, error.to_string()).cost("no session can be started");
+        }
+    };
     let facts = Facts::gather(&config, Some(&loader.places.workspace));
     let plan = facts.and_then(|facts| Plan::build(&config, &facts));
     match plan {

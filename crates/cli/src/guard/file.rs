@@ -107,11 +107,7 @@ impl Contents {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(format!("{name} cannot be read")),
         };
-        let open = OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-            .open(&real);
-        let file = open.with_context(|| format!("{name} cannot be read"))?;
+        let file = open(&real).with_context(|| format!("{name} cannot be read"))?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() > LONGEST {
             let fix = "put the agent's settings there";
@@ -131,6 +127,24 @@ impl Contents {
             group: metadata.gid(),
         }))
     }
+}
+
+/// The text of a file, whosever it is. A command inside may have put anything there, such as a pipe that
+/// nobody writes to.
+pub(super) fn text(path: &Path) -> Option<String> {
+    let file = open(path).ok()?;
+    let mut text = String::new();
+    let is_file = file.metadata().is_ok_and(|it| it.is_file());
+    let read = file.take(LONGEST).read_to_string(&mut text);
+    (is_file && read.is_ok()).then_some(text)
+}
+
+/// Without waiting.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
 }
 
 /// A new file in the same directory.

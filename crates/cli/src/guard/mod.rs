@@ -282,7 +282,7 @@ pub(crate) fn all(loader: &Loader) -> Vec<Guard> {
 fn look(agent: &'static Guarded, scope: Scope, loader: &Loader) -> Option<Guard> {
     let file = path(agent, scope, loader).ok()?;
     // Root's may be read, too.
-    let text = fs::read_to_string(&file).ok()?;
+    let text = file::text(&file)?;
     let name = agent.name;
     let for_all = format!("sudo stockade guard add --system {name}");
     let reason = |reason: String| State::NotInForce {
@@ -322,7 +322,7 @@ fn look(agent: &'static Guarded, scope: Scope, loader: &Loader) -> Option<Guard>
 fn turned_off(agent: &Guarded, scope: Scope, loader: &Loader) -> Option<PathBuf> {
     let mut files = agent.workspace_files(&loader.places.workspace);
     files.find(|file| {
-        let text = fs::read_to_string(file).unwrap_or_default();
+        let text = file::text(file).unwrap_or_default();
         let settings: Option<Value> = serde_json::from_str(&text).ok();
         scope == Scope::User && settings.is_some_and(|it| agent.turns_off(&it))
     })

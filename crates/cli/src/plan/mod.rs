@@ -17,7 +17,7 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     let profile = arguments.profile.as_deref();
     let loader = context::loader_for(&arguments.settings, profile, Some(&program))?;
     let loaded = context::load(&loader)?;
-    let config = wall_config::config(&loaded.effective, &loader, &program);
+    let config = wall_config::config(&loaded.effective, &loader, &program)?;
     let facts = Facts::gather(&config, Some(&loader.places.workspace))?;
     let plan = Plan::build(&config, &facts)?;
     if arguments.json {

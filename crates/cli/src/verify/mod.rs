@@ -95,7 +95,7 @@ fn findings(mut loader: Loader) -> Result<(Vec<report::Finding>, Effective)> {
     let outside = Outside::put_up(&home, &loader.places.workspace)?;
     let (effective, controls, given) = with_controls(&mut loader, &outside)?;
     let program = INNER_STAGE.into();
-    let config = wall_config::config(&effective, &loader, &program);
+    let config = wall_config::config(&effective, &loader, &program)?;
     let facts = Facts::gather(&config, Some(&loader.places.workspace))?;
     let plan = Plan::build(&config, &facts)?;
     let leaves = plan

@@ -61,6 +61,11 @@ impl Places {
         self.state.join("trust")
     }
 
+    /// Logins for forges that only sandboxed sessions use.
+    pub fn logins(&self) -> PathBuf {
+        self.state.join("logins")
+    }
+
     pub fn projects(&self) -> PathBuf {
         self.user.join("projects")
     }

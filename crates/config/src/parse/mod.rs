@@ -8,6 +8,8 @@ mod syntax;
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
+pub use syntax::table;
+
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -28,7 +30,7 @@ use crate::{
 /// # Errors
 /// With all mistakes in it.
 pub fn parse(kind: LayerKind, source: &Arc<Source>, roots: &Roots) -> Result<Layer, Diagnostics> {
-    let table = syntax::table(source)?;
+    let table = table(source)?;
     let relative = roots.workspace.clone().filter(|_| kind.has_workspace());
     let roots = Roots {
         home: roots.home.clone(),

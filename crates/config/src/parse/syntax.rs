@@ -13,7 +13,11 @@ use crate::{
     text::{quoted, shown},
 };
 
-pub(super) fn table(source: &Arc<Source>) -> Result<Spanned<DeTable<'_>>, Diagnostics> {
+/// The document of a TOML file, with places.
+///
+/// # Errors
+/// With all mistakes of its syntax.
+pub fn table(source: &Arc<Source>) -> Result<Spanned<DeTable<'_>>, Diagnostics> {
     let (table, errors) = DeTable::parse_recoverable(source.text());
     let mut wrong = Diagnostics::default();
     let mut last_span = None;

@@ -23,6 +23,14 @@ impl ConfigValue for HostName {
     }
 }
 
+impl HostName {
+    /// # Errors
+    /// If it is no host name. The reason does not repeat it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        parse(text).map(Self).map_err(|fault| fault.message)
+    }
+}
+
 impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

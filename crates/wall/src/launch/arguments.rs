@@ -80,6 +80,7 @@ impl Writer {
             Operation::ReadOnly { .. }
             | Operation::Text(_)
             | Operation::Socket
+            | Operation::Login(_)
             | Operation::HiddenFile
             | Operation::HiddenDirectory => {
                 self.options(&["--ro-bind", staged]);

@@ -84,9 +84,11 @@ pub(crate) fn path(step: usize, operation: &Operation) -> Option<String> {
     match operation {
         Operation::HiddenFile => Some(format!("{STAGE}/{HIDDEN_FILE}")),
         Operation::HiddenDirectory => Some(format!("{STAGE}/{HIDDEN_DIRECTORY}")),
-        Operation::Empty { .. } | Operation::Kept(_) | Operation::Text(_) | Operation::Socket => {
-            Some(format!("{STAGE}/{step}"))
-        }
+        Operation::Empty { .. }
+        | Operation::Kept(_)
+        | Operation::Text(_)
+        | Operation::Socket
+        | Operation::Login(_) => Some(format!("{STAGE}/{step}")),
         _ => operation.source().map(|_| format!("{STAGE}/{step}")),
     }
 }
@@ -423,6 +425,12 @@ impl Stage {
             Operation::Text(text) => {
                 let mut file = File::from(self.file(name, 0o444)?);
                 file.write_all(text.as_bytes())?;
+                file.into()
+            }
+            Operation::Login(text) => {
+                // `glab` refuses a file that others can read.
+                let mut file = File::from(self.file(name, 0o600)?);
+                file.write_all(text.reveal().as_bytes())?;
                 file.into()
             }
             Operation::HiddenFile => self.open(HIDDEN_FILE)?,

@@ -1,9 +1,9 @@
 //! git's configuration inside: the user's name and mail, and, for forges that are on, the
 //! way to their logins.
 
-use super::{Operation, layout::Layout};
+use super::{Operation, layout::Layout, logins};
 use crate::{
-    config::{Config, Forge},
+    config::{Config, Forge, GITHUB_HOST, GITLAB_HOST},
     error::Error,
     facts::Facts,
     git::settings::{Composer, is_host_name},
@@ -24,6 +24,7 @@ pub(super) fn file(config: &Config, facts: &Facts, layout: &mut Layout) -> Resul
     composer.section("safe", None);
     composer.set("directory", &facts.workspace.to_string_lossy());
     forge(&config.forge, &mut composer)?;
+    logins::for_git(&config.forge, layout);
     let text = Operation::Text(composer.finish());
     let reason = "who commits; the logins of forges that are on";
     layout.add(GIT_CONFIG, text, reason);
@@ -33,13 +34,14 @@ pub(super) fn file(config: &Config, facts: &Facts, layout: &mut Layout) -> Resul
 fn forge(forge: &Forge, composer: &mut Composer) -> Result<(), Error> {
     let github = forge
         .github
-        .then_some(("github.com", "!gh auth git-credential"));
+        .then_some((GITHUB_HOST, "!gh auth git-credential"));
     let gitlab = forge
         .gitlab
-        .then_some(("gitlab.com", "!glab auth git-credential"));
+        .then_some((GITLAB_HOST, "!glab auth git-credential"));
     let helpers: Vec<_> = [github, gitlab].into_iter().flatten().collect();
     for (own_host, helper) in &helpers {
-        host(own_host, &[helper], composer);
+        let stored = logins::helper(forge, own_host);
+        host(own_host, &[stored.as_deref().unwrap_or(helper)], composer);
     }
     if helpers.is_empty() {
         return Ok(());
@@ -49,7 +51,10 @@ fn forge(forge: &Forge, composer: &mut Composer) -> Result<(), Error> {
         if !is_host_name(name) {
             return Err(Error::ForgeHost(name.clone()));
         }
-        host(name, &all, composer);
+        match logins::helper(forge, name) {
+            Some(stored) => host(name, &[&stored], composer),
+            None => host(name, &all, composer),
+        }
     }
     Ok(())
 }
@@ -120,6 +125,7 @@ mod tests {
             github: true,
             gitlab: false,
             hosts: vec!["git.example.org:8443".into()],
+            logins: Vec::new(),
         };
         let text = text_of(forge, &[]).unwrap();
         assert!(!text.contains("glab"), "{text}");
@@ -153,6 +159,7 @@ mod tests {
             github: true,
             gitlab: false,
             hosts: vec![host.to_owned()],
+            logins: Vec::new(),
         };
         for host in ["a\"]\n[core]", "a/b", "", "a b"] {
             let result = text_of(forge(host), &[]);

@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Fallback, Operation, Step, caches, layout::Layout};
+use super::{Fallback, Operation, Step, caches, layout::Layout, logins};
 use crate::{
-    config::{Config, Root},
+    config::{Config, ForgeTool, Root},
     error::Error,
     facts::{Facts, Found, Kind},
     tables::{
@@ -79,9 +79,15 @@ pub(super) fn places(config: &Config, facts: &Facts) -> Vec<Step> {
             places.push(Step::new(&found.at, read_only(found), PROGRAM_REASON));
         }
     }
-    let forges = [(GITHUB, config.forge.github), (GITLAB, config.forge.gitlab)];
-    for (name, _) in forges.iter().filter(|(_, is_on)| *is_on) {
-        if let Some(found) = find(name).filter(|found| is_sane(found)) {
+    let forges = [
+        (GITHUB, config.forge.github, ForgeTool::Gh),
+        (GITLAB, config.forge.gitlab, ForgeTool::Glab),
+    ];
+    for (name, _, tool) in forges.iter().filter(|(_, is_on, _)| *is_on) {
+        let stored = logins::for_tool(&config.forge, *tool, &facts.home.real.join(name));
+        if !stored.is_empty() {
+            places.extend(stored);
+        } else if let Some(found) = find(name).filter(|found| is_sane(found)) {
             // Changes stay inside: its settings name programs that run outside.
             let operation = scratch(found, Vec::new(), Fallback::ReadOnly);
             let reason = "the login of a forge that is on";

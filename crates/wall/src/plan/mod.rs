@@ -12,6 +12,7 @@ mod home;
 mod indexes;
 mod layers;
 mod layout;
+mod logins;
 mod names;
 mod notes;
 mod process;
@@ -34,7 +35,7 @@ pub use self::{
 };
 pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES, layout::index_enclosing};
 use crate::{
-    config::{Asked, CacheMode, Config, Hardening},
+    config::{Asked, CacheMode, Config, Hardening, Secret},
     error::Error,
     facts::{Facts, Limit, Resource},
     tables::credentials,
@@ -98,6 +99,8 @@ pub enum Operation {
     Text(String),
     /// A socket at which the warden listens.
     Socket,
+    /// A file with this text, unchangeable, that a plan does not show.
+    Login(Secret),
     /// Nothing can be read here: a file that cannot be opened.
     HiddenFile,
     /// Nothing can be read here: an empty directory.

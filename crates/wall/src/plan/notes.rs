@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{environment, indexes, process::no_nested, requests::is_lifted, workspace};
+use super::{environment, indexes, logins, process::no_nested, requests::is_lifted, workspace};
 use crate::{
     config::{Config, Hardening, Nested, PathRequest},
     facts::Facts,
@@ -98,6 +98,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
             "{host:?} is named as the host of a forge, but neither github nor gitlab is on"
         ));
     }
+    notes.extend(logins::notes(forge));
     let made: Vec<_> = config.agent.missing_state(facts).collect();
     for PathRequest { path, .. } in &config.agent.state {
         // Of a form that is not known are files that people write, and agents only read.

@@ -85,6 +85,7 @@ impl fmt::Display for Step {
             Operation::Empty { .. } => "empty",
             Operation::Text(_) => "text",
             Operation::Socket => "socket",
+            Operation::Login(_) => "login",
             Operation::Guard(Guard::Hidden)
             | Operation::HiddenFile
             | Operation::HiddenDirectory

@@ -1,0 +1,272 @@
+//! `stockade import`: what other sandboxes' files say, as a configuration of Stockade.
+//!
+//! ```text
+//! tree, claude_sandbox       a text         → values with their places
+//! one file for each format   values         → a Draft: what is allowed, denied, cannot be said
+//! draft                      the Draft      → settings and notes; never wider than the sources
+//! render                     settings       → TOML, which the loader of `run` checks before it is used
+//! ```
+//!
+//! The files may be hostile. All that comes from them is a quoted string or a comment whose control
+//! characters are escaped, so it can never become a line of its own.
+
+mod claude_code;
+mod claude_sandbox;
+mod codex;
+mod domains;
+mod draft;
+mod find;
+mod paths;
+mod pwrap;
+mod render;
+mod srt;
+mod tree;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result};
+use stockade_config::{
+    BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Place, Places, Source,
+    SourceKind, foreign_file, literal, merge, moved_state, parse, shown_path,
+};
+use stockade_wall::known_places;
+
+use crate::{args, context, exit, init, terminal};
+use draft::{Draft, Note, READ_ONLY, Setting, Settled};
+use paths::Surroundings;
+use render::{as_json, as_toml, tell};
+
+/// A person wrote it. More takes too long to compare.
+const LONGEST: usize = 256 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    ClaudeSandbox,
+    Pwrap,
+    ClaudeCode,
+    Srt,
+    Codex,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClaudeSandbox => "claude-sandbox",
+            Self::Pwrap => "pwrap",
+            Self::ClaudeCode => "Claude Code",
+            Self::Srt => "srt",
+            Self::Codex => "Codex",
+        })
+    }
+}
+
+struct Imported {
+    source: Arc<Source>,
+    format: Format,
+    /// Why somebody else could have written it.
+    writable: Option<String>,
+}
+
+pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
+    let mut loader = context::loader_here()?;
+    if arguments.find {
+        return find::find(&loader, arguments.json);
+    }
+    init::check_workspace(&loader.places)?;
+    let (files, settled) = match settled(&arguments.files, &loader) {
+        Ok(found) => found,
+        Err(problems) => {
+            eprint!("{}", problems.render(exit::colours()));
+            eprintln!("stockade: nothing was imported");
+            return Ok(stockade_wall::FAILED.into());
+        }
+    };
+    let workspace = init::name_of_workspace(&loader.places)?;
+    let text = as_toml(&files, &settled, workspace);
+    loader.draft = Some(Source::file("the imported configuration", text.as_str()));
+    loader.choice = Choice::Other;
+    loader
+        .load()
+        .context("Stockade does not accept the imported configuration")?;
+
+    let wider = settled.notes.iter().filter(|note| note.wider).count();
+    let mut written = None;
+    if arguments.write && wider == 0 && !settled.settings.is_empty() {
+        loader.draft = None;
+        written = Some(init::create_project_file(&loader, &text)?);
+    }
+    if arguments.json {
+        let report = as_json(&files, &settled, &text, written.as_deref());
+        terminal::print(format_args!("{report:#}\n"))?;
+    } else {
+        tell(&files, &settled);
+        match &written {
+            Some(path) => terminal::print(format_args!("{}\n", shown_path(path)))?,
+            None if arguments.write => {}
+            None => terminal::write(text.as_bytes())?,
+        }
+    }
+    if arguments.write && written.is_none() && !arguments.json {
+        let (why, fix) = match wider {
+            0 => (
+                "the files have nothing that becomes a setting, so nothing was written",
+                "see `stockade init` for a file to start from",
+            ),
+            _ => (
+                "the result would be wider than the files, so nothing was written",
+                "change these lines and import again; or review the output without --write and \
+                 save it yourself",
+            ),
+        };
+        eprintln!("stockade: {why}\nstockade: fix: {fix}");
+    }
+    Ok(ExitCode::from(u8::from(wider > 0)))
+}
+
+fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled), Diagnostics> {
+    let exists = |path: &Path| path.exists();
+    let around = surroundings(loader, &exists)?;
+    let mut draft = Draft::new(&around);
+    let mut files = Vec::new();
+    for path in paths {
+        // Where it is says what its paths start from.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let (source, writable) = foreign_file(&path, &loader.places)?;
+        let format = translate(&source, &mut draft)?;
+        files.push(Imported {
+            source,
+            format,
+            writable,
+        });
+    }
+    let mut settled = draft.settle();
+    keep_accepted(&mut settled, &loader.places);
+    Ok((files, settled))
+}
+
+fn surroundings<'a>(
+    loader: &'a Loader,
+    exists: &'a dyn Fn(&Path) -> bool,
+) -> Result<Surroundings<'a>, Diagnostics> {
+    let places = &loader.places;
+    let moved = moved_state(&loader.environment);
+    let mut state: Vec<_> = moved.map(|(_, directory)| directory).collect();
+    for (name, text) in BUILT_IN {
+        let source = Source::new(SourceKind::BuiltIn(name), *text);
+        let layer = parse(LayerKind::BuiltIn, &source, &places.roots())?;
+        let profile = merge(&[layer], &Choice::Command((*name).to_owned()))?;
+        state.extend(profile.files.write.into_iter().map(|path| path.value));
+    }
+    Ok(Surroundings {
+        home: &places.home,
+        workspace: &places.workspace,
+        exists,
+        state,
+        own: vec![places.user.clone(), places.state.clone()],
+        secret: known_places()
+            .map(|(place, _)| places.home.join(place))
+            .collect(),
+    })
+}
+
+/// Adds what a file says to the draft. Its format shows in its content; the place of a file tells
+/// where the content could be either.
+fn translate(source: &Arc<Source>, draft: &mut Draft<'_>) -> Result<Format, Diagnostics> {
+    let text = source.text();
+    if text.len() > LONGEST {
+        let title = format!("{} is larger than {} KiB", source.name(), LONGEST >> 10);
+        return Err(Diagnostic::new(title).into());
+    }
+    let SourceKind::File(path) = source.kind() else {
+        return Err(unknown(source));
+    };
+    draft.base = None;
+    if claude_sandbox::is_likely(text) || path.ends_with("claude-sandbox.conf") {
+        claude_sandbox::translate(source, draft)?;
+        return Ok(Format::ClaudeSandbox);
+    }
+    let is_json = text.trim_start().starts_with('{');
+    let root = match is_json {
+        true => tree::json(source)?,
+        // What is called otherwise need not be TOML at all.
+        false => tree::toml(source).map_err(|problems| match path.extension() {
+            Some(extension) if extension == "toml" => problems,
+            _ => unknown(source),
+        })?,
+    };
+    let has = |names: &str| names.split(' ').any(|name| root.get(name).is_some());
+    let is_in = |directory: &str| {
+        path.parent()
+            .is_some_and(|parent| parent.ends_with(directory))
+    };
+    let net_allow = root.get("sandbox").filter(|it| {
+        let has = |name| it.get(name).is_some();
+        has("unshare_net") || has("net_allow")
+    });
+    let format = match (is_json, net_allow) {
+        (true, _) if has("sandbox permissions") || is_in(".claude") || is_in("claude-code") => {
+            claude_code::translate(&root, draft)?;
+            Format::ClaudeCode
+        }
+        (true, _) if has("network filesystem") || path.ends_with(".srt-settings.json") => {
+            srt::translate(&root, draft)?;
+            Format::Srt
+        }
+        (false, Some(sandbox)) => {
+            pwrap::translate(sandbox, draft)?;
+            Format::Pwrap
+        }
+        (false, None)
+            if has("sandbox_mode sandbox_workspace_write default_permissions")
+                || is_in(".codex") =>
+        {
+            codex::translate(&root, draft)?;
+            Format::Codex
+        }
+        _ => return Err(unknown(source)),
+    };
+    Ok(format)
+}
+
+fn unknown(source: &Arc<Source>) -> Diagnostics {
+    let title = format!("{} is in no format that Stockade can import", source.name());
+    let known = "it can import claude-sandbox.conf, TOML with [sandbox.net_allow], settings.json of \
+                 Claude Code and srt, and config.toml of Codex";
+    Diagnostic::at(title, Place::new(source, 0..0))
+        .help(known)
+        .into()
+}
+
+/// Turns a setting that Stockade would refuse into a note, so that one odd value does not spoil the rest.
+fn keep_accepted(settled: &mut Settled, places: &Places) {
+    let refused = |setting: &Setting| -> Option<String> {
+        let value = literal(&setting.value);
+        let value = if setting.is_list {
+            format!("[{value}]")
+        } else {
+            value
+        };
+        let text = format!("[{}]\n{} = {value}\n", setting.section, setting.key);
+        let source = Source::file("", text);
+        let problems = parse(LayerKind::User, &source, &places.roots()).err()?;
+        let first = problems.iter().next().map(Diagnostic::title);
+        Some(first.unwrap_or_default().to_owned())
+    };
+    let settings = std::mem::take(&mut settled.settings);
+    for setting in settings {
+        match refused(&setting) {
+            None => settled.settings.push(setting),
+            Some(why) => settled.notes.push(Note {
+                wider: setting.key == "hide" || setting.why == READ_ONLY,
+                what: literal(&setting.value),
+                place: setting.place,
+                why,
+            }),
+        }
+    }
+}

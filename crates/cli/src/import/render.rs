@@ -1,0 +1,139 @@
+//! The result, as a file, for a person and for a program.
+
+use std::{fmt::Write as _, path::Path};
+
+use serde_json::{Value, json};
+use stockade_config::{Place, literal};
+
+use super::{
+    Imported,
+    draft::{Note, Setting, Settled},
+};
+
+pub(super) fn as_toml(files: &[Imported], settled: &Settled, workspace: &str) -> String {
+    let mut text =
+        String::from("# Made by `stockade import`. Each line says where it comes from.\n");
+    for Imported { source, format, .. } in files {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "# Source: {} ({format})", source.name());
+    }
+    for (wider, title) in [(true, WIDER), (false, NARROWER)] {
+        let mut notes = settled
+            .notes
+            .iter()
+            .filter(|note| note.wider == wider)
+            .peekable();
+        if notes.peek().is_some() {
+            let _ = writeln!(text, "#\n# {title}");
+        }
+        for Note {
+            place, what, why, ..
+        } in notes
+        {
+            let _ = writeln!(text, "#   {place}: {what}: {why}");
+        }
+    }
+    let _ = writeln!(text, "\nworkspace = {}", literal(&json!(workspace)));
+    let (mut section, mut open) = ("", "");
+    for setting in &settled.settings {
+        let key = if setting.is_list { setting.key } else { "" };
+        if !open.is_empty() && (open != key || section != setting.section) {
+            text.push_str("]\n");
+            open = "";
+        }
+        if section != setting.section {
+            section = setting.section;
+            let _ = writeln!(text, "\n[{section}]");
+        }
+        if open != key {
+            open = key;
+            let _ = writeln!(text, "{key} = [");
+        }
+        let value = literal(&setting.value);
+        let line = match setting.is_list {
+            true => format!("    {value},"),
+            false => format!("{} = {value}", setting.key),
+        };
+        let why = match setting.why {
+            "" => String::new(),
+            why => format!(": {why}"),
+        };
+        let _ = writeln!(text, "{line}  # {}{why}", setting.place);
+    }
+    if !open.is_empty() {
+        text.push_str("]\n");
+    }
+    text
+}
+
+const WIDER: &str = "Stockade cannot say this, so the command would get MORE than before:";
+const NARROWER: &str = "Not imported. The command gets less than before, or the same:";
+
+/// What somebody has to know who does not read the output.
+pub(super) fn tell(files: &[Imported], settled: &Settled) {
+    for file in files {
+        if let Some(why) = &file.writable {
+            eprintln!(
+                "stockade: warning: review what comes from {}: {why}",
+                file.source.name()
+            );
+        }
+    }
+    for Setting { value, place, .. } in settled.settings.iter().filter(|it| it.key == "mode") {
+        if value == "host" {
+            eprintln!(
+                "stockade: WARNING: {place} turns the jail off. With mode = \"host\", the command \
+                 uses this machine's network, unprotected: LAN, local services, metadata"
+            );
+        }
+    }
+    for Note {
+        place,
+        what,
+        why,
+        wider,
+    } in &settled.notes
+    {
+        let title = if *wider {
+            "WIDER than the source"
+        } else {
+            "not imported"
+        };
+        eprintln!("stockade: {title}: {place}: {what}: {why}");
+    }
+}
+
+pub(super) fn as_json(
+    files: &[Imported],
+    settled: &Settled,
+    toml: &str,
+    written: Option<&Path>,
+) -> Value {
+    let at = |place: &Place| (place.source().name(), place.line());
+    let notes = |wider: bool| -> Vec<Value> {
+        let notes = settled.notes.iter().filter(|note| note.wider == wider);
+        let note = |note: &Note| {
+            let (file, line) = at(&note.place);
+            json!({ "file": file, "line": line, "what": note.what, "why": note.why })
+        };
+        notes.map(note).collect()
+    };
+    let setting = |it: &Setting| {
+        let (file, line) = at(&it.place);
+        let key = format!("{}.{}", it.section, it.key);
+        json!({ "key": key, "value": it.value, "file": file, "line": line })
+    };
+    let file = |it: &Imported| {
+        let format = it.format.to_string();
+        json!({ "file": it.source.name(), "format": format, "warning": it.writable })
+    };
+    json!({
+        "version": 1,
+        "sources": files.iter().map(file).collect::<Vec<_>>(),
+        "settings": settled.settings.iter().map(setting).collect::<Vec<_>>(),
+        "wider": notes(true),
+        "not_imported": notes(false),
+        "toml": toml,
+        "written": written.map(Path::to_string_lossy),
+    })
+}

@@ -1,0 +1,692 @@
+//! `stockade import`, as typed: the built program over examples of each format, and over broken and
+//! hostile ones. `imports/` has the examples; each has a snapshot of what becomes of it.
+
+mod support;
+
+use std::{
+    fs,
+    net::{IpAddr, SocketAddr},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use serde_json::Value;
+use stockade_config::{Choice, Effective, LayerKind, Mode, Places, Source, merge, parse};
+use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
+use support::{Ended, User};
+
+const PROJECT_FILE: &str = "home/.config/stockade/projects/project.toml";
+
+/// Each example by its file in `imports/`, and the place that it is read from.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("claude-sandbox.conf", "etc/claude-sandbox.conf"),
+    ("claude-sandbox-off.conf", "etc/claude-sandbox.conf"),
+    ("net-allow.toml", "home/pwrap.toml"),
+    ("net-allow-empty.toml", "home/pwrap.toml"),
+    ("no-network.toml", "home/pwrap.toml"),
+    ("claude-code.json", "home/project/.claude/settings.json"),
+    (
+        "claude-code-managed.json",
+        "etc/claude-code/managed-settings.json",
+    ),
+    ("claude-code-wide.json", "home/.claude/settings.json"),
+    ("srt.json", "home/.srt-settings.json"),
+    ("srt-closed.json", "home/.srt-settings.json"),
+    ("codex.toml", "home/.codex/config.toml"),
+    ("codex-read-only.toml", "home/.codex/config.toml"),
+    ("codex-profile.toml", "home/.codex/config.toml"),
+    ("codex-silent.toml", "home/.codex/config.toml"),
+];
+
+/// A user who has what the examples name.
+fn user() -> User {
+    let user = User::new();
+    for file in [
+        "home/project/.env",
+        "home/project/config/production.json",
+        "home/project/secrets/key",
+        "home/project/vendor/x",
+        "home/.aws/credentials",
+        "home/.ssh/id",
+        "home/out/x",
+        "home/data/x",
+        "home/library/x",
+    ] {
+        user.write(file, "");
+    }
+    user
+}
+
+fn example(name: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/imports");
+    fs::read_to_string(directory.join(name)).expect(name)
+}
+
+/// Imports an example from its place. `/D/` in it stands for the user's directory.
+fn import(user: &User, name: &str, options: &[&str]) -> Ended {
+    let (_, place) = EXAMPLES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .expect(name);
+    let directory = user.path("");
+    user.write(
+        place,
+        &example(name).replace("/D/", &directory.to_string_lossy()),
+    );
+    let path = user.path(place);
+    let mut arguments = vec!["import", path.to_str().expect("UTF-8")];
+    arguments.extend(options);
+    user.run(&arguments)
+}
+
+/// What the configuration says, by the reader that `run` uses.
+fn effective(toml: &str) -> Effective {
+    let places = Places::new(Path::new("/D/home"), Path::new("/D/home/project"), |_| None);
+    let source = Source::file("/D/home/.config/stockade/projects/project.toml", toml);
+    let layer = parse(LayerKind::Project, &source, &places.roots()).expect("valid");
+    merge(&[layer], &Choice::None).expect("valid")
+}
+
+#[test]
+fn every_example_has_its_configuration() {
+    for (name, _) in EXAMPLES {
+        let ended = import(&user(), name, &[]);
+        effective(&ended.stdout);
+        let snapshot = name.replace(['.', '-'], "_");
+        insta::assert_snapshot!(
+            snapshot,
+            format!("exit code {}\n\n{}", ended.code, ended.stdout)
+        );
+    }
+}
+
+#[test]
+fn every_line_says_where_it_comes_from_and_every_note_is_on_stderr() {
+    for (name, place) in EXAMPLES {
+        let ended = import(&user(), name, &[]);
+        let from = format!("  # /D/{place}:");
+        let lines = ended.stdout.lines().filter(|line| !line.starts_with('#'));
+        let says = |line: &&str| line.contains(" = ") && !line.ends_with('[');
+        let says = |line: &&str| says(line) || line.starts_with("    ");
+        for line in lines
+            .filter(says)
+            .filter(|line| !line.starts_with("workspace = "))
+        {
+            assert!(line.contains(&from), "{name}: {line}");
+        }
+        let notes = ended
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("#   "));
+        for note in notes {
+            assert!(
+                ended.stderr.contains(&format!(": {note}\n")),
+                "{name}: {note}"
+            );
+        }
+        let wider = ended.stdout.contains("would get MORE than before");
+        assert_eq!(
+            (ended.code, ended.stderr.contains("WIDER")),
+            (i32::from(wider), wider),
+            "{name}"
+        );
+    }
+}
+
+/// Files by what is wrong with them: a place, and the text.
+const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "unknown_key",
+        "etc/claude-sandbox.conf",
+        "allow-ip = 10.0.0.1\n  alow-ip = 10.0.0.2 # b\n",
+    ),
+    ("no_known_format", "notes.txt", "Dear diary,\n"),
+    ("no_sandbox", "settings.json", "{ \"tabWidth\": 2 }\n"),
+    ("empty", "settings.json", ""),
+    (
+        "json_that_ends",
+        "s.json",
+        "{\n  \"sandbox\": { \"enabled\": true,\n",
+    ),
+    (
+        "json_with_a_comment",
+        "s.json",
+        "{\n  // no\n  \"sandbox\": {}\n}\n",
+    ),
+    (
+        "json_with_a_comma",
+        "s.json",
+        "{ \"sandbox\": { \"enabled\": true, } }",
+    ),
+    (
+        "json_twice",
+        "s.json",
+        "{ \"sandbox\": {},\n  \"sandbox\": {} }",
+    ),
+    ("json_and_more", "s.json", "{ \"sandbox\": {} }\n{}"),
+    (
+        "json_control_character",
+        "s.json",
+        "{ \"sandbox\": \"\u{1}\" }",
+    ),
+    ("json_escape", "s.json", "{ \"sandbox\": \"\\x\" }"),
+    ("json_number", "s.json", "{ \"sandbox\": 1.2.3 }"),
+    (
+        "enabled_is_text",
+        "s.json",
+        "{ \"sandbox\": { \"enabled\": \"false\" } }",
+    ),
+    (
+        "domains_are_text",
+        "s.json",
+        "{ \"network\": { \"allowedDomains\": \"github.com\" } }",
+    ),
+    (
+        "domain_is_a_number",
+        "s.json",
+        "{ \"network\": { \"allowedDomains\": [\"a.example\", 1] } }",
+    ),
+    ("toml_syntax", "c.toml", "sandbox_mode = read-only\n"),
+    (
+        "toml_twice",
+        "c.toml",
+        "sandbox_mode = \"read-only\"\nsandbox_mode = \"workspace-write\"\n",
+    ),
+    ("unknown_mode", "c.toml", "sandbox_mode = \"read-write\"\n"),
+    (
+        "unknown_profile",
+        "c.toml",
+        "default_permissions = \"mine\"\n[permissions.yours]\n",
+    ),
+    (
+        "endless_profiles",
+        "c.toml",
+        "default_permissions = \"a\"\n[permissions.a]\nextends = \"a\"\n",
+    ),
+    (
+        "hosts_are_numbers",
+        "c.toml",
+        "[sandbox.net_allow]\nhosts = [1]\n",
+    ),
+    (
+        "own_configuration",
+        "c.toml",
+        "[network]\ninternet = false\n",
+    ),
+];
+
+#[test]
+fn what_is_broken_is_refused_with_its_place() {
+    for (name, place, text) in BROKEN {
+        let user = user();
+        user.write(place, text);
+        let path = user.path(place);
+        let ended = user.run(&["import", path.to_str().expect("UTF-8"), "--write"]);
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (125, ""),
+            "{name}: {ended:?}"
+        );
+        assert!(!user.path(PROJECT_FILE).exists(), "{name}");
+        insta::assert_snapshot!(format!("broken_{name}"), ended.stderr);
+    }
+}
+
+#[test]
+fn what_is_missing_too_large_or_too_deep_is_refused() {
+    let user = user();
+    let refused = |place: &str, why: &str| {
+        let path = user.path(place);
+        let ended = user
+            .run(&["import", path.to_str().expect("UTF-8")])
+            .with(125);
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    };
+    refused("absent.json", "absent.json does not exist");
+    refused("home", "is not a regular file");
+    let hosts = "\"a.example\",\n".repeat(30_000);
+    user.write(
+        "large.toml",
+        &format!("[sandbox.net_allow]\nhosts = [\n{hosts}]\n"),
+    );
+    refused("large.toml", "is larger than 256 KiB");
+    user.write(
+        "deep.json",
+        &format!("{{ \"sandbox\": {}", "[".repeat(100_000)),
+    );
+    refused("deep.json", "nested too deeply");
+    user.write(
+        "deep.toml",
+        &format!("sandbox_mode = {}", "[".repeat(100_000)),
+    );
+    refused("deep.toml", "nested too deeply");
+    let ended = user.run(&["import"]).with(125);
+    assert!(ended.stderr.contains("FILE"), "{ended:?}");
+}
+
+/// Texts that would be lines of their own if they were written as they are.
+#[test]
+fn hostile_texts_never_become_lines() {
+    let attack = "x\n[network]\nmode = \"host\"\ninternet = true\nallow = [\"10.0.0.1\"]\r\n#\u{1b}[2J\u{202e}";
+    let json = serde_json::to_string(attack).expect("JSON");
+    let toml = json.replace("\\u202e", "\u{202e}");
+    let files = [
+        ("a.json", format!(
+            "{{ \"sandbox\": {{ \"enabled\": true, {json}: [{json}], \
+             \"network\": {{ {json}: {json}, \"allowedDomains\": [{json}, \"a.example\"], \
+             \"deniedDomains\": [\"b.example\"], \"deniedResolvedAddresses\": [{json}] }}, \
+             \"filesystem\": {{ \"denyRead\": [{json}, \"/{{\"], \"allowWrite\": [{json}] }} }}, \
+             \"permissions\": {{ \"deny\": [{json}, {}], \"additionalDirectories\": [{json}] }}, \
+             {json}: 1 }}",
+            serde_json::to_string(&format!("Read({attack})")).expect("JSON"),
+        )),
+        ("b.toml", format!("sandbox_mode = \"workspace-write\"\n{toml} = 1\n[sandbox_workspace_write]\nwritable_roots = [{toml}]\n{toml} = 1\n")),
+        ("c.toml", format!("[sandbox.net_allow]\nhosts = [{toml}]\n{toml} = 1\n")),
+        ("d.conf", "allow-ip = 10.0.0.5\r[network]\rmode = \"host\"\npass-env = \u{1b}[2J\nallow-write = /\u{202e}\n".to_owned()),
+        // Its name is in every comment.
+        ("e\n[network]\nmode = \"host\"\n#.toml", "[sandbox.net_allow]\nhosts = [\"a.example\"]\n".to_owned()),
+    ];
+    for (name, text) in files {
+        let user = user();
+        // The same path exists, so that it is not left out for that.
+        let _ = fs::create_dir_all(user.path(&format!("home/{attack}")));
+        user.write(name, &text);
+        let path = user.path(name);
+        let ended = user.run(&["import", path.to_str().expect("UTF-8")]);
+        assert!(ended.code < 2, "{name}: {ended:?}");
+        for line in ended.stdout.lines().chain(ended.stderr.lines()) {
+            let odd = |c: char| c.is_control() || c == '\u{202e}';
+            assert!(!line.contains(odd), "{name}: {line:?}");
+            let ours = [
+                "#",
+                "stockade: ",
+                "workspace = ",
+                "internet = false  # ",
+                "    \"",
+            ];
+            let known = [
+                "",
+                "[network]",
+                "[files]",
+                "allow = [",
+                "write = [",
+                "read = [",
+                "]",
+            ];
+            let is_ours = ours.iter().any(|start| line.starts_with(start)) || known.contains(&line);
+            assert!(is_ours, "{name}: {line:?}");
+        }
+        let network = effective(&ended.stdout).network;
+        assert_eq!(network.mode.value, Mode::Jail, "{name}");
+        let allowed: Vec<_> = network
+            .allow
+            .iter()
+            .map(|rule| rule.value.to_string())
+            .collect();
+        assert!(
+            allowed.iter().all(|rule| rule.ends_with("a.example")),
+            "{name}: {allowed:?}"
+        );
+    }
+}
+
+/// For each import, what the sources deny, and some of what they allow.
+const REACH: &[(&[&str], &[&str], &[&str])] = &[
+    (
+        &["claude-sandbox.conf"],
+        &[
+            "tcp://10.0.0.1:80",
+            "tcp://172.23.1.4:5064",
+            "udp://192.168.10.22:5064",
+            "tcp://169.254.169.254:80",
+            "tcp://172.23.9.9:80",
+            "tcp://127.0.0.1:80",
+        ],
+        &[
+            "udp://172.23.1.3:5064",
+            "tcp://192.168.10.21:1025",
+            "tcp://151.101.1.69:443",
+        ],
+    ),
+    (
+        &["net-allow.toml"],
+        &[
+            "tcp://151.101.1.69:443",
+            "tcp://evil.example:443",
+            "tcp://packages.example:443",
+            "tcp://api.github.com:443",
+            "tcp://xgithub.com:443",
+            "tcp://10.21.0.1:80",
+            "tcp://10.1.2.3:80",
+            "tcp://192.168.10.21:80",
+            "tcp://169.254.169.254:80",
+        ],
+        &[
+            "tcp://api.anthropic.com:443",
+            "tcp://github.com:22",
+            "tcp://a.b.packages.example:443",
+            "udp://10.20.0.5:53",
+        ],
+    ),
+    (
+        &["net-allow-empty.toml"],
+        &[
+            "tcp://github.com:443",
+            "tcp://151.101.1.69:443",
+            "udp://10.0.0.1:53",
+        ],
+        &[],
+    ),
+    (
+        &["claude-code.json"],
+        &[
+            "tcp://secret.corp.example:443",
+            "tcp://other.corp.example:443",
+            "tcp://api.corp.example:80",
+            "tcp://internal.example:443",
+            "tcp://npmjs.org:443",
+            "tcp://api.github.com:443",
+            "udp://github.com:443",
+            "udp://github.com:53",
+            "tcp://api.anthropic.com:443",
+            "tcp://151.101.1.69:443",
+            "tcp://192.168.10.21:80",
+        ],
+        &[
+            "tcp://github.com:443",
+            "tcp://a.b.npmjs.org:443",
+            "tcp://api.corp.example:443",
+            "tcp://docs.example.org:443",
+        ],
+    ),
+    (
+        &["srt.json"],
+        &[
+            "tcp://gist.github.com:443",
+            "tcp://api.github.com:443",
+            "tcp://files.example:22",
+            "tcp://lfs.github.com:80",
+            "udp://github.com:22",
+            "tcp://evil.example:443",
+            "tcp://10.0.0.1:443",
+            "tcp://151.101.1.69:443",
+        ],
+        &["tcp://github.com:22", "tcp://lfs.github.com:443"],
+    ),
+    (
+        &["srt-closed.json"],
+        &["tcp://github.com:443", "tcp://151.101.1.69:443"],
+        &[],
+    ),
+    (
+        &["codex.toml"],
+        &["tcp://10.0.0.1:80", "tcp://169.254.169.254:80"],
+        &["tcp://151.101.1.69:443"],
+    ),
+    (
+        &["codex-read-only.toml"],
+        &["tcp://151.101.1.69:443", "tcp://chatgpt.com:443"],
+        &[],
+    ),
+    (
+        &["codex-silent.toml"],
+        &["tcp://151.101.1.69:443", "tcp://chatgpt.com:443"],
+        &[],
+    ),
+    (
+        &["codex-profile.toml"],
+        &[
+            "tcp://uploads.example.net:443",
+            "tcp://a.example.net:443",
+            "tcp://evil.example:443",
+            "udp://example.org:53",
+            "tcp://151.101.1.69:443",
+        ],
+        &[
+            "tcp://example.org:443",
+            "tcp://a.b.example.org:443",
+            "tcp://api.example.com:443",
+        ],
+    ),
+    // The denials of one file hold for the hosts of all, and the narrower network counts.
+    (
+        &["claude-code-managed.json", "claude-code.json"],
+        &[
+            "tcp://github.com:443",
+            "tcp://docs.example.org:443",
+            "tcp://151.101.1.69:443",
+        ],
+        &["tcp://artifacts.example:443"],
+    ),
+    (
+        &["codex.toml", "srt.json"],
+        &[
+            "tcp://151.101.1.69:443",
+            "tcp://gist.github.com:443",
+            "tcp://api.github.com:443",
+        ],
+        &["tcp://github.com:443"],
+    ),
+    (
+        &["claude-sandbox-off.conf", "srt-closed.json"],
+        &["tcp://151.101.1.69:443", "tcp://10.0.0.1:80"],
+        &["tcp://192.168.10.21:80"],
+    ),
+];
+
+/// Whether the policy lets a program reach it that asked for the name, if it is one.
+fn reaches(effective: &Effective, target: &str) -> bool {
+    let (protocol, rest) = target.split_once("://").expect("a protocol");
+    let (host, port) = rest.rsplit_once(':').expect("a port");
+    let name = host
+        .parse::<Hostname>()
+        .ok()
+        .filter(|_| host.parse::<IpAddr>().is_err());
+    let address = host.parse().unwrap_or(IpAddr::from([93, 184, 216, 34]));
+    let destination = SocketAddr::new(address, port.parse().expect("a port"));
+    let flow = match protocol {
+        "tcp" => Flow::tcp(destination),
+        _ => Flow::udp(destination),
+    };
+    let names = Vec::from_iter(name);
+    let evidence = Evidence {
+        route: Route::Default,
+        own: false,
+        names: &names,
+    };
+    decide(&effective.policy(), &flow.expect("a flow"), &evidence).is_allowed()
+}
+
+#[test]
+fn no_import_is_wider_than_its_sources() {
+    for (names, denied, allowed) in REACH {
+        let user = user();
+        let mut arguments = vec!["import".to_owned()];
+        for name in *names {
+            import(&user, name, &[]);
+            let (_, place) = EXAMPLES
+                .iter()
+                .find(|(known, _)| known == name)
+                .expect(name);
+            arguments.push(user.path(place).to_string_lossy().into_owned());
+        }
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let ended = user.run(&arguments);
+        let effective = effective(&ended.stdout);
+        assert_eq!(
+            effective.network.mode.value,
+            Mode::Jail,
+            "{names:?}: {ended:?}"
+        );
+        for target in *denied {
+            assert!(
+                !reaches(&effective, target),
+                "{names:?} reach {target}: {ended:?}"
+            );
+        }
+        for target in *allowed {
+            assert!(
+                reaches(&effective, target),
+                "{names:?} do not reach {target}: {ended:?}"
+            );
+        }
+    }
+    let none = import(&user(), "no-network.toml", &[]).with(0);
+    assert_eq!(effective(&none.stdout).network.mode.value, Mode::None);
+}
+
+#[test]
+fn the_jail_is_turned_off_loudly_and_only_by_who_says_so() {
+    let ended = import(&user(), "claude-sandbox-off.conf", &[]).with(0);
+    assert_eq!(effective(&ended.stdout).network.mode.value, Mode::Host);
+    let warning = "WARNING: /D/etc/claude-sandbox.conf:1 turns the jail off";
+    assert!(ended.stderr.contains(warning), "{ended:?}");
+    for (name, _) in EXAMPLES
+        .iter()
+        .filter(|(name, _)| *name != "claude-sandbox-off.conf")
+    {
+        let ended = import(&user(), name, &[]);
+        assert_ne!(
+            effective(&ended.stdout).network.mode.value,
+            Mode::Host,
+            "{name}"
+        );
+        assert!(!ended.stderr.contains("turns the jail off"), "{name}");
+    }
+}
+
+#[test]
+fn it_is_written_where_init_would_and_nothing_is_overwritten() {
+    let user = user();
+    let printed = import(&user, "claude-sandbox.conf", &[]).with(0);
+    let written = import(&user, "claude-sandbox.conf", &["--write"]).with(0);
+    assert_eq!(written.stdout, format!("/D/{PROJECT_FILE}\n"));
+    let text = fs::read_to_string(user.path(PROJECT_FILE)).expect("written");
+    assert_eq!(
+        text.replace(&*user.path("").to_string_lossy(), "/D/"),
+        printed.stdout
+    );
+    let mode = fs::metadata(user.path(PROJECT_FILE))
+        .expect("written")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // `run` takes it: it is in force here.
+    let shown = user.run(&["config", "show"]).with(0);
+    assert!(shown.stdout.contains("\"172.23.1.3\","), "{shown:?}");
+
+    let again = import(&user, "net-allow.toml", &["--write"]).with(125);
+    assert!(
+        again.stderr.contains("project.toml already exists"),
+        "{again:?}"
+    );
+    assert!(
+        again.stderr.contains("fix: edit it, or remove it first"),
+        "{again:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(user.path(PROJECT_FILE)).expect("there"),
+        text
+    );
+}
+
+#[test]
+fn a_result_that_is_wider_is_not_written() {
+    let user = user();
+    let ended = import(&user, "codex-read-only.toml", &["--write"]).with(1);
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("so nothing was written"), "{ended:?}");
+    assert!(!user.path(PROJECT_FILE).exists());
+}
+
+#[test]
+fn a_result_that_the_administrator_or_the_loader_refuses_is_not_printed() {
+    let user = user();
+    user.write(
+        "home/.config/stockade/config.toml",
+        "[network]\nnonsense = 1\n",
+    );
+    let ended = import(&user, "srt.json", &[]).with(125);
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("nonsense"), "{ended:?}");
+}
+
+#[test]
+fn json_has_the_same() {
+    let ended = import(&user(), "claude-code.json", &["--json"]).with(0);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(report["sources"][0]["format"], "Claude Code");
+    let warning = report["sources"][0]["warning"].as_str().expect("a warning");
+    assert!(
+        warning.contains("is in the workspace, where the command can change it"),
+        "{warning}"
+    );
+    let first = &report["settings"][0];
+    assert_eq!(
+        (&first["key"], &first["value"]),
+        (&"network.internet".into(), &false.into())
+    );
+    assert_eq!(
+        (&first["file"], &first["line"]),
+        (&"/D/home/project/.claude/settings.json".into(), &6.into())
+    );
+    assert_eq!(report["wider"], Value::Array(Vec::new()));
+    let left_out = report["not_imported"].as_array().expect("a list");
+    assert!(
+        left_out
+            .iter()
+            .any(|note| note["what"] == "tcp://*.corp.example"),
+        "{left_out:?}"
+    );
+    effective(report["toml"].as_str().expect("TOML"));
+    assert_eq!(report["written"], Value::Null);
+    // Values of variables may be secrets.
+    assert!(!format!("{ended:?}").contains("not-to-be-printed"));
+
+    let ended = import(&user(), "codex-read-only.toml", &["--json", "--write"]).with(1);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(report["wider"][0]["line"], 1);
+    assert_eq!(report["written"], Value::Null);
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let page = include_str!("../../../docs/import.md");
+    let block = |language: &str| {
+        let (_, rest) = page
+            .split_once(&format!("\n```{language}\n"))
+            .expect(language);
+        rest.split_once("```\n").expect("its end").0
+    };
+    let user = user();
+    user.write("home/claude-sandbox.conf", block("ini"));
+    let ended = user.run(&["import", "../claude-sandbox.conf"]).with(0);
+    let printed = ended.stdout.replace("/D/home/project/../", "/D/home/");
+    assert_eq!(printed.replace("/D/home", "/home/ada"), block("toml"));
+}
+
+#[test]
+fn find_names_what_there_is_and_what_others_can_write() {
+    let user = user();
+    let nothing = user.run(&["import", "--find"]).with(0);
+    assert_eq!(nothing.stdout, "no file of another sandbox here\n");
+
+    for name in [
+        "claude-code.json",
+        "claude-code-wide.json",
+        "srt.json",
+        "codex.toml",
+    ] {
+        import(&user, name, &[]);
+    }
+    let open = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(user.path("home/.srt-settings.json"), open).expect("permissions");
+    let mut command = user.command(&["import", "--find"]);
+    command.env("CLAUDE_SANDBOX_ALLOW_IP", "10.0.0.1");
+    let found = user.ended(&mut command).with(0);
+    insta::assert_snapshot!("find", found.stdout);
+    let mut command = user.command(&["import", "--find", "--json"]);
+    let found = user.ended(&mut command).with(0);
+    let report: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    assert_eq!(report["files"].as_array().map(Vec::len), Some(4));
+}
