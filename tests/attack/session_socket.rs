@@ -144,21 +144,19 @@ fn f15_whoever_is_not_of_the_session_gets_no_answer() {
             .expect("spawn");
         session.expect("pid").expect("a session");
         // The user's own programs outside see the socket through /proc.
-        let ask = format!(
-            "import os, socket
+        let ask = "import os, socket
 for number in os.listdir('/proc'):
     try:
-        if open(f'/proc/{{number}}/comm').read() != 'sleep\\n': continue
+        if open(f'/proc/{number}/comm').read() != 'sleep\\n': continue
         peer = socket.socket(socket.AF_UNIX)
-        os.chdir(f'/proc/{{number}}/root/run/stockade')
+        os.chdir(f'/proc/{number}/root/run/stockade')
         peer.connect('session.sock')
         print('connected')
-        peer.sendall(b'{{\"ask\":\"inside\"}}\\n')
+        peer.sendall(b'{\"ask\":\"inside\"}\\n')
         print('said', peer.recv(4096))
     except (OSError, BrokenPipeError) as error: print(type(error).__name__)
-"
-        );
-        let asked = laptop.command("/usr/bin/python3").args(["-IS", "-c", &ask]);
+";
+        let asked = laptop.command("/usr/bin/python3").args(["-IS", "-c", ask]);
         let said = asked.run().expect("it ends").stdout();
         assert!(
             said.contains("connected"),

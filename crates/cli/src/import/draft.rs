@@ -287,7 +287,7 @@ impl<'a> Draft<'a> {
                         (Some(pattern), Some(name)) => pattern.covers(name),
                         _ => false,
                     };
-                    if !rules.iter().any(|rule| covers(&rule)) {
+                    if !rules.iter().any(covers) {
                         let why = format!(
                             "{program} itself needs it, and runs outside its own sandbox. In \
                              Stockade, its commands reach what it reaches: if they may, add \

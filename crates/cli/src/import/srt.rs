@@ -94,7 +94,7 @@ fn network(node: &Node, draft: &mut Draft<'_>) -> Result<(), Diagnostics> {
                 draft.left_out(place, key, "Stockade shows no socket of this machine");
             }
             "parentProxy" | "tlsTerminate" => {
-                draft.left_out(place, key, "Stockade connects directly")
+                draft.left_out(place, key, "Stockade connects directly");
             }
             "httpProxyPort" | "socksProxyPort" | "mitmProxy" => {
                 let why = "a proxy of yours may deny more, and Stockade does not know what";
