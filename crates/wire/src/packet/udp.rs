@@ -47,8 +47,8 @@ impl Udp {
     }
 }
 
-/// Puts datagrams of IPv6 together that the agent's kernel cut: those that are larger than the device
-/// takes, or than a program lets them be (IPV6_MTU). Of IPv4 there are none: the largest one fits.
+/// Puts datagrams of IPv6 together that the agent's kernel cut, because they are larger than the device
+/// takes. Of IPv4 there are none: the largest one fits.
 ///
 /// The kernel hands the fragments over in their order, so another order is not put right.
 #[derive(Debug, Default)]
