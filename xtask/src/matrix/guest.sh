@@ -39,7 +39,25 @@ internet() {
     echo "the internet" > /opt/www/index.html
     ip netns exec internet busybox httpd -p 80 -h /opt/www
     until curl --silent --fail --output /dev/null http://93.184.216.34/; do sleep 0.1; done
+    ip netns exec internet perl -MIO::Socket::INET -e '
+        $socket = IO::Socket::INET->new(Proto => "udp", LocalAddr => "93.184.216.34:7") or die;
+        $socket->send($_) while defined $socket->recv($_, 65535);' &
 }
+
+# Sends two datagrams, a small one and the largest one, and compares their echoes.
+echoes=/usr/local/bin/echoes
+cat > $echoes <<'SCRIPT'
+#!/usr/bin/perl
+use IO::Socket::INET;
+$socket = IO::Socket::INET->new(Proto => "udp", PeerAddr => "93.184.216.34:7") or die;
+for my $text ("hello", "x" x 65507) {
+    alarm 20;
+    $socket->send($text) or die "send: $!";
+    defined $socket->recv($answer, 65535) or die "recv: $!";
+    $answer eq $text or die "another answer";
+}
+SCRIPT
+chmod 755 $echoes
 
 # The kernel had the modules that the row is without, and can load them no more.
 gone() {
@@ -69,6 +87,7 @@ try doctor stockade doctor
 try verify stockade verify
 result counts "$(tail -n 1 /tmp/verify)"
 try run stockade run -- curl --silent --show-error --fail --max-time 20 http://93.184.216.34/
+try datagrams stockade run -- $echoes
 try denied stockade run -- curl --silent --show-error --fail --max-time 20 http://10.0.0.1/
 also
 result end

@@ -372,7 +372,10 @@ impl Results {
         is("gone", "0")?;
         match row.expected {
             Expected::Works => {
-                for name in ["doctor", "verify", "run"].iter().chain(row.also) {
+                for name in ["doctor", "verify", "run", "datagrams"]
+                    .iter()
+                    .chain(row.also)
+                {
                     is(name, "0")?;
                 }
                 is("denied", DENIED_BY_CURL)
@@ -427,7 +430,7 @@ mod tests {
     use super::*;
 
     const FINE: &str = "\x1b[matrix: kernel 6.12\r\nmatrix: gone 0\r\nmatrix: doctor 0\r\nmatrix: verify 0\r\nmatrix: run 0\r\n\
-        matrix: denied 7\r\nmatrix: counts 62 passed, 0 failed\r\nmatrix: end\r\n";
+        matrix: datagrams 0\r\nmatrix: denied 7\r\nmatrix: counts 62 passed, 0 failed\r\nmatrix: end\r\n";
 
     fn row(named: &str) -> &'static Row {
         ROWS.iter().find(|row| row.name == named).expect("a row")
@@ -441,6 +444,7 @@ mod tests {
         for (good, bad) in [
             ("run 0", "run 125"),
             ("verify 0", "verify 1"),
+            ("datagrams 0", "datagrams 1"),
             // What is nearby was reached.
             ("denied 7", "denied 0"),
             // The kernel still has the modules that the row is without.
