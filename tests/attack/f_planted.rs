@@ -292,7 +292,8 @@ fn f05_dependencies_that_other_projects_share_change_inside_only() {
 /// A session fills a directory, the user installs there, and the next session looks for the links.
 #[test]
 fn f05_what_a_session_puts_beside_dependencies_hides_no_link() {
-    const FILL: &str = "cd ~/project; for d in .venv .venv/lib .venv/lib/a; do
+    const FILL: &str =
+        "cd ~/project; mkdir -p .venv/lib/a; for d in .venv .venv/lib .venv/lib/a; do
             for n in 1 2 3 4 5 6 7 8; do mkdir -p $d/$n; (cd $d/$n; touch $(seq 300)); done
         done; cd .venv; find . -type f | wc -l";
     const INSTALL: &str = "mkdir -p ~/.cache/uv ~/other; echo good > ~/.cache/uv/a.py
