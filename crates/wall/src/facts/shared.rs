@@ -45,7 +45,7 @@ const SHORT: Look = Look {
     entries: 200,
     files: 8,
 };
-/// Takes less than a second.
+/// Takes about a second, if the disk is fast.
 const WHOLE: Look = Look {
     entries: 250_000,
     files: usize::MAX,
