@@ -21,6 +21,10 @@ if ! command -v chromium >/dev/null && apt-cache policy chromium 2>/dev/null | g
     ! apt-cache depends chromium | grep -q snapd; then
     missing="$missing chromium"
 fi
+# Debian 13 and Ubuntu 24.04 have it.
+if ! command -v glab >/dev/null && apt-cache policy glab 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+    missing="$missing glab"
+fi
 # shellcheck disable=SC2086 # a list of words
 [ -z "$missing" ] || install_packages $missing
 

@@ -1,8 +1,8 @@
 """A model that has its answers in a file: for each turn one call of the tool Bash, then a word.
 
 It speaks as much of the Messages API as Claude Code asks for. It prints a line when it listens, and
-writes what each call gave to the file that is named second, and to a third one, if there is one, that
-it was asked at all."""
+writes what each call gave to the file that is named second. A third argument is the address to listen
+at, a fourth a file that it makes when it is asked at all."""
 import http.server, json, sys
 
 CALLS = json.load(open(sys.argv[1]))
@@ -41,8 +41,8 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if len(sys.argv) > 3:
-            open(sys.argv[3], "w").close()
+        if len(sys.argv) > 4:
+            open(sys.argv[4], "w").close()
         if "count_tokens" in self.path:
             return self.answer("application/json", b'{"input_tokens": 1}')
         has_bash = any(tool.get("name") == "Bash" for tool in asked.get("tools", []))

@@ -321,6 +321,7 @@ fn model(laptop: &Laptop, script: &str) -> stockade_world::Running {
     let model = model
         .arg(home.join("calls.json"))
         .arg(home.join("results.json"))
+        .arg("127.0.0.1")
         .arg(home.join("asked"))
         .limit(8 * LIMIT);
     let model = model.spawn().expect("a model");

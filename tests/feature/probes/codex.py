@@ -1,6 +1,6 @@
 """A model that asks for the first of the calls in a file by the tool exec_command, then says a word. It
 speaks as much of the Responses API as Codex asks for. It prints a line when it listens, and makes the
-file that is named third when it is asked."""
+file that is named fourth when it is asked."""
 import http.server, json, sys
 
 CALL = json.load(open(sys.argv[1]))[0]
@@ -24,7 +24,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        open(sys.argv[3], "w").close()
+        open(sys.argv[4], "w").close()
         if any(item.get("type") == "function_call_output" for item in asked.get("input", [])):
             text = {"type": "output_text", "text": "Done."}
             item = {"type": "message", "id": "m", "role": "assistant", "content": [text]}

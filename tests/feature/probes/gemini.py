@@ -1,6 +1,6 @@
 """A model that asks for the first of the calls in a file by the tool run_shell_command, then says a
 word. It speaks as much of the Gemini API as Gemini CLI asks for. It prints a line when it listens, and
-makes the file that is named third when it is asked."""
+makes the file that is named fourth when it is asked."""
 import http.server, json, sys
 
 CALL = json.load(open(sys.argv[1]))[0]
@@ -24,7 +24,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        open(sys.argv[3], "w").close()
+        open(sys.argv[4], "w").close()
         if "countTokens" in self.path:
             return self.answer("application/json", b'{"totalTokens": 1}')
         parts = [part for turn in asked.get("contents", []) for part in turn.get("parts", [])]
