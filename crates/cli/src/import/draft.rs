@@ -1,5 +1,5 @@
 //! What files of other sandboxes say, in the words of Stockade → settings. Pure, but for the
-//! question whether a path exists.
+//! questions whether a path exists, and where it leads.
 //!
 //! # Theory of operation
 //! Each format adds to one [`Draft`] what it allows, denies and cannot say. [`Draft::settle`] then
@@ -333,8 +333,16 @@ impl<'a> Draft<'a> {
 
     /// Whether the command has another /tmp there than this machine.
     fn is_in_own_tmp(&self, path: &Path) -> bool {
-        let shown = [self.around.workspace, self.around.home];
-        path.ancestors().any(is_tmp) && !shown.iter().any(|shown| path.starts_with(shown))
+        let Surroundings {
+            workspace,
+            home,
+            real,
+            ..
+        } = *self.around;
+        // By a link, it may be in the workspace.
+        let path = real(path);
+        let mut shown = [workspace, home].into_iter().map(real);
+        path.ancestors().any(is_tmp) && !shown.any(|shown| path.starts_with(shown))
     }
 
     fn settle_files(&self, settled: &mut Settled) {
@@ -342,6 +350,7 @@ impl<'a> Draft<'a> {
             workspace,
             home,
             exists,
+            real,
             ..
         } = *self.around;
         let of = |wanted: Access| {
@@ -368,7 +377,7 @@ impl<'a> Draft<'a> {
                 } else if !exists(path) {
                     "it does not exist here"
                 } else {
-                    list.push((path, entry));
+                    list.push((path.clone(), entry));
                     continue;
                 };
                 settled.note(&entry.place, &shown_path(path), why, false);
@@ -387,13 +396,13 @@ impl<'a> Draft<'a> {
                     true,
                 )
             } else if exists(path) {
-                hide.push((path, entry));
+                hide.push((path.clone(), entry));
                 continue;
             } else if self.is_in_own_tmp(path)
                 && !read
                     .iter()
                     .chain(&write)
-                    .any(|(given, _)| path.starts_with(given))
+                    .any(|(given, _)| real(path).starts_with(real(given)))
             {
                 (OWN_TMP, false)
             } else if is_secret {
@@ -407,27 +416,30 @@ impl<'a> Draft<'a> {
             };
             settled.note(&entry.place, &shown_path(path), why, wider);
         }
-        for (path, entry) in of(Access::DenyWrite).filter(|(path, _)| !is_hidden(path)) {
-            let mut writable = self.around.state.iter().map(PathBuf::as_path);
-            let is_part = |whole: &Path| path.starts_with(whole) || whole.starts_with(path);
-            let why = if workspace.starts_with(path) {
+        let given: Vec<PathBuf> = write.iter().map(|(path, _)| real(path)).collect();
+        for (named, entry) in of(Access::DenyWrite).filter(|(path, _)| !is_hidden(path)) {
+            // By a link, what can be written has other names.
+            let path = real(named);
+            let mut writable = self.around.state.iter().map(|place| real(place));
+            let is_part = |whole: PathBuf| path.starts_with(&whole) || whole.starts_with(&path);
+            let why = if workspace.starts_with(&path) {
                 "Stockade lets the command write the workspace"
-            } else if write.iter().any(|(given, _)| given.starts_with(path)) {
+            } else if given.iter().any(|given| given.starts_with(&path)) {
                 "another line lets the command write there"
             } else if !path.starts_with(workspace)
                 && !writable.any(is_part)
-                && !write.iter().any(|(given, _)| path.starts_with(given))
+                && !given.iter().any(|given| path.starts_with(given))
             {
                 // Nothing there can be written.
                 continue;
-            } else if exists(path) {
+            } else if exists(&path) {
                 read.push((path, entry));
                 continue;
             } else {
                 "it does not exist, and Stockade protects only what exists: create the file first, \
                  or remove the line"
             };
-            settled.note(&entry.place, &shown_path(path), why, true);
+            settled.note(&entry.place, &shown_path(named), why, true);
         }
         for (key, list) in [("read", read), ("write", write), ("hide", hide)] {
             for (path, entry) in list {
