@@ -124,6 +124,14 @@ fn every_line_says_where_it_comes_from_and_every_note_is_on_stderr() {
                 "{name}: {note}"
             );
         }
+        for warning in ended
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("# Warning: "))
+        {
+            let last = format!("stockade: warning: {warning}\n");
+            assert!(ended.stderr.ends_with(&last), "{name}: {ended:?}");
+        }
         let wider = ended.stdout.contains("would get MORE than before");
         assert_eq!(
             (ended.code, ended.stderr.contains("WIDER")),
@@ -141,6 +149,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "allow-ip = 10.0.0.1\n  alow-ip = 10.0.0.2 # b\n",
     ),
     ("no_known_format", "notes.txt", "Dear diary,\n"),
+    (
+        "json_of_another_name",
+        "history",
+        "{ export TOKEN=not-to-be-printed; }\n",
+    ),
     ("no_sandbox", "settings.json", "{ \"tabWidth\": 2 }\n"),
     ("empty", "settings.json", ""),
     (
@@ -228,6 +241,10 @@ fn what_is_broken_is_refused_with_its_place() {
             "{name}: {ended:?}"
         );
         assert!(!user.path(PROJECT_FILE).exists(), "{name}");
+        // An excerpt of a file in no known format may be a secret.
+        for secret in ["Dear diary", "not-to-be-printed", "tabWidth"] {
+            assert!(!ended.stderr.contains(secret), "{name}: {ended:?}");
+        }
         insta::assert_snapshot!(format!("broken_{name}"), ended.stderr);
     }
 }
@@ -243,6 +260,7 @@ fn what_is_missing_too_large_or_too_deep_is_refused() {
         assert!(ended.stderr.contains(why), "{ended:?}");
     };
     refused("absent.json", "absent.json does not exist");
+    refused("absent.json", "`stockade import --find`");
     refused("home", "is not a regular file");
     let hosts = "\"a.example\",\n".repeat(30_000);
     user.write(
@@ -262,6 +280,7 @@ fn what_is_missing_too_large_or_too_deep_is_refused() {
     refused("deep.toml", "nested too deeply");
     let ended = user.run(&["import"]).with(125);
     assert!(ended.stderr.contains("FILE"), "{ended:?}");
+    assert!(ended.stderr.contains("stockade import --find"), "{ended:?}");
 }
 
 /// Texts that would be lines of their own if they were written as they are.
@@ -604,6 +623,8 @@ fn it_is_written_where_init_would_and_nothing_is_overwritten() {
     let printed = import(&user, "claude-sandbox.conf", &[]).with(0);
     let written = import(&user, "claude-sandbox.conf", &["--write"]).with(0);
     assert_eq!(written.stdout, format!("/D/{PROJECT_FILE}\n"));
+    let sentence = format!("Wrote /D/{PROJECT_FILE}. `stockade plan` shows what a session gets.");
+    assert!(written.stderr.contains(&sentence), "{written:?}");
     let text = fs::read_to_string(user.path(PROJECT_FILE)).expect("written");
     assert_eq!(
         text.replace(&*user.path("").to_string_lossy(), "/D/"),
@@ -681,6 +702,8 @@ fn json_has_the_same() {
             .any(|note| note["what"] == "tcp://*.corp.example"),
         "{left_out:?}"
     );
+    let warnings = report["warnings"].as_array().expect("a list");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     effective(report["toml"].as_str().expect("TOML"));
     assert_eq!(report["written"], Value::Null);
     // Values of variables may be secrets.
@@ -690,6 +713,119 @@ fn json_has_the_same() {
     let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(report["wider"][0]["line"], 1);
     assert_eq!(report["written"], Value::Null);
+}
+
+/// Runs it with a terminal for stdout and stderr, and returns what that shows.
+fn on_terminal(user: &User, arguments: &[&str]) -> Ended {
+    let typed = user.command(arguments);
+    let mut command = std::process::Command::new("script");
+    let line = typed.get_args().fold(
+        typed.get_program().to_string_lossy().into_owned(),
+        |line, word| format!("{line} '{}'", word.to_string_lossy()),
+    );
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(user.path("home/project"))
+        .env_clear()
+        .env("HOME", user.path("home"))
+        .env("PATH", "/usr/bin:/bin")
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::null());
+    user.ended(&mut command)
+}
+
+#[test]
+fn a_terminal_shows_each_note_once_and_a_warning_last() {
+    let user = user();
+    let piped = import(&user, "claude-code.json", &[]).with(0);
+    let path = user.path("home/project/.claude/settings.json");
+    let path = path.to_str().expect("UTF-8");
+    let shown = on_terminal(&user, &["import", path]).with(0);
+    let note = "excludedCommands: in Stockade, no command is outside";
+    assert_eq!(shown.stdout.matches(note).count(), 1, "{shown:?}");
+    assert_eq!(piped.stderr.matches(note).count(), 1, "{piped:?}");
+    let counts = "stockade: 8 settings were not imported; see the comments above";
+    assert!(shown.stdout.contains(counts), "{shown:?}");
+    let last = shown.stdout.lines().last().expect("a line");
+    let warning = "stockade: warning: Claude Code will not work with this configuration yet";
+    assert!(last.starts_with(warning), "{shown:?}");
+
+    // The comments are in the file, so the terminal has the notes.
+    let written = on_terminal(&user, &["import", path, "--write"]).with(0);
+    assert_eq!(written.stdout.matches(note).count(), 1, "{written:?}");
+    assert_eq!(
+        written.stdout.matches(PROJECT_FILE).count(),
+        1,
+        "{written:?}"
+    );
+}
+
+#[test]
+fn an_agent_whose_host_is_allowed_needs_no_warning() {
+    for (file, closed, host) in [
+        (
+            "s.json",
+            "{ \"sandbox\": { \"network\": { \"allowedDomains\": [\"HOST\"] } } }",
+            "api.anthropic.com",
+        ),
+        (
+            "c.toml",
+            "default_permissions = \"a\"\n[permissions.a.network]\nenabled = true\n\
+             [permissions.a.network.domains]\n\"HOST\" = \"allow\"\n",
+            "api.openai.com",
+        ),
+    ] {
+        for (allowed, warnings) in [("a.example", 1), (host, 0)] {
+            let user = user();
+            user.write(file, &closed.replace("HOST", allowed));
+            // Two files of the same program warn once.
+            user.write(&format!("2{file}"), &closed.replace("HOST", "b.example"));
+            let (one, two) = (user.path(file), user.path(&format!("2{file}")));
+            let paths = [&one, &two].map(|path| path.to_str().expect("UTF-8"));
+            let ended = user.run(&["import", paths[0], paths[1]]);
+            let count = ended.stderr.matches("will not work").count();
+            assert_eq!(count, warnings, "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fix_is_one_that_helps() {
+    let user = user();
+    let said = |file: &str, text: &str, why: &str| {
+        user.write(file, text);
+        let path = user.path(file);
+        let ended = user.run(&["import", path.to_str().expect("UTF-8")]);
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    };
+    let denied = |path: &str| format!("{{ \"permissions\": {{ \"deny\": [\"Read({path})\"] }} }}");
+    said(
+        "s.json",
+        &denied("./absent"),
+        "WIDER than the source: /D/s.json:1: /D/home/project/absent: it does not exist, and \
+         Stockade hides only what exists: create the file first, or remove the line",
+    );
+    let own = "not imported: /D/s.json:1: /tmp/stockade-absent/x: the command has its own /tmp";
+    said("s.json", &denied("//tmp/stockade-absent/x"), own);
+    // Not so if it is in the workspace by another name.
+    let directory = tempfile::tempdir_in("/tmp").expect("a directory");
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(user.path("home/project"), &link).expect("a link");
+    let by_link = format!("{}/absent", link.display());
+    said(
+        "s.json",
+        &denied(&format!("/{by_link}")),
+        &format!("WIDER than the source: /D/s.json:1: {by_link}: it does not exist"),
+    );
+    let write = "{ \"filesystem\": { \"allowWrite\": [\".\", \"/tmp/stockade-absent/x\"] } }";
+    said("s.json", write, own);
+    let number = "300.1.1.1: not an IP address";
+    said("c.conf", "allow-ip = 300.1.1.1\n", number);
+    said(
+        "c.toml",
+        "[sandbox.net_allow]\nhosts = [\"300.1.1.1\"]\n",
+        number,
+    );
 }
 
 #[test]
@@ -712,7 +848,10 @@ fn the_page_shows_what_happens() {
 fn find_names_what_there_is_and_what_others_can_write() {
     let user = user();
     let nothing = user.run(&["import", "--find"]).with(0);
-    assert_eq!(nothing.stdout, "no file of another sandbox here\n");
+    assert_eq!(
+        nothing.stdout,
+        "found no configuration of another sandbox in the usual places\n"
+    );
 
     for name in [
         "claude-code.json",
@@ -732,4 +871,8 @@ fn find_names_what_there_is_and_what_others_can_write() {
     let found = user.ended(&mut command).with(0);
     let report: Value = serde_json::from_str(&found.stdout).expect("JSON");
     assert_eq!(report["files"].as_array().map(Vec::len), Some(4));
+    // No project is here: each file once, none of them in a workspace, and no command.
+    let mut command = user.command(&["import", "--find"]);
+    let found = user.ended(command.current_dir(user.path("home"))).with(0);
+    insta::assert_snapshot!("find_at_home", found.stdout);
 }

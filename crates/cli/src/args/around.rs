@@ -141,7 +141,10 @@ Examples:
 
 Exit code: 0, or 125 if a name has no profile, or something else has its place.";
 #[derive(Debug, Args)]
-#[command(after_help = IMPORT_EXAMPLES)]
+#[command(
+    override_usage = "stockade import [OPTIONS] <FILE>...\n       stockade import --find [--json]",
+    after_help = IMPORT_EXAMPLES
+)]
 pub(crate) struct Import {
     /// Files of other sandboxes
     ///

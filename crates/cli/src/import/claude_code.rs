@@ -22,12 +22,15 @@ pub(super) fn translate(root: &Node, draft: &mut Draft<'_>) -> Result<(), Diagno
             "sandbox" => sandbox(node, draft)?,
             "permissions" => permissions(node, draft)?,
             "$schema" => {}
-            other => others.push(other),
+            other => others.push((other, &name.place)),
         }
     }
     let why = "not about the sandbox; Claude Code reads them itself, inside, too";
-    draft.not_about_sandbox(&root.place, &others, why);
-    draft.say(Said::Needs("api.anthropic.com", "Claude Code"), &root.place);
+    draft.not_about_sandbox(&others, why);
+    draft.say(
+        Said::Needs("Claude Code", &[("api.anthropic.com", "")]),
+        &root.place,
+    );
     Ok(())
 }
 
@@ -99,12 +102,12 @@ fn permissions(node: &Node, draft: &mut Draft<'_>) -> Result<(), Diagnostics> {
                 Some(("Write" | "MultiEdit" | "NotebookEdit", path)) if list != List::Allow => {
                     file(list, Access::Write, path, place, draft);
                 }
-                _ => tools.push(text),
+                _ => tools.push((text, place)),
             }
         }
     }
     let why = "about tools; Claude Code applies them itself, inside, too";
-    draft.not_about_sandbox(&node.place, &tools, why);
+    draft.not_about_sandbox(&tools, why);
     Ok(())
 }
 

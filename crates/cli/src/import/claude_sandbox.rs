@@ -48,7 +48,10 @@ pub(super) fn translate(source: &Arc<Source>, draft: &mut Draft<'_>) -> Result<(
             "egress-jail" => draft.say(Said::Mode(Mode::Jail), place),
             // One address each: claude-sandbox makes a route to it.
             "allow-ip" if value.parse::<IpAddr>().is_ok() => draft.allow("", value, place),
-            "allow-ip" => draft.left_out(place, value, "claude-sandbox takes one address here"),
+            "allow-ip" if value.contains('/') => {
+                draft.left_out(place, value, "claude-sandbox takes one address here");
+            }
+            "allow-ip" => draft.left_out(place, value, "not an IP address"),
             "no-forge" => draft.say(Said::NoForge, place),
             "allow-write" | "workspace-root" if value.is_empty() => {}
             "allow-write" => draft.path(Access::Write, value, place),

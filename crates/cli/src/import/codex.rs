@@ -52,20 +52,18 @@ pub(super) fn translate(root: &Node, draft: &mut Draft<'_>) -> Result<(), Diagno
         }
         None => {}
     }
-    let names = root.table()?.iter().map(|(name, _)| name.text.as_str());
+    let names = root.table()?.iter();
+    let names = names.map(|(name, _)| (name.text.as_str(), &name.place));
     let others: Vec<_> = names
-        .filter(|name| !KNOWN.split(' ').any(|it| it == *name))
+        .filter(|(name, _)| !KNOWN.split(' ').any(|it| it == *name))
         .collect();
     let why = "not about files and network; Codex reads them itself, inside, too";
-    draft.not_about_sandbox(&root.place, &others, why);
-    draft.say(
-        Said::Needs("chatgpt.com", "Codex, with a login of ChatGPT,"),
-        &root.place,
-    );
-    draft.say(
-        Said::Needs("api.openai.com", "Codex, with a key,"),
-        &root.place,
-    );
+    draft.not_about_sandbox(&others, why);
+    let hosts = &[
+        ("chatgpt.com", " (with a ChatGPT login)"),
+        ("api.openai.com", " (with an API key)"),
+    ];
+    draft.say(Said::Needs("Codex", hosts), &root.place);
     Ok(())
 }
 

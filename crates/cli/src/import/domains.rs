@@ -22,6 +22,10 @@ pub(super) fn allowed(protocol: &str, text: &str) -> Result<Rule, String> {
     if target.contains("://") {
         return Err("it is not a host".to_owned());
     }
+    let dotted = |c: char| c.is_ascii_digit() || c == '.';
+    if target.contains('.') && target.chars().all(dotted) && target.parse::<IpAddr>().is_err() {
+        return Err("not an IP address".to_owned());
+    }
     let rule = format!("{protocol}{target}").parse::<Rule>();
     rule.map_err(|error| error.to_string())
 }

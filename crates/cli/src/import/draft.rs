@@ -36,8 +36,8 @@ pub(super) enum Said {
     NotResolved(String),
     Path(Access, PathBuf),
     Pass(String),
-    /// A host that the program of this name itself needs.
-    Needs(&'static str, &'static str),
+    /// The hosts of which the program of this name itself needs one, and when.
+    Needs(&'static str, &'static [(&'static str, &'static str)]),
     /// Only this file allows hosts.
     OnlyHere,
 }
@@ -88,6 +88,8 @@ pub(super) struct Setting {
 pub(super) struct Settled {
     pub(super) settings: Vec<Setting>,
     pub(super) notes: Vec<Note>,
+    /// Why an agent cannot work with these settings, fit for a terminal and for a comment.
+    pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -166,17 +168,17 @@ impl<'a> Draft<'a> {
         );
     }
 
-    /// Settings of a program that are none of its sandbox, by name.
-    pub(super) fn not_about_sandbox(&mut self, place: &Place, names: &[&str], why: &str) {
+    /// Settings of a program that are none of its sandbox, by name. The first one has the place.
+    pub(super) fn not_about_sandbox(&mut self, names: &[(&str, &Place)], why: &str) {
         const MOST: usize = 12;
         let more = if names.len() > MOST { ", …" } else { "" };
         let text = names
             .iter()
             .take(MOST)
-            .copied()
+            .map(|(name, _)| *name)
             .collect::<Vec<_>>()
             .join(", ");
-        if !names.is_empty() {
+        if let Some((_, place)) = names.first() {
             self.left_out(place, &(text + more), why);
         }
     }
@@ -281,19 +283,12 @@ impl<'a> Draft<'a> {
                     let why = "an allowed name that leads to such an address would reach it";
                     settled.note(place, range, why, true);
                 }
-                Said::Needs(host, program) if is_closed => {
-                    let name = host.parse::<Hostname>().ok();
-                    let covers = |rule: &&Rule| match (rule.name(), &name) {
-                        (Some(pattern), Some(name)) => pattern.covers(name),
-                        _ => false,
-                    };
-                    if !rules.iter().any(covers) {
-                        let why = format!(
-                            "{program} itself needs it, and runs outside its own sandbox. In \
-                             Stockade, its commands reach what it reaches: if they may, add \
-                             \"tcp://{host}:443\" to `allow`"
-                        );
-                        settled.note(place, host, &why, false);
+                Said::Needs(program, hosts) if is_closed => {
+                    let warning = warning(program, hosts);
+                    let is_reached = |(host, _): &(&str, _)| is_allowed(host, &rules);
+                    // Several files of a program say it once.
+                    if !hosts.iter().any(is_reached) && !settled.warnings.contains(&warning) {
+                        settled.warnings.push(warning);
                     }
                 }
                 _ => {}
@@ -336,6 +331,20 @@ impl<'a> Draft<'a> {
         rules
     }
 
+    /// Whether the command has another /tmp there than this machine.
+    fn is_in_own_tmp(&self, path: &Path) -> bool {
+        let Surroundings {
+            workspace,
+            home,
+            real,
+            ..
+        } = *self.around;
+        // By a link, it may be in the workspace.
+        let path = real(path);
+        let mut shown = [workspace, home].into_iter().map(real);
+        path.ancestors().any(is_tmp) && !shown.any(|shown| path.starts_with(shown))
+    }
+
     fn settle_files(&self, settled: &mut Settled) {
         let Surroundings {
             workspace,
@@ -359,8 +368,8 @@ impl<'a> Draft<'a> {
                 let meets = |own: &PathBuf| own.starts_with(path) || path.starts_with(own);
                 let why = if is_hidden(path) {
                     "another line denies reading it"
-                } else if [Path::new("/tmp"), Path::new("/var/tmp")].contains(&path.as_path()) {
-                    "the command has its own"
+                } else if is_tmp(path) || (self.is_in_own_tmp(path) && !exists(path)) {
+                    OWN_TMP
                 } else if workspace.starts_with(path) || home.starts_with(path) {
                     "it holds the workspace or your home directory"
                 } else if self.around.own.iter().any(meets) {
@@ -389,11 +398,19 @@ impl<'a> Draft<'a> {
             } else if exists(path) {
                 hide.push((path.clone(), entry));
                 continue;
+            } else if self.is_in_own_tmp(path)
+                && !read
+                    .iter()
+                    .chain(&write)
+                    .any(|(given, _)| real(path).starts_with(real(given)))
+            {
+                (OWN_TMP, false)
             } else if is_secret {
                 ("it does not exist, and Stockade shows nothing there", false)
             } else {
                 (
-                    "it does not exist, and Stockade hides only what exists",
+                    "it does not exist, and Stockade hides only what exists: create the file \
+                     first, or remove the line",
                     true,
                 )
             };
@@ -419,7 +436,8 @@ impl<'a> Draft<'a> {
                 read.push((path, entry));
                 continue;
             } else {
-                "it does not exist, and Stockade protects only what exists"
+                "it does not exist, and Stockade protects only what exists: create the file first, \
+                 or remove the line"
             };
             settled.note(&entry.place, &shown_path(named), why, true);
         }
@@ -462,6 +480,34 @@ impl Settled {
     fn note(&mut self, place: &Place, what: &str, why: &str, wider: bool) {
         self.notes.push(note(place, what, why, wider));
     }
+}
+
+const OWN_TMP: &str = "the command has its own /tmp and /var/tmp";
+
+fn is_tmp(path: &Path) -> bool {
+    [Path::new("/tmp"), Path::new("/var/tmp")].contains(&path)
+}
+
+fn is_allowed(host: &str, rules: &[&Rule]) -> bool {
+    let Ok(name) = host.parse::<Hostname>() else {
+        return false;
+    };
+    let mut patterns = rules.iter().filter_map(|rule| rule.name());
+    patterns.any(|pattern| pattern.covers(&name))
+}
+
+/// An agent runs outside of its own sandbox, and inside of Stockade.
+fn warning(program: &str, hosts: &[(&str, &str)]) -> String {
+    let or = |text: fn(&(&str, &str)) -> String| -> String {
+        hosts.iter().map(text).collect::<Vec<_>>().join(" or ")
+    };
+    let names = or(|(host, when)| format!("{host}{when}"));
+    let rules = or(|(host, _)| format!("\"tcp://{host}:443\""));
+    format!(
+        "{program} will not work with this configuration yet: it needs {names}, which its own \
+         sandbox does not restrict. To allow it, add {rules} to `allow`. Its commands can then \
+         reach that host, too."
+    )
 }
 
 /// Why a path that must not be written is given to read.

@@ -3,6 +3,7 @@
 //! It reads none of them, and checks only whether somebody else could write them.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use stockade_config::{Loader, moved_state, others_can_write, shown_path};
 
 use super::Format;
-use crate::terminal;
+use crate::{init, terminal};
 
 const VARIABLES: [(&str, &str); 3] = [
     ("CLAUDE_SANDBOX_EGRESS_JAIL", "network.mode"),
@@ -28,15 +29,27 @@ struct Found {
 }
 
 pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
+    // No session can start here, so there is no import, and nothing is in the workspace.
+    let is_refused = init::check_workspace(&loader.places).is_err();
+    let mut places = loader.places.clone();
+    if is_refused {
+        places.workspace = "/dev/null".into();
+    }
+    // In the home directory, the user's file is the project's, too.
+    let mut seen = BTreeSet::new();
+    let is_new = |(_, path): &(Format, PathBuf)| {
+        seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone()))
+    };
     let exists = |(_, path): &(Format, PathBuf)| path.symlink_metadata().is_ok();
     let found = |(format, path): (Format, PathBuf)| Found {
-        writable: others_can_write(&path, &loader.places),
+        writable: others_can_write(&path, &places),
         path,
         format,
     };
     let files: Vec<_> = known(loader)
         .into_iter()
         .filter(exists)
+        .filter(is_new)
         .map(found)
         .collect();
     let is_set = |(name, _): &&(&str, &str)| loader.environment.contains_key(OsStr::new(name));
@@ -73,6 +86,9 @@ pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
                 .map(|why| format!(" (review it first: {why})"));
             text += &format!("  {}{}\n", shown_path(path), why.unwrap_or_default());
         }
+        if is_refused {
+            continue;
+        }
         let sound: Vec<_> = files.iter().filter(|it| it.writable.is_none()).collect();
         if !sound.is_empty() {
             text += &command("to import", sound.iter().map(|it| it.path.as_path()));
@@ -85,11 +101,15 @@ pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
             text += &command(title, files.iter().map(|it| it.path.as_path()));
         }
     }
+    if is_refused && !files.is_empty() {
+        text += "to import: change to a project's directory first, and run \
+                 `stockade import --find` there\n";
+    }
     for (name, key) in &variables {
         text += &format!("{name}\n  it is set, and `stockade run` follows it as {key}\n");
     }
     if text.is_empty() {
-        text += "no file of another sandbox here\n";
+        text += "found no configuration of another sandbox in the usual places\n";
     }
     terminal::write(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

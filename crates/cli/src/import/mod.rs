@@ -24,6 +24,7 @@ mod tree;
 
 use std::{
     fmt,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -31,8 +32,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use stockade_config::{
-    BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Place, Places, Source,
-    SourceKind, foreign_file, literal, merge, moved_state, parse, resolved, shown_path,
+    BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Places, Source, SourceKind,
+    foreign_file, literal, merge, moved_state, parse, resolved, shown_path,
 };
 use stockade_wall::known_places;
 
@@ -104,12 +105,13 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
         let report = as_json(&files, &settled, &text, written.as_deref());
         terminal::print(format_args!("{report:#}\n"))?;
     } else {
-        tell(&files, &settled);
+        let is_terminal = io::stdout().is_terminal();
         match &written {
-            Some(path) => terminal::print(format_args!("{}\n", shown_path(path)))?,
+            Some(path) => tell_written(&shown_path(path), is_terminal)?,
             None if arguments.write => {}
             None => terminal::write(text.as_bytes())?,
         }
+        tell(&files, &settled, is_terminal && !arguments.write);
     }
     if arguments.write && written.is_none() && !arguments.json {
         let (why, fix) = match wider {
@@ -128,6 +130,17 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(wider > 0)))
 }
 
+/// A program that reads stdout gets the path alone.
+fn tell_written(path: &str, is_terminal: bool) -> Result<()> {
+    let sentence = format!("Wrote {path}. `stockade plan` shows what a session gets.");
+    if is_terminal {
+        return terminal::print(format_args!("{sentence}\n"));
+    }
+    terminal::print(format_args!("{path}\n"))?;
+    eprintln!("stockade: {sentence}");
+    Ok(())
+}
+
 fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled), Diagnostics> {
     let exists = |path: &Path| path.exists();
     let around = surroundings(loader, &exists)?;
@@ -136,6 +149,13 @@ fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled
     for path in paths {
         // Where it is says what its paths start from.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        if let Err(error) = path.symlink_metadata()
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            let title = format!("{} does not exist", shown_path(&path));
+            let help = "`stockade import --find` lists the files of other sandboxes";
+            return Err(Diagnostic::new(title).help(help).into());
+        }
         let (source, writable) = foreign_file(&path, &loader.places)?;
         let format = translate(&source, &mut draft)?;
         files.push(Imported {
@@ -196,14 +216,15 @@ fn translate(source: &Arc<Source>, draft: &mut Draft<'_>) -> Result<Format, Diag
         return Ok(Format::ClaudeSandbox);
     }
     let is_json = text.trim_start().starts_with('{');
-    let root = match is_json {
-        true => tree::json(source)?,
-        // What is called otherwise need not be TOML at all.
-        false => tree::toml(source).map_err(|problems| match path.extension() {
-            Some(extension) if extension == "toml" => problems,
-            _ => unknown(source),
-        })?,
+    let (root, usual) = match is_json {
+        true => (tree::json(source), "json"),
+        false => (tree::toml(source), "toml"),
     };
+    // What is called otherwise need not be JSON or TOML at all.
+    let root = root.map_err(|problems| match path.extension() {
+        Some(extension) if extension == usual => problems,
+        _ => unknown(source),
+    })?;
     let has = |names: &str| names.split(' ').any(|name| root.get(name).is_some());
     let is_in = |directory: &str| {
         path.parent()
@@ -242,9 +263,8 @@ fn unknown(source: &Arc<Source>) -> Diagnostics {
     let title = format!("{} is in no format that Stockade can import", source.name());
     let known = "it can import claude-sandbox.conf, TOML with [sandbox.net_allow], settings.json of \
                  Claude Code and srt, and config.toml of Codex";
-    Diagnostic::at(title, Place::new(source, 0..0))
-        .help(known)
-        .into()
+    // Without an excerpt: such a file may hold secrets.
+    Diagnostic::new(title).help(known).into()
 }
 
 /// Turns a setting that Stockade would refuse into a note, so that one odd value does not spoil the rest.

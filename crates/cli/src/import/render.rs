@@ -17,7 +17,7 @@ pub(super) fn as_toml(files: &[Imported], settled: &Settled, workspace: &str) ->
         // Writing to a String cannot fail.
         let _ = writeln!(text, "# Source: {} ({format})", source.name());
     }
-    for (wider, title) in [(true, WIDER), (false, NARROWER)] {
+    for (wider, title) in [(false, NARROWER), (true, WIDER)] {
         let mut notes = settled
             .notes
             .iter()
@@ -32,6 +32,9 @@ pub(super) fn as_toml(files: &[Imported], settled: &Settled, workspace: &str) ->
         {
             let _ = writeln!(text, "#   {place}: {what}: {why}");
         }
+    }
+    for warning in &settled.warnings {
+        let _ = writeln!(text, "#\n# Warning: {warning}");
     }
     let _ = writeln!(text, "\nworkspace = {}", literal(&json!(workspace)));
     let (mut section, mut open) = ("", "");
@@ -69,8 +72,9 @@ pub(super) fn as_toml(files: &[Imported], settled: &Settled, workspace: &str) ->
 const WIDER: &str = "Stockade cannot say this, so the command would get MORE than before:";
 const NARROWER: &str = "Not imported. The command gets less than before, or the same:";
 
-/// What somebody has to know who does not read the output.
-pub(super) fn tell(files: &[Imported], settled: &Settled) {
+/// What somebody has to know who does not read the output. What matters most is last. If the same
+/// terminal shows the output, its comments have the notes.
+pub(super) fn tell(files: &[Imported], settled: &Settled, is_shown: bool) {
     for file in files {
         if let Some(why) = &file.writable {
             eprintln!(
@@ -87,19 +91,38 @@ pub(super) fn tell(files: &[Imported], settled: &Settled) {
             );
         }
     }
-    for Note {
-        place,
-        what,
-        why,
-        wider,
-    } in &settled.notes
-    {
-        let title = if *wider {
-            "WIDER than the source"
-        } else {
-            "not imported"
-        };
-        eprintln!("stockade: {title}: {place}: {what}: {why}");
+    if is_shown {
+        if let Some(counts) = counts(&settled.notes) {
+            eprintln!("stockade: {counts}; see the comments above");
+        }
+    } else {
+        for (of, title) in [(false, "not imported"), (true, "WIDER than the source")] {
+            for Note {
+                place, what, why, ..
+            } in settled.notes.iter().filter(|note| note.wider == of)
+            {
+                eprintln!("stockade: {title}: {place}: {what}: {why}");
+            }
+        }
+    }
+    for warning in &settled.warnings {
+        eprintln!("stockade: warning: {warning}");
+    }
+}
+
+fn counts(notes: &[Note]) -> Option<String> {
+    let wider = notes.iter().filter(|note| note.wider).count();
+    let others = notes.len() - wider;
+    let settings = |number| if number == 1 { "setting" } else { "settings" };
+    let were = if others == 1 { "was" } else { "were" };
+    match (wider, others) {
+        (0, 0) => None,
+        (0, _) => Some(format!("{others} {} {were} not imported", settings(others))),
+        (_, 0) => Some(format!("{wider} {} would be WIDER", settings(wider))),
+        _ => Some(format!(
+            "{wider} {} would be WIDER, {others} {were} not imported",
+            settings(wider)
+        )),
     }
 }
 
@@ -133,6 +156,7 @@ pub(super) fn as_json(
         "settings": settled.settings.iter().map(setting).collect::<Vec<_>>(),
         "wider": notes(true),
         "not_imported": notes(false),
+        "warnings": settled.warnings,
         "toml": toml,
         "written": written.map(Path::to_string_lossy),
     })
