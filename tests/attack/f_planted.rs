@@ -288,3 +288,34 @@ fn f05_dependencies_that_other_projects_share_change_inside_only() {
         );
     });
 }
+
+/// A session fills a directory, the user installs there, and the next session looks for the links.
+#[test]
+fn f05_what_a_session_puts_beside_dependencies_hides_no_link() {
+    const FILL: &str =
+        "cd ~/project; mkdir -p .venv/lib/a; for d in .venv .venv/lib .venv/lib/a; do
+            for n in 1 2 3 4 5 6 7 8; do mkdir -p $d/$n; (cd $d/$n; touch $(seq 300)); done
+        done; cd .venv; find . -type f | wc -l";
+    const INSTALL: &str = "mkdir -p ~/.cache/uv ~/other; echo good > ~/.cache/uv/a.py
+        ln -f ~/.cache/uv/a.py ~/project/.venv/lib/a/a.py; ln -f ~/.cache/uv/a.py ~/other/a.py";
+    const CHANGE: &str = "cd ~/project; echo evil > .venv/lib/a/a.py; cat .venv/lib/a/a.py";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let run = |change| {
+            let words = ["run", "--", "bash", "-c", change];
+            laptop.stockade(words).run().expect("an end").stdout()
+        };
+        assert_eq!(run(FILL), "7200\n");
+        // Positive control: what is filled and has no link is the workspace's own.
+        assert_eq!(
+            said(laptop, Place::Outside, "ls ~/project/.venv/8 | wc -l"),
+            "300\n"
+        );
+        said(laptop, Place::Outside, INSTALL);
+        assert_eq!(run(CHANGE), "evil\n");
+        assert_eq!(said(laptop, Place::Outside, "cat ~/other/a.py"), "good\n");
+        // Positive control: with the links, it would be changed everywhere.
+        said(laptop, Place::Outside, CHANGE);
+        assert_eq!(said(laptop, Place::Outside, "cat ~/other/a.py"), "evil\n");
+    });
+}

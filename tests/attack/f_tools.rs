@@ -203,6 +203,8 @@ fn f14_an_environment_that_a_session_planted_shows_nothing() {
             laptop.home().join("project/led"),
         )
         .expect("a link");
+        // A session of another workspace put it in the place of its environment.
+        symlink("../other-project", laptop.home().join("envs/led")).expect("a link");
         let own = "/home/dev/other-project/.env\n/home/dev/other-project/src/main.c\n";
         // Positive control: an environment of the user's brings its interpreter along.
         let seen = |name, value| found(laptop, &[(name, value)]).0;
@@ -216,6 +218,7 @@ fn f14_an_environment_that_a_session_planted_shows_nothing() {
             "envs/keys",
             "project/.venv",
             "project/led",
+            "envs/led",
             ".ssh",
             "project",
         ] {
@@ -225,6 +228,8 @@ fn f14_an_environment_that_a_session_planted_shows_nothing() {
             ("VIRTUAL_ENV", "/home/dev/envs/keys"),
             ("VIRTUAL_ENV", "/home/dev/project/.venv"),
             ("VIRTUAL_ENV", "/home/dev/project/led"),
+            ("VIRTUAL_ENV", "/home/dev/envs/led"),
+            ("CONDA_PREFIX", "/home/dev/envs/led"),
             ("VIRTUAL_ENV", "/home/dev/.ssh"),
             ("CONDA_PREFIX", "/home/dev"),
             ("CONDA_PREFIX", "/home/dev/.config"),

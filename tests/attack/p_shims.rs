@@ -72,6 +72,29 @@ fn f11_a_shim_runs_no_planted_program() {
     });
 }
 
+/// `doctor` asks the user's shells, whose files may run what the current directory has.
+#[test]
+fn f11_doctor_runs_nothing_of_the_workspace_by_the_users_shells() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let marker = laptop.home().join("marker");
+        let plant = format!("#!/bin/sh\ntouch {}\n", marker.display());
+        program(&laptop.workspace().join("bin/starship"), &plant);
+        let files = [".bashrc", ".profile"].map(|name| laptop.home().join(name));
+        for file in &files {
+            fs::write(file, "PATH=./bin:$PATH\nstarship init 2>/dev/null\n").expect("a file");
+        }
+        furnish(laptop);
+        let doctor = laptop.stockade(["doctor", "--json"]);
+        let output = doctor.run().expect("its end").expect_success();
+        assert!(output.stdout().contains("shims in bash"), "{output:?}");
+        assert!(!marker.exists(), "{output:?}");
+        // It would have been run.
+        run(laptop, "/usr/bin:/bin", &["bash", "-i", "-c", "true"]);
+        assert!(marker.exists());
+    });
+}
+
 #[test]
 fn p06_a_shim_that_the_session_could_replace_does_not_start_one() {
     test(&standard(), |world| {

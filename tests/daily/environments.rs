@@ -116,7 +116,9 @@ fn an_environment_comes_with_its_interpreter() {
 
 fn program_of_conda(laptop: &Laptop) {
     program(laptop, "conda/tool");
-    fs::create_dir_all("/srv/conda/x/bin").expect("a directory");
+    for name in ["bin", "conda-meta"] {
+        fs::create_dir_all(format!("/srv/conda/x/{name}")).expect("a directory");
+    }
     fs::copy(laptop.home().join("conda/tool"), "/srv/conda/x/bin/tool").expect("a program");
 }
 

@@ -256,6 +256,11 @@ fn a_guard_that_is_not_in_force_is_told() {
             said(&whole.replace("/run/world/bin/stockade", "/gone/stockade"))
                 .contains("/gone/stockade")
         );
+        // A session could name a program that always says yes.
+        assert!(
+            said(&whole.replace("/run/world/bin/stockade", "/usr/bin/true"))
+                .contains("/usr/bin/true, which is gone, or is not Stockade")
+        );
         assert!(said(&format!("{whole},")).contains("cannot read it"));
         // A project can turn off all hooks of the user's.
         fs::write(&settings, &whole).expect("settings");

@@ -536,6 +536,49 @@ fn no_import_is_wider_than_its_sources() {
 }
 
 #[test]
+fn what_must_not_be_written_is_read_only_by_whatever_name_it_is_denied() {
+    let user = user();
+    user.write("home/given/key", "");
+    for (text, at) in [
+        ("project", "home/code"),
+        ("given/key", "home/key"),
+        ("home", "users"),
+    ] {
+        std::os::unix::fs::symlink(text, user.path(at)).expect("a link");
+    }
+    let import = |home: &str, denied: &str| {
+        let text = format!(
+            r#"{{ "filesystem": {{ "allowWrite": [".", "~/given"], "denyWrite": ["{denied}"] }} }}"#
+        );
+        user.write("home/.srt-settings.json", &text);
+        let mut command = user.command(&["import", "../.srt-settings.json"]);
+        user.ended(command.env("HOME", user.path(home)))
+    };
+    let project = "\"/D/home/project/.env\",  #";
+    let given = "\"/D/home/given/key\",  #";
+    for (home, denied, setting) in [
+        // Positive controls: the names without links.
+        ("home", "~/project/.env", project),
+        ("home", "~/given/key", given),
+        ("home", "~/code/.env", project),
+        ("home", "~/key", given),
+        ("users", "~/project/.env", project),
+        ("users", "~/given/key", given),
+    ] {
+        let ended = import(home, denied).with(0);
+        let read = ended.stdout.split("read = [").nth(1).unwrap_or_default();
+        let read = read.split(']').next().unwrap_or_default();
+        assert!(read.contains(setting), "{home} {denied}: {ended:?}");
+    }
+    // What is not there cannot be protected.
+    import("home", "~/code/missing").with(1);
+    import("home", "~/code").with(1);
+    // Nobody can write there in any case.
+    let elsewhere = import("home", "~/library/x").with(0);
+    assert!(!elsewhere.stdout.contains("read ="), "{elsewhere:?}");
+}
+
+#[test]
 fn the_jail_is_turned_off_loudly_and_only_by_who_says_so() {
     let ended = import(&user(), "claude-sandbox-off.conf", &[]).with(0);
     assert_eq!(effective(&ended.stdout).network.mode.value, Mode::Host);

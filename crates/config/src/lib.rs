@@ -52,7 +52,7 @@ pub use check::{Checked, check_file, foreign_file, others_can_write};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use environment::layer as environment_layer;
-pub use files::Places;
+pub use files::{Places, resolved};
 pub use flags::Flags;
 pub use follow::{LOGIN, moved_state};
 pub use keys::{

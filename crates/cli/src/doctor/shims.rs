@@ -259,6 +259,8 @@ impl Question {
             .env("SHELL", path)
             .env("TERM", "dumb")
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // Files of the user's may run or read what lies in the current directory.
+            .current_dir("/")
             .stdin(Stdio::null())
             .stdout(said.try_clone()?)
             .stderr(Stdio::null());

@@ -307,7 +307,7 @@ fn look(agent: &'static Guarded, scope: Scope, loader: &Loader) -> Option<Guard>
         Err(_) if !text.contains(" inside --quiet || {") => return None,
         Err(error) => reason(format!("the agent cannot read it: {error}")),
         Ok(Found::Whole { program }) if !settings::is_there(&program) => reason(format!(
-            "it asks {}, which is gone, so it refuses the agent inside, too",
+            "it asks {}, which is gone, or is not Stockade",
             stockade_config::shown(&program)
         )),
         Ok(Found::Whole { program }) => match turned_off(agent, scope, loader) {

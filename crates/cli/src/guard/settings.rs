@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use stockade_sys::mark::is_stockade;
 
 use super::{
     agents::{Guarded, program},
@@ -232,8 +233,10 @@ fn settings(text: &str, agent: &Guarded) -> Result<Node, NotEditable> {
 
 /// Whether a program that a guard asks can be asked.
 pub(super) fn is_there(program: &str) -> bool {
-    rustix::fs::access(Path::new(program), rustix::fs::Access::EXEC_OK).is_ok()
-        && Path::new(program).is_file()
+    let program = Path::new(program);
+    rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok()
+        && program.is_file()
+        && is_stockade(program)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Denied {
         };
         let host = host.trim_matches(['[', ']']).trim_end_matches('.');
         let plain = |name: &str| {
-            let letter = |c: char| c.is_alphanumeric() || "._-".contains(c);
+            let letter = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             !name.is_empty() && name.chars().all(letter)
         };
         let host = if let Ok(address) = host.parse::<IpAddr>() {
@@ -160,6 +160,11 @@ mod tests {
             // What is not understood denies all.
             ("api-*.example.org", "tcp://unrelated.example", true),
             ("", "tcp://unrelated.example", true),
+            (
+                "a.m\u{fc}nchen.example",
+                "tcp://*.xn--mnchen-3ya.example",
+                true,
+            ),
         ] {
             let rule: Rule = rule.parse().expect(rule);
             assert_eq!(

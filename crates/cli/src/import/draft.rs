@@ -1,5 +1,5 @@
 //! What files of other sandboxes say, in the words of Stockade → settings. Pure, but for the
-//! question whether a path exists.
+//! questions whether a path exists, and where it leads.
 //!
 //! # Theory of operation
 //! Each format adds to one [`Draft`] what it allows, denies and cannot say. [`Draft::settle`] then
@@ -341,6 +341,7 @@ impl<'a> Draft<'a> {
             workspace,
             home,
             exists,
+            real,
             ..
         } = *self.around;
         let of = |wanted: Access| {
@@ -367,7 +368,7 @@ impl<'a> Draft<'a> {
                 } else if !exists(path) {
                     "it does not exist here"
                 } else {
-                    list.push((path, entry));
+                    list.push((path.clone(), entry));
                     continue;
                 };
                 settled.note(&entry.place, &shown_path(path), why, false);
@@ -386,7 +387,7 @@ impl<'a> Draft<'a> {
                     true,
                 )
             } else if exists(path) {
-                hide.push((path, entry));
+                hide.push((path.clone(), entry));
                 continue;
             } else if is_secret {
                 ("it does not exist, and Stockade shows nothing there", false)
@@ -398,26 +399,29 @@ impl<'a> Draft<'a> {
             };
             settled.note(&entry.place, &shown_path(path), why, wider);
         }
-        for (path, entry) in of(Access::DenyWrite).filter(|(path, _)| !is_hidden(path)) {
-            let mut writable = self.around.state.iter().map(PathBuf::as_path);
-            let is_part = |whole: &Path| path.starts_with(whole) || whole.starts_with(path);
-            let why = if workspace.starts_with(path) {
+        let given: Vec<PathBuf> = write.iter().map(|(path, _)| real(path)).collect();
+        for (named, entry) in of(Access::DenyWrite).filter(|(path, _)| !is_hidden(path)) {
+            // By a link, what can be written has other names.
+            let path = real(named);
+            let mut writable = self.around.state.iter().map(|place| real(place));
+            let is_part = |whole: PathBuf| path.starts_with(&whole) || whole.starts_with(&path);
+            let why = if workspace.starts_with(&path) {
                 "Stockade lets the command write the workspace"
-            } else if write.iter().any(|(given, _)| given.starts_with(path)) {
+            } else if given.iter().any(|given| given.starts_with(&path)) {
                 "another line lets the command write there"
             } else if !path.starts_with(workspace)
                 && !writable.any(is_part)
-                && !write.iter().any(|(given, _)| path.starts_with(given))
+                && !given.iter().any(|given| path.starts_with(given))
             {
                 // Nothing there can be written.
                 continue;
-            } else if exists(path) {
+            } else if exists(&path) {
                 read.push((path, entry));
                 continue;
             } else {
                 "it does not exist, and Stockade protects only what exists"
             };
-            settled.note(&entry.place, &shown_path(path), why, true);
+            settled.note(&entry.place, &shown_path(named), why, true);
         }
         for (key, list) in [("read", read), ("write", write), ("hide", hide)] {
             for (path, entry) in list {

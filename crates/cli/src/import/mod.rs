@@ -32,7 +32,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use stockade_config::{
     BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Place, Places, Source,
-    SourceKind, foreign_file, literal, merge, moved_state, parse, shown_path,
+    SourceKind, foreign_file, literal, merge, moved_state, parse, resolved, shown_path,
 };
 use stockade_wall::known_places;
 
@@ -166,8 +166,13 @@ fn surroundings<'a>(
         home: &places.home,
         workspace: &places.workspace,
         exists,
+        real: &resolved,
         state,
-        own: vec![places.user.clone(), places.state.clone()],
+        own: vec![
+            places.user.clone(),
+            places.state.clone(),
+            places.data.clone(),
+        ],
         secret: known_places()
             .map(|(place, _)| places.home.join(place))
             .collect(),

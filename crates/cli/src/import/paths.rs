@@ -1,4 +1,5 @@
-//! Paths as other sandboxes write them. Pure, but for the question whether a path exists.
+//! Paths as other sandboxes write them. Pure, but for the questions whether a path exists,
+//! and where it leads.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,6 +8,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) home: &'a Path,
     pub(super) workspace: &'a Path,
     pub(super) exists: &'a dyn Fn(&Path) -> bool,
+    /// Where a path leads, for the part of it that exists.
+    pub(super) real: &'a dyn Fn(&Path) -> PathBuf,
     /// What the built-in profiles let agents write.
     pub(super) state: Vec<PathBuf>,
     /// Stockade's own files.

@@ -4,4 +4,5 @@ mod places;
 mod read;
 
 pub use places::Places;
-pub(crate) use read::{Guard, WorkspaceText, any_file, own_file, resolved, workspace_file};
+pub use read::resolved;
+pub(crate) use read::{Guard, WorkspaceText, any_file, own_file, workspace_file};

@@ -289,7 +289,7 @@ fn overflow_user() -> u32 {
 }
 
 /// The path without links, for the part of it that exists.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let exists = |above: &Path| Some((fs::canonicalize(above).ok()?, above.to_owned()));
     match path.ancestors().find_map(exists) {
         Some((real, above)) => match path.strip_prefix(above) {

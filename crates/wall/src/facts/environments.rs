@@ -19,8 +19,9 @@ use super::{
 };
 use crate::nofollow;
 
-/// Variables that name an environment, and those that belong to them.
-const NAMED: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX"];
+/// Variables that name an environment, what every environment of that kind has in it, and variables
+/// that belong to them.
+const NAMED: &[(&str, &str)] = &[("VIRTUAL_ENV", SETTINGS), ("CONDA_PREFIX", "conda-meta")];
 const COMPANIONS: &[&str] = &[
     "VIRTUAL_ENV_PROMPT",
     "CONDA_DEFAULT_ENV",
@@ -37,14 +38,14 @@ impl Toolchains {
         programs: &[&Installation],
         surroundings: Surroundings<'_>,
     ) {
-        for name in NAMED {
+        for (name, mark) in NAMED {
             let Some(named) = variable(surroundings.environment, name).map(Path::new) else {
                 continue;
             };
             if !named.is_absolute() {
                 continue;
             }
-            match self.add_environment(named, surroundings) {
+            match self.add_environment(named, mark, surroundings) {
                 Ok(()) => self.variables.push(name),
                 Err(why) => self.refused.push((name, named.to_owned(), why)),
             }
@@ -60,7 +61,7 @@ impl Toolchains {
             if let Some(environment) = environment {
                 // One that cannot be shown is told as a directory of the search path, and the
                 // program alone is shown all the same.
-                let _ = self.add_environment(environment, surroundings);
+                let _ = self.add_environment(environment, SETTINGS, surroundings);
             }
         }
     }
@@ -68,6 +69,7 @@ impl Toolchains {
     fn add_environment(
         &mut self,
         named: &Path,
+        mark: &str,
         surroundings: Surroundings<'_>,
     ) -> Result<(), &'static str> {
         let Some(found) = look(named) else {
@@ -75,6 +77,11 @@ impl Toolchains {
         };
         let is_written_inside = (surroundings.writable.iter()).any(|it| found.real.starts_with(it));
         let real = found.real.clone();
+        let is_in_system = IN_SYSTEM.iter().any(|it| real.starts_with(it));
+        // It may lie in another workspace, where a session put a link to anything in its place.
+        if !is_written_inside && !is_in_system && !real.join(mark).exists() {
+            return Err("it is no environment");
+        }
         self.show(named, found, surroundings)?;
         if is_written_inside {
             return Ok(());

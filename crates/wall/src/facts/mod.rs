@@ -215,7 +215,8 @@ impl Facts {
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
         let given_paths = given.iter().map(|given| &given.path);
-        let shared = SharedFiles::find([&workspace].into_iter().chain(given_paths));
+        let has_store = |place: &Path| shared::has_store(place, &home.real, &environment);
+        let shared = SharedFiles::find([&workspace].into_iter().chain(given_paths), &has_store);
         Ok(Self {
             system: SYSTEM
                 .iter()
