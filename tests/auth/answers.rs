@@ -88,7 +88,7 @@ fn each_forge_and_host_is_asked_in_its_own_way_and_again_by_status() {
         let host = ["github", "--host", "GHE.example.org"];
         let said = log_in(world, &host, ENTERPRISE).expect_success().stdout();
         assert!(
-            said.contains("--github --forge-host ghe.example.org"),
+            said.contains("--github --forge-host ghe.example.org, or with `github = true` and `hosts = [\"ghe.example.org\"]` in [forge]"),
             "{said}"
         );
         let said = log_in(world, &["gitlab"], PROJECT)
@@ -161,7 +161,11 @@ fn a_forge_that_cannot_be_asked_is_told_of_and_the_token_is_stored() {
         let output = log_in(world, &["github"], FINE).expect_success();
         let said = output.stdout();
         assert!(
-            said.contains("not checked, so nobody knows what it can do: curl: ("),
+            said.contains("could not ask api.github.com what this token can do (curl: ("),
+            "{said}"
+        );
+        assert!(
+            said.contains("The token is stored. Check it later with `stockade auth status`"),
             "{said}"
         );
         assert!(store(world).join("github/github.com/login.json").exists());
@@ -172,7 +176,7 @@ fn a_forge_that_cannot_be_asked_is_told_of_and_the_token_is_stored() {
         let output = run(auth(world, &["status"])).expect_success();
         let said = output.stdout();
         assert!(
-            said.contains("not checked") && said.contains("curl is not installed"),
+            said.contains("could not ask") && said.contains("curl is not installed"),
             "{said}"
         );
     });
@@ -187,7 +191,7 @@ fn after_its_removal_nothing_is_left_and_the_user_knows_that_the_token_is_still_
         let output = run(auth(world, &["remove", "github"])).expect_success();
         let said = output.stdout();
         assert!(
-            said.contains("stays valid until you revoke it: https://github.com/"),
+            said.contains("revoke it: https://github.com/settings/personal-access-tokens\n"),
             "{said}"
         );
         let command = format!("grep -rs {FINE} ~ /tmp /run | grep -v '^/tmp/forge.log'");
@@ -196,7 +200,11 @@ fn after_its_removal_nothing_is_left_and_the_user_knows_that_the_token_is_still_
         assert!(store(world).join("github/ghe.example.org").exists());
         run(auth(world, &["remove", "github"])).expect_code(125);
         let host = ["remove", "github", "--host", "ghe.example.org"];
-        run(auth(world, &host)).expect_success();
+        let said = run(auth(world, &host)).expect_success().stdout();
+        assert!(
+            said.contains("revoke it: https://ghe.example.org/settings/tokens\n"),
+            "{said}"
+        );
         assert!(!store(world).exists());
         let output = run(auth(world, &["status", "--json"])).expect_success();
         assert_eq!(output.stdout(), "[]\n");
@@ -301,6 +309,10 @@ fn what_cannot_be_a_token_of_that_forge_is_sent_nowhere() {
             let said = output.stdout() + &output.stderr();
             assert!(token.is_empty() || !said.contains(token), "{said}");
             assert!(said.contains("fix: "), "{said}");
+            if token.is_empty() {
+                let page = "https://github.com/settings/personal-access-tokens/new";
+                assert!(said.contains(page), "{said}");
+            }
         }
         assert_eq!(requests(), [""; 0]);
         assert!(!store(world).exists());

@@ -13,9 +13,10 @@ fn is_acted_on(c: char) -> bool {
 fn a_redirect_to_another_host_gets_no_token() {
     test(&world(), |world| {
         let _forge = serve(world);
-        let output = log_in(world, &["github"], "ghp_decoyredirect").expect_success();
-        let said = output.stdout();
-        assert!(said.contains("sends elsewhere (HTTP 302)"), "{said}");
+        let output = log_in(world, &["github"], "ghp_decoyredirect").expect_code(125);
+        let said = output.stderr();
+        assert!(said.contains("it redirects with HTTP 302"), "{said}");
+        assert!(!store(world).exists());
         assert_eq!(requests(), ["api.github.com /user token"]);
         // The control: the other host is there, and a client that follows gets there.
         let follow = "curl -sL -H 'Authorization: Bearer ghp_decoyredirect' --location-trusted \
@@ -35,23 +36,38 @@ fn answers_that_are_huge_slow_malformed_or_errors_are_no_answers() {
         for (token, why) in [
             ("ghp_decoyhuge000", "too long"),
             ("ghp_decoyslow000", "curl: (28)"),
-            ("ghp_decoymalform", "did not answer with JSON"),
-            ("ghp_decoyempty00", "did not answer with JSON"),
             ("ghp_decoyerror00", "answers HTTP 503"),
             ("ghp_decoynothttp", "curl: (1)"),
         ] {
             let output = log_in(world, &["github"], token).expect_success();
             let said = output.stdout() + &output.stderr();
             assert!(
-                said.contains("not checked") && said.contains(why),
+                said.contains("could not ask") && said.contains(why),
                 "{token}: {said}"
             );
             assert!(!said.contains(is_acted_on), "{said:?}");
             assert!(!said.contains(token), "{said}");
         }
+        let words = ["remove", "github"];
+        run(auth(world, &words)).expect_success();
+        // What is not JSON is no forge's, nor is a page of another server's.
+        let other = ["github", "--host", "evil.example.org"];
+        for (words, token) in [
+            (&["github"][..], "ghp_decoymalform"),
+            (&["github"], "ghp_decoyempty00"),
+            (&other, FINE),
+        ] {
+            let said = log_in(world, words, token).expect_code(125).stderr();
+            assert!(
+                said.contains("does not answer like GitHub") && said.contains("nothing was stored"),
+                "{token}: {said}"
+            );
+            assert!(!said.contains(token), "{said}");
+            assert!(!store(world).exists());
+        }
         // The control: the same forge answers for another.
         let said = log_in(world, &["github"], FINE).expect_success().stdout();
-        assert!(!said.contains("not checked"), "{said}");
+        assert!(!said.contains("could not ask"), "{said}");
     });
 }
 
@@ -103,7 +119,7 @@ fn a_forge_with_a_certificate_of_another_gets_no_token() {
         world.laptop().write_etc("hosts", &hosts).expect("write");
         let words = ["github", "--host", "ghe2.example.org"];
         let output = log_in(world, &words, "ghp_decoyenterprise").expect_success();
-        assert!(output.stdout().contains("not checked"), "{output:?}");
+        assert!(output.stdout().contains("could not ask"), "{output:?}");
         assert!(output.stdout().contains("curl: (60)"), "{output:?}");
         assert_eq!(requests(), [""; 0]);
     });

@@ -200,14 +200,14 @@ fn the_callers_curl_settings_do_not_count_and_its_proxy_does() {
         let status = auth(world, &["status"]).env("https_proxy", "http://127.0.0.1:1");
         let said = run(status).expect_success().stdout();
         assert!(
-            said.contains("not checked") && said.contains("127.0.0.1"),
+            said.contains("could not ask") && said.contains("127.0.0.1"),
             "{said}"
         );
         let status = auth(world, &["status"]).env("SSL_CERT_FILE", "/dev/null");
         let status = status.env("CURL_CA_BUNDLE", "/dev/null");
         let said = run(status).expect_success().stdout();
         assert!(
-            said.contains("not checked") && said.contains("curl: (77)")
+            said.contains("could not ask") && said.contains("curl: (77)")
                 || said.contains("curl: (60)"),
             "{said}"
         );

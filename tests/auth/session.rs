@@ -205,6 +205,11 @@ fn a_forge_without_a_stored_login_has_the_users_own_as_before() {
             seen.contains(&format!("{OWN} ")) && !seen.contains(FINE),
             "{seen}"
         );
+        let note = "no login for sessions is stored for github.com, so the command gets your own";
+        assert!(seen.contains(note), "{seen}");
+        // The control: with a stored login, there is no such note.
+        let seen = session(world, &["--gitlab"], "true");
+        assert!(!seen.contains("gets your own"), "{seen}");
         // One that is stored for another host only is told of.
         let options = ["--github", "--forge-host", "ghe.example.org"];
         let plan = run(world.laptop().stockade(["plan"]).args(options)).expect_success();

@@ -142,8 +142,14 @@ fn a_variable_that_leads_to_no_agents_state_is_refused_with_the_fix() {
             ("/".to_owned(), "belongs to Stockade"),
             ("/home".to_owned(), "belongs to Stockade"),
             ("/etc/stockade".to_owned(), "belongs to Stockade"),
-            ("/usr".to_owned(), "would expose /usr"),
-            ("/tmp".to_owned(), "would expose /tmp"),
+            (
+                "/usr".to_owned(),
+                "is where the system or other programs keep",
+            ),
+            (
+                "/tmp".to_owned(),
+                "is where the system or other programs keep",
+            ),
             ("/usr/share".to_owned(), "lies in /usr"),
             (at_home("/.ssh"), "lies in your ~/.ssh"),
             (at_home("/.aws/new"), "lies in your ~/.aws"),

@@ -78,8 +78,8 @@ fn a_workspace_that_would_show_too_much_is_refused() {
             (HOME, "is your home directory"),
             ("/home/dev/project/link", "is your home directory"),
             ("/home/dev/.ssh", "lies in your ~/.ssh"),
-            ("/etc", "would expose /etc"),
-            ("/tmp", "would expose /tmp"),
+            ("/etc", "is where the system or other programs keep"),
+            ("/tmp", "is where the system or other programs keep"),
             ("/usr/share", "lies in /usr"),
         ] {
             let arguments = [&["run"], &ECHO[..]].concat();

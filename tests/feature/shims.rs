@@ -150,7 +150,10 @@ fn a_new_shell_of_each_kind_starts_the_agent_in_the_sandbox_until_the_shim_is_re
         program(&laptop.home().join(".local/bin/claude"), &agent("1.0"));
 
         let removed = stockade(laptop, &["shim", "remove", "--all"]).expect_success();
-        assert!(removed.stdout().contains("restored"), "{removed:?}");
+        let said = removed.stdout();
+        assert!(said.contains("restored /home/dev/.bashrc"), "{said}");
+        let made = "removed /home/dev/.zprofile, which Stockade had created";
+        assert!(said.contains(made), "{said}");
         assert_eq!(files(laptop), before);
         let output = shell(laptop, ["bash", "-lc"], "claude --version");
         assert_eq!(output.stdout(), "1.0 outside --version\n");
@@ -292,6 +295,20 @@ fn doctor_and_list_say_what_is_in_force() {
 
         stockade(laptop, &["shim", "add", "--write-shell", "claude"]).expect_success();
         assert_eq!(check(&doctor(), "shims in zsh")["state"], "ok");
+        // The PATH of a login has the shim, and lacks the agent's directory.
+        let environment = laptop.home().join(".zshenv");
+        let text = fs::read_to_string(&environment).expect("a file");
+        fs::write(&environment, "").expect("a file");
+        let found = check(&doctor(), "shims in zsh");
+        assert_eq!(
+            found["found"], "zsh, as a login shell, finds the shim but no `claude` behind it",
+            "{found}"
+        );
+        assert!(
+            found["fix"].as_str().expect("text").contains("~/.zprofile"),
+            "{found}"
+        );
+        fs::write(&environment, text).expect("a file");
         // An alias comes before everything.
         let rc = laptop.home().join(".zshrc");
         let text = fs::read_to_string(&rc).expect("a file");
@@ -406,7 +423,7 @@ fn a_shim_passes_every_argument_and_stream_and_code() {
         assert!(
             output
                 .stderr()
-                .contains("/home/dev/.local/bin/claude update"),
+                .contains("Run it outside: /home/dev/.local/bin/claude update"),
             "{output:?}"
         );
     });
@@ -448,6 +465,10 @@ fn where_there_can_be_no_session_nothing_runs_and_the_way_around_is_named() {
             .expect_code(127);
         assert!(
             output.stderr().contains("is a shim of Stockade"),
+            "{output:?}"
+        );
+        assert!(
+            output.stderr().contains("add its directory to PATH"),
             "{output:?}"
         );
         assert!(

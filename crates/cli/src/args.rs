@@ -9,7 +9,7 @@ use clap::{Arg, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::settings::Settings;
-pub(crate) use around::{AtHost, Auth, Guard, Import, ShimCommand};
+pub(crate) use around::{Auth, Guard, Import, ShimCommand};
 pub(crate) use misuse::{agent, parse};
 
 /// Run a coding agent, or any command, in a sandbox.
@@ -42,11 +42,12 @@ pub(crate) struct Arguments {
 const AGENTS: &str = "\
 Agents:
   stockade claude|codex|gemini|aider [ARGUMENTS]
-          Run the agent with its own profile, which gives it its settings and login. The agent
-          gets all options after the name. Write options of Stockade before it:
+          Run the agent with its own profile, which gives it its settings and
+          login. The agent gets all options after the name. Write options of
+          Stockade before it:
           stockade run --allow 192.168.10.21 -- claude [ARGUMENTS]
 
-Exit code: 125 if Stockade itself failed or something you named does not exist; otherwise see the
+Exit code: 125 if Stockade itself failed or something you named does not exist; otherwise see the \
 help of each command.";
 
 // Deferred: the options of the other commands are not made on the way to `run`.
@@ -332,7 +333,7 @@ Examples:
   stockade plan -- claude
   stockade plan --read ~/data --no-internet -- npm test
 
-Exit code: 0, or that of `run` if it would refuse the session (125, or 127 if the agent is
+Exit code: 0, or that of `run` if it would refuse the session (125, or 127 if the agent is \
 missing).";
 
 #[derive(Debug, Args)]
@@ -352,7 +353,7 @@ Examples:
   stockade explain https://example.org/path --no-internet
   stockade explain localhost:5432
 
-Exit code: 0 if the command can reach it, 1 if not, 2 if that depends on a protocol or port that
+Exit code: 0 if the command can reach it, 1 if not, 2 if that depends on a protocol or port that \
 you did not give, 125 if the target or the configuration is invalid.";
 
 #[derive(Debug, Args)]
@@ -364,7 +365,7 @@ pub(crate) struct Reload {
 }
 
 const RELOAD_CODES: &str = "\
-Exit code: 0, even if no session is running; 1 if one was not reloaded; 125 if no session matches,
+Exit code: 0, even if no session is running; 1 if one was not reloaded; 125 if no session matches, \
 or more than one does.";
 
 #[derive(Debug, Default, Args)]
@@ -405,7 +406,7 @@ pub(crate) struct Trust {
 }
 
 const TRUST_CODES: &str = "\
-Exit code: 0 if the file is trusted, or after --revoke; 1 if it is not trusted, after --show or the
+Exit code: 0 if the file is trusted, or after --revoke; 1 if it is not trusted, after --show or the \
 answer no; 125 if there is no such file, or no terminal to ask on.";
 
 #[derive(Debug, Args)]
@@ -478,7 +479,7 @@ Examples:
   stockade run --no-internet --allow api.example.com --allow '*.example.org:443' -- bash
   stockade run --host-port 5432 --publish 3000 -- npm run dev
 
-Exit code: the command's own; 125 if Stockade failed (the command did not run, or was ended),
+Exit code: the command's own; 125 if Stockade failed (the command did not run, or was ended), \
 126 if the command cannot be executed, 127 if it was not found, 128+n if signal n ended it.";
 
 /// Takes the settings of `run` out of a command's help, where they would bury its own options.

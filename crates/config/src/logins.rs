@@ -80,9 +80,9 @@ impl Token {
         } else if !text.chars().all(is_usual) {
             Err("it has a character that tokens do not have")
         } else if text.len() < Self::SHORTEST {
-            Err("it is too short for a token")
+            Err("it is too short to be a token")
         } else if text.len() > Self::LONGEST {
-            Err("it is too long for a token")
+            Err("it is too long to be a token")
         } else {
             Ok(Self(text.to_owned()))
         }

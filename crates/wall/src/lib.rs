@@ -64,7 +64,7 @@ pub use error::Error;
 pub use facts::{
     CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
     Installation, Kind, Limit, Place, Procfs, Resource, SharedFiles, SystemForm, SystemPlace,
-    Toolchains, behind_shim,
+    Toolchains, behind_shim, behind_shim_in,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

@@ -15,16 +15,16 @@ use stockade_config::ForgeKind;
 pub(crate) enum Auth {
     /// Store a token of GitHub, and say what it can do
     ///
-    /// The token is read from a prompt that does not show it, or from standard input. GitHub is
-    /// asked what it can do, with curl. One that GitHub refuses is not stored.
+    /// Stockade reads the token from a prompt that does not show it, or from standard input.
+    /// Stockade asks GitHub, with curl, what the token can do. If GitHub refuses it, it is not stored.
     #[command(after_help = AUTH_CODES)]
-    Github(AtHost),
+    Github(AtGithub),
     /// Store a token of GitLab, and say what it can do
     ///
-    /// The token is read from a prompt that does not show it, or from standard input. GitLab is
-    /// asked what it can do, with curl. One that GitLab refuses is not stored.
+    /// Stockade reads the token from a prompt that does not show it, or from standard input.
+    /// Stockade asks GitLab, with curl, what the token can do. If GitLab refuses it, it is not stored.
     #[command(after_help = AUTH_CODES)]
-    Gitlab(AtHost),
+    Gitlab(AtGitlab),
     /// Ask the forges what the stored tokens can do
     #[command(after_help = "Exit code: 0, or 1 if a forge refuses a token or a file is damaged.")]
     Status {
@@ -42,6 +42,20 @@ pub(crate) enum Auth {
         #[command(flatten)]
         at: AtHost,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtGithub {
+    /// GitHub Enterprise host [default: github.com]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtGitlab {
+    /// Host of your own GitLab [default: gitlab.com]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -175,7 +189,7 @@ Examples:
   stockade import ~/.claude/settings.json .claude/settings.json
   stockade import ~/.codex/config.toml --write
 
-Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists; 125 if a file is
+Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists; 125 if a file is \
 invalid, in an unknown format, or cannot be read, or if there is a file for this project already.";
 
 /// Have an agent refuse to work outside of the sandbox.
@@ -223,5 +237,5 @@ Examples:
   sudo stockade guard add --system claude gemini
   stockade guard remove claude
 
-Exit code: 0, or 125 if the agent cannot be guarded or its settings cannot be read. Nothing is changed
+Exit code: 0, or 125 if the agent cannot be guarded or its settings cannot be read. Nothing is changed \
 then.";

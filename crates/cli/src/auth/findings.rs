@@ -11,6 +11,8 @@ pub(super) type Outcome = Result<Findings, Failure>;
 pub(super) enum Failure {
     /// The forge does not accept the token.
     Refused(String),
+    /// This host is not the forge that is meant, and why.
+    NotForge(String),
     /// Nobody knows, and why.
     Unknown(String),
 }

@@ -5,7 +5,7 @@
 //! repositories that it sees can be asked for.
 
 use serde_json::Value;
-use stockade_config::is_user;
+use stockade_config::{Token, is_user};
 
 use super::{
     curl::Client,
@@ -39,8 +39,25 @@ pub(super) fn smallest(host: &str) -> (String, &'static str) {
 }
 
 /// The page where tokens are revoked.
-pub(super) fn revoke(host: &str) -> String {
-    format!("https://{host}/settings/tokens")
+pub(super) fn revoke(host: &str, token: Option<&Token>) -> String {
+    let is_fine = token.is_some_and(|token| is_fine_grained(token.reveal()));
+    let page = if is_fine {
+        "personal-access-tokens"
+    } else {
+        "tokens"
+    };
+    format!("https://{host}/settings/{page}")
+}
+
+fn is_fine_grained(token: &str) -> bool {
+    token.starts_with("github_pat_")
+}
+
+/// The host of a host's API.
+pub(super) fn asked(host: &str) -> String {
+    let api = api(host);
+    let name = api.trim_start_matches("https://").split('/').next();
+    name.unwrap_or(host).to_owned()
 }
 
 pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
@@ -50,8 +67,8 @@ pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
         .map_err(Failure::Unknown)?;
     let user = super::read(&answer, host, client)?;
     let Some(name) = user.get("login").and_then(Value::as_str) else {
-        let why = format!("the answer of {host} is not GitHub's");
-        return Err(Failure::Unknown(why));
+        let why = "its answer names no user".to_owned();
+        return Err(Failure::NotForge(why));
     };
     let scopes = answer.header("x-oauth-scopes").map(|text| {
         let scopes = text.split(',').map(str::trim);
@@ -66,7 +83,7 @@ pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
         None if token.starts_with("ghu_") || token.starts_with("ghs_") => Expiry::Unknown,
         None => Expiry::Never,
     };
-    let is_fine = token.starts_with("github_pat_");
+    let is_fine = is_fine_grained(token);
     let mut findings = Findings {
         kind: kind(token),
         user: is_user(name).then(|| client.said(name)),
@@ -84,7 +101,7 @@ pub(super) fn ask(host: &str, token: &str, client: &Client<'_>) -> Outcome {
 
 fn kind(token: &str) -> &'static str {
     match token {
-        token if token.starts_with("github_pat_") => "fine-grained personal access token",
+        token if is_fine_grained(token) => "fine-grained personal access token",
         token if token.starts_with("gho_") => "OAuth token",
         token if token.starts_with("ghu_") => "user token of an app",
         token if token.starts_with("ghs_") => "installation token of an app",

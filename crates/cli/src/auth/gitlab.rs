@@ -33,8 +33,8 @@ pub(super) fn ask(host: &str, client: &Client<'_>) -> Outcome {
     let answer = client.get(&own, &[]).map_err(Failure::Unknown)?;
     let token = super::read(&answer, host, client)?;
     let Some(Value::Array(scopes)) = token.get("scopes") else {
-        let why = format!("the answer of {host} is not GitLab's");
-        return Err(Failure::Unknown(why));
+        let why = "its answer names no scopes".to_owned();
+        return Err(Failure::NotForge(why));
     };
     let is_off = |key: &str, value: bool| token.get(key).and_then(Value::as_bool) == Some(value);
     if is_off("revoked", true) || is_off("active", false) {

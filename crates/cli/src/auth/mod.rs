@@ -17,7 +17,8 @@ use std::{
 use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{
-    Diagnostic, Diagnostics, ForgeKind, HostName, Login, Logins, Token, host_option, shown_path,
+    Diagnostic, Diagnostics, ForgeKind, HostName, Login, Logins, Places, Token, host_option,
+    shown_path,
 };
 
 use self::{
@@ -30,29 +31,43 @@ use crate::{args, context, exit::refused, terminal};
 const MOST_SCOPES: usize = 50;
 
 pub(crate) fn auth(command: &args::Auth) -> Result<ExitCode> {
-    let logins = Logins::new(&context::loader_here()?.places);
+    let places = context::loader_here()?.places;
+    let logins = Logins::new(&places);
     match command {
-        args::Auth::Github(at) => log_in(&logins, ForgeKind::Github, at),
-        args::Auth::Gitlab(at) => log_in(&logins, ForgeKind::Gitlab, at),
+        args::Auth::Github(at) => log_in(&places, ForgeKind::Github, at.host.as_deref()),
+        args::Auth::Gitlab(at) => log_in(&places, ForgeKind::Gitlab, at.host.as_deref()),
         args::Auth::Status { json } => status(&logins, *json),
-        args::Auth::Remove { forge, at } => remove(&logins, (*forge).into(), at),
+        args::Auth::Remove { forge, at } => remove(&logins, (*forge).into(), at.host.as_deref()),
     }
 }
 
-fn log_in(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCode> {
-    let host = host(forge, at)?;
+fn log_in(places: &Places, forge: ForgeKind, host: Option<&str>) -> Result<ExitCode> {
+    let logins = &Logins::new(places);
+    let is_named = host.is_some();
+    let host = parse_host(forge, host)?;
     check_other(logins, forge, &host)?;
     let (page, smallest) = smallest(forge, &host);
     if io::stdin().is_terminal() {
         eprintln!("The smallest token for a session is {smallest}:\n  {page}");
     }
-    let token = prompt::token(&format!("Token for {host} (it is not shown): "))?;
+    let token = prompt::token(&format!("Token for {host} (it is not shown): "), &page)?;
     check_form(forge, &token)?;
     let outcome = ask(forge, &host, &token);
     if let Err(Failure::Refused(why)) = &outcome {
         return Err(refused(
             format!("{host} refuses this token: {why}. Nothing was stored"),
             format!("make {smallest}: {page}"),
+        ));
+    }
+    if let Err(Failure::NotForge(why)) = &outcome {
+        let name = forge.name();
+        let fix = match is_named {
+            true => "check --host",
+            false => "check your network and its proxy, then try again",
+        };
+        return Err(refused(
+            format!("{host} does not answer like {name} ({why}); nothing was stored"),
+            fix,
         ));
     }
     let user = outcome
@@ -71,14 +86,22 @@ fn log_in(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCo
         "Stored the login for {host}, for sandboxed sessions only, in {file}\n"
     ))?;
     terminal::write(outcome_as_text(&outcome, forge, &host).as_bytes())?;
-    let further = match host.to_string() == forge.usual_host() {
-        true => String::new(),
-        false => format!(" --forge-host {host}"),
+    if outcome.is_err() {
+        let later = "  The token is stored. Check it later with `stockade auth status`.\n";
+        terminal::write(later.as_bytes())?;
+    }
+    let (option, key) = match host.to_string() == forge.usual_host() {
+        true => (String::new(), String::new()),
+        false => (
+            format!(" --forge-host {host}"),
+            format!(" and `hosts = [\"{host}\"]`"),
+        ),
     };
     let word = forge.word();
+    let configuration = shown_path(&places.user_file());
     terminal::print(format_args!(
-        "Sessions get it with --{word}{further}, or with `{word} = true` in [forge] of the \
-         configuration.\n"
+        "Sessions get it with --{word}{option}, or with `{word} = true`{key} in [forge] of \
+         {configuration}.\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -111,8 +134,10 @@ fn status(logins: &Logins, is_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(is_refused)))
 }
 
-fn remove(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCode> {
-    let host = host(forge, at)?;
+fn remove(logins: &Logins, forge: ForgeKind, host: Option<&str>) -> Result<ExitCode> {
+    let host = parse_host(forge, host)?;
+    // The page to revoke it depends on its kind. A damaged one can be removed all the same.
+    let login = logins.read(forge, &host).ok().flatten();
     if !logins.remove(forge, &host).map_err(Diagnostics::from)? {
         return Err(refused(
             format!("no login of {} is stored for {host}", forge.name()),
@@ -120,7 +145,7 @@ fn remove(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCo
         ));
     }
     let page = match forge {
-        ForgeKind::Github => github::revoke(&host.to_string()),
+        ForgeKind::Github => github::revoke(&host.to_string(), login.as_ref().map(|it| &it.token)),
         ForgeKind::Gitlab => gitlab::revoke(&host.to_string()),
     };
     terminal::print(format_args!(
@@ -131,8 +156,8 @@ fn remove(logins: &Logins, forge: ForgeKind, at: &args::AtHost) -> Result<ExitCo
 }
 
 /// The host that is meant. What was typed may be a token, so it is not repeated.
-fn host(forge: ForgeKind, at: &args::AtHost) -> Result<HostName> {
-    let text = at.host.as_deref().unwrap_or(forge.usual_host());
+fn parse_host(forge: ForgeKind, host: Option<&str>) -> Result<HostName> {
+    let text = host.unwrap_or(forge.usual_host());
     let host = HostName::parse(text).map_err(|why| {
         let fix = "write the name alone, such as --host git.example.org";
         refused(
@@ -203,6 +228,15 @@ fn ask(forge: ForgeKind, host: &HostName, token: &Token) -> Outcome {
     }
 }
 
+/// The host that is asked about a token.
+fn asked(forge: ForgeKind, host: &HostName) -> String {
+    let host = host.to_string();
+    match forge {
+        ForgeKind::Github => github::asked(&host),
+        ForgeKind::Gitlab => host,
+    }
+}
+
 /// The object of a first answer, or what to think of another one.
 fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Failure> {
     let json = answer.json().filter(Value::is_object);
@@ -215,11 +249,11 @@ fn read(answer: &Answer, host: &str, client: &Client<'_>) -> Result<Value, Failu
     };
     let message = || message().unwrap_or_default();
     match answer.status {
-        200 => json.ok_or_else(|| Failure::Unknown(format!("{host} did not answer with JSON"))),
+        200 => json.ok_or_else(|| Failure::NotForge("it did not answer with JSON".to_owned())),
+        404 if json.is_none() => Err(Failure::NotForge("HTTP 404 without JSON".to_owned())),
         401 => Err(Failure::Refused(format!("HTTP 401{}", message()))),
-        300..=399 => Err(Failure::Unknown(format!(
-            "{host} sends elsewhere (HTTP {}), where the token was not sent: check the host's name",
-            answer.status
+        status @ 300..=399 => Err(Failure::NotForge(format!(
+            "it redirects with HTTP {status}; the token was not sent there"
         ))),
         status => Err(Failure::Unknown(format!(
             "{host} answers HTTP {status}{}",
@@ -239,9 +273,10 @@ fn outcome_as_text(outcome: &Outcome, forge: ForgeKind, host: &HostName) -> Stri
             text
         }
         Err(Failure::Refused(why)) => format!("  refused: {why}\n"),
-        Err(Failure::Unknown(why)) => {
-            format!("  warning: not checked, so nobody knows what it can do: {why}\n")
-        }
+        Err(Failure::Unknown(why) | Failure::NotForge(why)) => format!(
+            "  warning: could not ask {} what this token can do ({why})\n",
+            asked(forge, host)
+        ),
     }
 }
 
@@ -249,7 +284,7 @@ fn outcome_as_json((forge, host, outcome): &(ForgeKind, HostName, Outcome)) -> V
     let (state, why, findings) = match outcome {
         Ok(findings) => ("valid", None, Some(findings.as_json())),
         Err(Failure::Refused(why)) => ("refused", Some(why), None),
-        Err(Failure::Unknown(why)) => ("unchecked", Some(why), None),
+        Err(Failure::Unknown(why) | Failure::NotForge(why)) => ("unchecked", Some(why), None),
     };
     json!({
         "forge": forge.word(),

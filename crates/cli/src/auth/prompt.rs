@@ -19,15 +19,15 @@ use crate::exit::refused;
 /// More than the longest token and a line break.
 const LONGEST: u64 = 8 << 10;
 
-/// Reads a token. `question` is asked if there is somebody to ask.
-pub(super) fn token(question: &str) -> Result<Token> {
+/// Reads a token. `question` is asked if there is somebody to ask; `page` makes tokens.
+pub(super) fn token(question: &str, page: &str) -> Result<Token> {
     let text = match io::stdin().is_terminal() {
         true => hidden(question)?,
         false => piped()?,
     };
     // A pasted token often brings a blank or a line break along.
     Token::parse(text.trim()).map_err(|why| {
-        let fix = "copy the whole token from the forge's page, and nothing else";
+        let fix = format!("copy the whole token from {page}, and nothing else");
         refused(format!("that is not a token: {why}"), fix)
     })
 }

@@ -45,7 +45,7 @@ pub(super) fn seccomp(machine: &Machine) -> Check {
     let has_filters = machine.setting("kernel/seccomp/actions_avail").is_some()
         || machine.status("Seccomp_filters").is_some();
     if has_filters {
-        Check::ok(NAME, "the kernel has them (seccomp)")
+        Check::ok(NAME, "available (seccomp)")
     } else {
         Check::failure(NAME, "the kernel has no system call filters (seccomp)")
             .fix("use a kernel with CONFIG_SECCOMP_FILTER")

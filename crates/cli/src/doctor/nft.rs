@@ -10,7 +10,7 @@ const MODULES: [&str; 2] = ["nf_tables", "veth"];
 pub(super) fn check(machine: &Machine, started: bool) -> Check {
     const NAME: &str = "nft";
     if started {
-        return Check::ok(NAME, "the gatehouse works with nf_tables and veth");
+        return Check::ok(NAME, "the jail's network works with nf_tables and veth");
     }
     let of = |wanted: ModuleState| -> Vec<&str> {
         let modules = MODULES.iter().copied();

@@ -17,17 +17,24 @@ use rustix::{
     fs::{MemfdFlags, memfd_create},
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
-use stockade_config::shown;
+use stockade_config::{shown, shown_path};
 use stockade_sys::{deadline::wait_readable, mark::is_stockade, process::without_terminal};
+use stockade_wall::{behind_shim, behind_shim_in};
 
 use super::Check;
-use crate::shim::{
-    self, Shim,
-    shells::{self, Shell},
+use crate::{
+    context,
+    shim::{
+        self, Shim,
+        shells::{self, Shell},
+    },
 };
 
 /// Some people's files take seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a shell's `PATH` is answered as, which is no name of a shim.
+const SEARCH: &str = "/PATH";
 
 /// What begins a line of an answer. Files may print whatever they like.
 const ANSWER: &str = "stockade-doctor:";
@@ -108,8 +115,14 @@ fn broken(shim: &Shim) -> Option<Check> {
 #[derive(Debug, PartialEq, Eq)]
 struct Problem {
     found: String,
+    cost: &'static str,
     fix: String,
 }
+
+/// What comes of a shell that passes a shim over.
+const UNCONFINED: &str = "an agent that is started there has no sandbox";
+/// What comes of a shim with nothing behind it.
+const NOTHING: &str = "the shim does not find the agent there, and runs nothing";
 
 fn check(shell: Shell, names: &[&str], problems: &[Problem]) -> Check {
     let title = match shell {
@@ -128,8 +141,11 @@ fn check(shell: Shell, names: &[&str], problems: &[Problem]) -> Check {
     let found: Vec<_> = problems.iter().map(|it| it.found.as_str()).collect();
     let mut fixes: Vec<_> = problems.iter().map(|it| it.fix.as_str()).collect();
     fixes.dedup();
+    let mut costs: Vec<_> = problems.iter().map(|it| it.cost).collect();
+    costs.sort_unstable();
+    costs.dedup();
     Check::warning(title, found.join("\n"))
-        .cost("an agent that is started there has no sandbox")
+        .cost(costs.join("; "))
         .fix(fixes.join("\n"))
 }
 
@@ -149,13 +165,18 @@ fn problems(
                 shell.name(),
                 start.flag()
             );
-            return vec![Problem { found, fix }];
+            let cost = UNCONFINED;
+            return vec![Problem { found, cost, fix }];
         }
     };
     let of = |name: &&str| {
         let answer = answers.iter().find(|(it, _)| it == name);
         let runs = answer.map_or("", |(_, runs)| runs.as_str());
-        problem(&who, shell, name, runs)
+        let search = answers.iter().find(|(it, _)| it == SEARCH);
+        // Interactive shells mostly inherit the PATH of a login.
+        let search = search.filter(|_| start == Start::Login);
+        let behind = || nothing_behind(shell, name, &search?.1);
+        problem(&who, shell, name, runs).or_else(behind)
     };
     names.iter().filter_map(of).collect()
 }
@@ -178,7 +199,33 @@ fn problem(who: &str, shell: Shell, name: &str, runs: &str) -> Option<Problem> {
     } else {
         (format!("{who} runs {} for `{name}`", shown(runs)), write)
     };
-    Some(Problem { found, fix })
+    let cost = UNCONFINED;
+    Some(Problem { found, cost, fix })
+}
+
+/// A login shell that finds a shim, and by whose `PATH` the shim finds no agent.
+fn nothing_behind(shell: Shell, name: &str, search: &str) -> Option<Problem> {
+    let home = context::home().ok()?;
+    if behind_shim_in(search.as_ref(), name.as_ref(), &home).is_some() {
+        return None;
+    }
+    let who = shell.name();
+    let file = match shell {
+        Shell::Bash => "~/.profile or ~/.bash_profile",
+        Shell::Zsh => "~/.zprofile",
+        Shell::Fish => "~/.config/fish/config.fish",
+    };
+    let here = behind_shim(name.as_ref(), &home, None);
+    let directory = here.as_deref().and_then(Path::parent);
+    let fix = match directory {
+        Some(directory) => format!("add {} to PATH in {file}", shown_path(directory)),
+        None => format!("install `{name}`, or add its directory to PATH in {file}"),
+    };
+    Some(Problem {
+        found: format!("{who}, as a login shell, finds the shim but no `{name}` behind it"),
+        cost: NOTHING,
+        fix,
+    })
 }
 
 /// A shell that was started and has not answered yet.
@@ -261,11 +308,13 @@ fn script(shell: Shell, names: &[&str]) -> String {
     let names = names.join(" ");
     match shell {
         Shell::Bash | Shell::Zsh => format!(
-            "for name in {names}; do printf '\\n%s\\n' \"{ANSWER}$name:$(command -v \"$name\")\"; done"
+            "for name in {names}; do printf '\\n%s\\n' \"{ANSWER}$name:$(command -v \"$name\")\"; done; \
+             printf '\\n%s\\n' \"{ANSWER}{SEARCH}:$PATH\""
         ),
         Shell::Fish => format!(
             "for name in {names}; printf '\\n%s%s:%s\\n' {ANSWER} $name \
-             (functions -q $name; and echo function; or command -s $name); end"
+             (functions -q $name; and echo function; or command -s $name); end; \
+             printf '\\n%s%s:%s\\n' {ANSWER} {SEARCH} (string join : $PATH)"
         ),
     }
 }

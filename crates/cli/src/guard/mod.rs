@@ -129,8 +129,12 @@ fn find(name: &str) -> Result<&'static Guarded> {
         )),
         None => {
             let known: Vec<_> = GUARDED.iter().map(|agent| agent.name).collect();
-            let what = format!("no agent is called {}", stockade_config::shown(name));
-            Err(refused(what, format!("take one of: {}", known.join(", "))))
+            let what = format!(
+                "unknown agent `{}`: expected {}",
+                stockade_config::shown(name),
+                known.join(", ")
+            );
+            Err(refused(what, "name one of these"))
         }
     }
 }
@@ -168,9 +172,13 @@ fn add(agent: &Guarded, scope: Scope, path: PathBuf) -> Result<String> {
         }
     };
     file.replace(&text, scope.mode())?;
+    let undo = match scope {
+        Scope::User => "stockade guard remove",
+        Scope::System => "sudo stockade guard remove --system",
+    };
     Ok(format!(
         "{0} is guarded by {name}: outside of the sandbox it refuses to work; start it with \
-         `stockade {0}`",
+         `stockade {0}`\nUndo: {undo} {0}",
         agent.name
     ))
 }

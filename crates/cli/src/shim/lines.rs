@@ -17,10 +17,24 @@ use std::{
 pub(super) const MARK: &str = "# added by stockade shim";
 
 /// After the mark: the file did not exist, nor did as many directories above it.
-const MADE: [&str; 2] = [", which made this file and ", " directories"];
+const MADE: [&str; 2] = [" (created this file and ", " directories)"];
+
+/// The same, as earlier versions wrote it.
+const MADE_BEFORE: [&str; 2] = [", which made this file and ", " directories"];
 
 /// After the mark: the line before it had no newline, being the last one.
 const UNENDED: &str = ", after a line without an end";
+
+/// What became of a file whose line is taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// The line was not there.
+    None,
+    /// The file is as before the line came.
+    Restored,
+    /// The line had come with the file, which is gone again.
+    Deleted,
+}
 
 /// Puts a line at the end of a file, once.
 ///
@@ -53,21 +67,24 @@ pub(super) fn add(file: &Path, line: &str) -> io::Result<()> {
     file.write_all(format!("{before}{line} {MARK}{after_mark}\n").as_bytes())
 }
 
-/// Takes the line out again. Says whether it was there.
+/// Takes the line out again.
 ///
 /// # Errors
 /// If the file cannot be written. It is as before then.
-pub(super) fn remove(file: &Path) -> io::Result<bool> {
+pub(super) fn remove(file: &Path) -> io::Result<Removal> {
     let Some(text) = read(file)? else {
-        return Ok(false);
+        return Ok(Removal::None);
     };
     let Some((at, own)) = find(&text) else {
-        return Ok(false);
+        return Ok(Removal::None);
     };
     let after_mark = own.rsplit_once(MARK).map_or("", |(_, after)| after);
-    let [this_file, directories] = MADE;
-    let made = after_mark.strip_prefix(this_file);
-    let made = made.and_then(|it| it.strip_suffix(directories)?.parse().ok());
+    let made = [MADE, MADE_BEFORE]
+        .iter()
+        .find_map(|[this_file, directories]| {
+            let count = after_mark.strip_prefix(this_file)?;
+            count.strip_suffix(directories)?.parse::<usize>().ok()
+        });
     let mut kept = text[..at].to_vec();
     let rest = &text[(at + own.len() + 1).min(text.len())..];
     if rest.is_empty() && after_mark == UNENDED && kept.ends_with(b"\n") {
@@ -77,12 +94,11 @@ pub(super) fn remove(file: &Path) -> io::Result<bool> {
         && rest.is_empty()
         && let Some(directories) = made
     {
-        let directories: usize = directories;
         fs::remove_file(file)?;
         // One that has something else in it now stays.
         let above = file.ancestors().skip(1).take(directories);
         let _ = above.map(fs::remove_dir).find(Result::is_err);
-        return Ok(true);
+        return Ok(Removal::Deleted);
     }
     if rest.is_empty() {
         let file = OpenOptions::new().write(true).open(file)?;
@@ -91,7 +107,7 @@ pub(super) fn remove(file: &Path) -> io::Result<bool> {
         kept.extend_from_slice(rest);
         replace(file, &kept)?;
     }
-    Ok(true)
+    Ok(Removal::Restored)
 }
 
 /// The contents, if there is such a file. A link is followed; one that leads nowhere is an error.
@@ -176,10 +192,10 @@ mod tests {
             assert!(once.starts_with(before) && once.ends_with('\n'), "{once:?}");
             add(&file, LINE).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), once);
-            assert!(remove(&file).unwrap());
+            assert_eq!(remove(&file).unwrap(), Removal::Restored);
             assert_eq!(fs::read_to_string(&file).unwrap(), before);
             assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
-            assert!(!remove(&file).unwrap());
+            assert_eq!(remove(&file).unwrap(), Removal::None);
         }
         // Bytes that are no text stay as well.
         fs::write(&file, b"\xff\xfe\n").unwrap();
@@ -217,7 +233,15 @@ mod tests {
         let top = directory.path();
         let file = top.join("a/b/rc");
         add(&file, LINE).unwrap();
-        assert!(remove(&file).unwrap());
+        assert_eq!(remove(&file).unwrap(), Removal::Deleted);
+        assert!(!top.join("a").exists());
+        // An earlier version's words are understood.
+        add(&file, LINE).unwrap();
+        let [new, old] = [MADE, MADE_BEFORE]
+            .map(|[this_file, directories]| format!("{LINE} {MARK}{this_file}2{directories}\n"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), new);
+        fs::write(&file, old).unwrap();
+        assert_eq!(remove(&file).unwrap(), Removal::Deleted);
         assert!(!top.join("a").exists());
         fs::create_dir(top.join("a")).unwrap();
         add(&file, LINE).unwrap();

@@ -100,7 +100,7 @@ fn tell_update(name: &str, arguments: &[OsString]) {
     {
         let real = shown_path(&real);
         eprintln!(
-            "stockade: {name} cannot change its own program in the sandbox; to do that without one: \
+            "stockade: `{name} {first}` cannot change its program in the sandbox. Run it outside: \
              {real} {first}"
         );
     }
@@ -126,7 +126,10 @@ fn explain(name: &str, error: anyhow::Error) -> Result<ExitCode> {
             "stockade: `{name}` is a shim of Stockade, and PATH leads to no other `{name}` outside of \
              the workspace"
         );
-        eprintln!("stockade: fix: install it; or remove the shim: stockade shim remove {name}");
+        eprintln!(
+            "stockade: fix: install it, or add its directory to PATH; or remove the shim: stockade \
+             shim remove {name}"
+        );
         return Ok(NOT_FOUND.into());
     }
     let Ok(places) = context::loader_here().map(|loader| loader.places) else {
@@ -301,8 +304,17 @@ fn list(is_json: bool) -> Result<ExitCode> {
                     shim.name
                 ),
                 _ if in_force => "in force".to_owned(),
-                Some(first) => format!("not in force: PATH leads to {} first", shown_path(&first)),
-                None => "not in force: its directory is not in PATH".to_owned(),
+                first => {
+                    let why = first.map_or_else(
+                        || "its directory is not in PATH".to_owned(),
+                        |first| format!("PATH leads to {} first", shown_path(&first)),
+                    );
+                    format!(
+                        "not in force: {why}; start a new shell, or run `stockade shim add \
+                         --write-shell {}`",
+                        shim.name
+                    )
+                }
             };
             [shown_path(&shim.path), real, state]
         })

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use stockade_config::{Places, shown_path};
 
 use super::{
-    lines,
+    lines::{self, Removal},
     links::{self, Shims},
 };
 use crate::exit::refused;
@@ -247,8 +247,13 @@ pub(super) fn clean_up(places: &Places) -> Result<String> {
             let removed = lines::remove(&file).with_context(|| {
                 format!("cannot take Stockade's line out of {}", shown_path(&file))
             })?;
-            if removed {
-                text += &format!("{}: restored {}\n", shell.name(), shown_path(&file));
+            let (shell, file) = (shell.name(), shown_path(&file));
+            match removed {
+                Removal::None => {}
+                Removal::Restored => text += &format!("{shell}: restored {file}\n"),
+                Removal::Deleted => {
+                    text += &format!("{shell}: removed {file}, which Stockade had created\n");
+                }
             }
         }
         let _ = fs::remove_file(shell.own_file(data));

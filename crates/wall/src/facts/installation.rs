@@ -181,11 +181,21 @@ impl Search<'_> {
 /// one in the caller's `PATH` that is not Stockade. Relative directories do not count, nor does what
 /// lies in the workspace, if there is one.
 pub fn behind_shim(name: &OsStr, home: &Path, workspace: Option<&Path>) -> Option<PathBuf> {
-    const NOWHERE: &str = "/dev/null/no workspace";
     let path = std::env::var_os("PATH");
+    let path = path.as_deref().unwrap_or(USUAL_PATH.as_ref());
+    behind(path, name, home, workspace)
+}
+
+/// The same by another `PATH`, without a workspace.
+pub fn behind_shim_in(path: &OsStr, name: &OsStr, home: &Path) -> Option<PathBuf> {
+    behind(path, name, home, None)
+}
+
+fn behind(path: &OsStr, name: &OsStr, home: &Path, workspace: Option<&Path>) -> Option<PathBuf> {
+    const NOWHERE: &str = "/dev/null/no workspace";
     let workspace = workspace.unwrap_or(Path::new(NOWHERE));
     let search = Search {
-        path: path.as_deref().unwrap_or(USUAL_PATH.as_ref()),
+        path,
         current_directory: Path::new("/"),
         home,
         workspace,

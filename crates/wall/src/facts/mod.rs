@@ -31,7 +31,7 @@ pub use self::{
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::{Guarded, Guards},
-    installation::{Installation, behind_shim},
+    installation::{Installation, behind_shim, behind_shim_in},
     limits::{Limit, Resource},
     place::{Found, Kind, Place},
     proc::Procfs,

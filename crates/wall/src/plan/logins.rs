@@ -4,7 +4,11 @@
 use std::path::Path;
 
 use super::{Operation, Step, layout::Layout};
-use crate::config::{Forge, ForgeLogin, ForgeTool, GITHUB_HOST, GITLAB_HOST, Secret};
+use crate::{
+    config::{Forge, ForgeLogin, ForgeTool, GITHUB_HOST, GITLAB_HOST, Secret},
+    facts::Facts,
+    tables::home::{GITHUB, GITLAB},
+};
 
 /// The directory of the files for git.
 const DIRECTORY: &str = "/run/stockade/logins";
@@ -91,15 +95,21 @@ fn user(login: &ForgeLogin) -> &str {
     login.user.as_deref().unwrap_or(unknown)
 }
 
-/// Hosts that are on, and have no login of a forge that has others.
-pub(super) fn notes(forge: &Forge) -> Vec<String> {
+/// Forges that have no stored login, and hosts that have none of a forge that has others.
+pub(super) fn notes(forge: &Forge, facts: &Facts) -> Vec<String> {
     let forges = [
-        (forge.github, ForgeTool::Gh, GITHUB_HOST, "github"),
-        (forge.gitlab, ForgeTool::Glab, GITLAB_HOST, "gitlab"),
+        (forge.github, ForgeTool::Gh, GITHUB_HOST, "github", GITHUB),
+        (forge.gitlab, ForgeTool::Glab, GITLAB_HOST, "gitlab", GITLAB),
     ];
     let mut notes = Vec::new();
-    for (_, tool, usual, word) in forges.into_iter().filter(|(is_on, ..)| *is_on) {
+    for (_, tool, usual, word, own) in forges.into_iter().filter(|(is_on, ..)| *is_on) {
         if forge.logins_of(tool).next().is_none() {
+            if facts.found.contains_key(&facts.home.real.join(own)) {
+                notes.push(format!(
+                    "no login for sessions is stored for {usual}, so the command gets your own. \
+                     To use a smaller one: stockade auth {word}"
+                ));
+            }
             continue;
         }
         let further = forge.hosts.iter().map(String::as_str);

@@ -98,7 +98,7 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
             "{host:?} is named as the host of a forge, but neither github nor gitlab is on"
         ));
     }
-    notes.extend(logins::notes(forge));
+    notes.extend(logins::notes(forge, facts));
     let made: Vec<_> = config.agent.missing_state(facts).collect();
     for PathRequest { path, .. } in &config.agent.state {
         // Of a form that is not known are files that people write, and agents only read.

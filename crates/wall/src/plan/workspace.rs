@@ -20,9 +20,11 @@ pub enum PathRefusal {
     HoldsHome,
     #[error("is a whole home directory")]
     OtherHome,
-    /// It is, or holds, this place of the system or of other programs.
+    /// It holds this place of the system or of other programs.
     #[error("would expose {0}")]
     Holds(&'static str),
+    #[error("is where the system or other programs keep their files")]
+    Shared,
     #[error("lies in {0}, which is not for projects")]
     Inside(&'static str),
     /// It is, or is inside, this place in the home directory.
@@ -142,6 +144,10 @@ pub(crate) fn refusal(workspace: &Path, home: &Place) -> Option<PathRefusal> {
         return Some(PathRefusal::HoldsHome);
     }
     let holds = |place: &&&str| Path::new(place).starts_with(workspace);
+    let is_one = |place: &&str| workspace == Path::new(place);
+    if NOT_TO_HOLD.iter().any(is_one) {
+        return Some(PathRefusal::Shared);
+    }
     if let Some(place) = NOT_TO_HOLD.iter().find(holds) {
         return Some(PathRefusal::Holds(place));
     }
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!(refused("/home/ada"), Some(PathRefusal::Home));
         assert_eq!(refused("/home"), Some(PathRefusal::HoldsHome));
         assert_eq!(refused("/home/bob"), Some(PathRefusal::OtherHome));
-        assert_eq!(refused("/root"), Some(PathRefusal::Holds("/root")));
+        assert_eq!(refused("/root"), Some(PathRefusal::Shared));
     }
 
     #[test]
@@ -220,7 +226,7 @@ mod tests {
         for place in [
             "/usr", "/etc", "/tmp", "/var", "/run", "/dev", "/proc", "/sys", "/mnt",
         ] {
-            assert_eq!(refused(place), Some(PathRefusal::Holds(place)), "{place}");
+            assert_eq!(refused(place), Some(PathRefusal::Shared), "{place}");
         }
         for (path, place) in [
             ("/etc/nginx", "/etc"),

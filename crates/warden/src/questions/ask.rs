@@ -30,7 +30,7 @@ pub struct Inside {
 /// Why this process is not known to be in a session.
 #[derive(Debug, thiserror::Error)]
 pub enum NotInside {
-    #[error("there is no session's socket at {SESSION_SOCKET}")]
+    #[error("no session socket at {SESSION_SOCKET}")]
     NoSocket,
     #[error("this process is confined by no system call filter, as all processes of a session are")]
     Unconfined,
