@@ -221,7 +221,7 @@ number, end = 0, time.monotonic() + 3
 while time.monotonic() < end:
     number += 1
     v4.sendto(b"flood", (f"8.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 9))
-    v6.sendto(b"flood", (f"2600::{number:x}", 9))
+    v6.sendto(b"flood", (f"2600::{number >> 16:x}:{number & 65535:x}", 9))
 "#;
 
 #[test]
