@@ -90,8 +90,9 @@ fn claude_codes_screen_works_in_a_multiplexer() {
             "-f",
             "/dev/null",
         ]);
+        // What reads the line after it takes no harm from late answers of the terminal.
         let tmux = tmux
-            .args(["new", "claude; echo left $?; exec bash --norc"])
+            .args(["new", "claude; echo left $?; head -n 1 > /dev/null"])
             .env("PATH", path());
         let tmux = tmux.env("ANTHROPIC_AUTH_TOKEN", "decoy").limit(LIMIT);
         let mut terminal = tmux.terminal(Size::default()).expect("a terminal");
@@ -101,8 +102,7 @@ fn claude_codes_screen_works_in_a_multiplexer() {
         terminal.write("\u{3}").expect("keys");
         terminal.write("\u{3}").expect("keys");
         terminal.expect("left ").expect("its end");
-        terminal.expect("bash-").expect("a prompt");
-        terminal.write("exit\r").expect("keys");
+        terminal.write("done\r").expect("keys");
         assert!(terminal.wait().expect("the end").success());
         let kept = fs::read_to_string(&file).expect("settings");
         assert!(kept.contains("hasCompletedOnboarding"), "{kept}");
