@@ -55,7 +55,8 @@ fn step_options(step: &Value, number: usize) -> Result<Vec<String>> {
             let text = rest.split_once(" -> ").map_or("", |(_, text)| text);
             vec!["--symlink", text, at]
         }
-        "text" => {
+        // Where the product has a socket or a login, a file costs bubblewrap the same.
+        "text" | "socket" | "login" => {
             fs::write(&file, rest)?;
             vec!["--ro-bind", &file, at]
         }
