@@ -8,14 +8,15 @@ PATH=$PATH:/usr/sbin:/sbin:${CARGO_HOME:-$HOME/.cargo}/bin
 # program:package, for what is missing
 missing=
 for pair in bwrap:bubblewrap ip:iproute2 nft:nftables unshare:util-linux setpriv:util-linux \
-    curl:curl dig:bind9-dnsutils ping:iputils-ping strace:strace git:git /usr/bin/python3:python3 /usr/bin/pip3:python3-pip \
+    curl:curl dig:bind9-dnsutils dnsmasq:dnsmasq-base ping:iputils-ping strace:strace git:git /usr/bin/python3:python3 /usr/bin/pip3:python3-pip \
     go:golang-go mvn:maven node:nodejs npm:npm gh:gh iperf3:iperf3 \
     openssl:openssl psql:postgresql-client rg:ripgrep socat:socat perl:perl \
-    ssh:openssh-client dropbear:dropbear-bin cc:gcc vim:vim tmux:tmux htop:htop \
-    zsh:zsh fish:fish groff:groff-base shellcheck:shellcheck; do
+    ssh:openssh-client dropbear:dropbear-bin cc:gcc vim:vim tmux:tmux htop:htop notify-send:libnotify-bin dbus-daemon:dbus \
+    tinyproxy:tinyproxy-bin stunnel:stunnel4 microsocks:microsocks zsh:zsh fish:fish groff:groff-base shellcheck:shellcheck; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
 /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+/usr/bin/python3 -c 'import dbus, gi' 2>/dev/null || missing="$missing python3-dbus python3-gi"
 # Where it is a package and not a snap, which does not start without its daemon.
 if ! command -v chromium >/dev/null && apt-cache policy chromium 2>/dev/null | grep -q 'Candidate: [0-9]' &&
     ! apt-cache depends chromium | grep -q snapd; then

@@ -16,7 +16,8 @@ install_packages() {
     echo "Installing system packages: $*"
     if command -v apt-get >/dev/null; then
         as_root apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+        # Another installation may be under way, as on a machine that has just started.
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"
     elif command -v dnf >/dev/null; then
         as_root dnf install -y -q "$@"
     elif command -v pacman >/dev/null; then

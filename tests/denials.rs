@@ -8,7 +8,7 @@
 //! fail if one is not what was printed. `cargo xtask denials --write` writes them anew.
 
 mod reader;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::fs;
 
@@ -127,7 +127,7 @@ fn fixed_by_flag_and_file(transcript: &mut Transcript<'_>, line: [&str; 2], want
 }
 
 fn for_good(transcript: &mut Transcript<'_>, receipt: &Receipt, line: [&str; 2], wanted: &str) {
-    transcript.says("Or in the file, as it says:");
+    transcript.says("Or for all later sessions, as it says:");
     receipt.write_down(transcript);
     assert_eq!(transcript.types(&run(line)), wanted);
 }

@@ -80,7 +80,7 @@ fn where_no_namespaces_are_allowed_it_fails_and_names_the_setting() {
         assert_eq!(check(&output, "session")["state"], "failure");
         let text = world.laptop().stockade(["doctor"]).run().expect("doctor");
         let text = text.expect_code(1).stdout();
-        assert!(text.ends_with("No session can be started until the failures are mended.\n"));
+        assert!(text.ends_with("Fix the failures above to start sessions.\n"));
     });
 }
 

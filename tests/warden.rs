@@ -60,6 +60,7 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
                 "gatehouse",
                 "jail",
                 "journal",
+                "prompts",
                 "questions",
                 "stockade",
                 "watch"

@@ -12,6 +12,7 @@ fuzz_target!(|text: &str| {
     check::<Rule>(text);
     check::<Target>(text);
     let written = check::<Hostname>(text);
+    check_lists(text);
 
     // The wire may add a dot, and nothing else makes a difference.
     let dotted = format!("{text}.");
@@ -19,6 +20,25 @@ fuzz_target!(|text: &str| {
     let labels = text.split('.').map(str::as_bytes);
     assert_eq!(Hostname::from_labels(labels), written);
 });
+
+/// Rules of `near` and of devices, and names of devices.
+fn check_lists(text: &str) {
+    let device = Hostname::parse_device("pmac").expect("a name");
+    if let Ok(rule) = Rule::parse_near(text) {
+        let again = Rule::parse_near(&rule.to_string());
+        assert_eq!(again.as_ref(), Ok(&rule));
+        assert!(rule.is_near() && text.parse::<Rule>().is_ok());
+    }
+    if let Ok(rule) = Rule::parse_device(&device, text) {
+        let again = Rule::parse_device(&device, &rule.to_string());
+        assert_eq!(again.as_ref(), Ok(&rule));
+        assert!(!rule.name().is_some_and(|pattern| pattern.is_wildcard()));
+    }
+    if let Ok(name) = Hostname::parse_device(text) {
+        assert_eq!(text.parse::<Hostname>(), Ok(name));
+        assert!(!text.contains('.'));
+    }
+}
 
 fn check<T: FromStr<Err = RuleError> + Display + Debug + PartialEq>(text: &str) -> Option<T> {
     match text.parse::<T>() {

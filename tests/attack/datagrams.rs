@@ -191,3 +191,41 @@ fn n02_a_flow_inside_does_not_hear_what_is_for_a_program_that_starts_later() {
         assert_eq!(heard(thief), "open\nheard nothing\n");
     });
 }
+
+/// The same of a port at which a program inside searched for devices, and which it shares among
+/// several flows.
+#[test]
+fn n02_a_search_inside_does_not_hear_what_is_for_a_program_of_the_host() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let search = r#"
+import socket, sys
+flow = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+flow.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+flow.bind(("", 45000))
+flow.settimeout(10)
+flow.sendto(b"mine", ("255.255.255.255", 7))
+heard = {flow.recvfrom(512) for _ in range(2)}
+assert {sender for _, sender in heard} == {("10.20.0.5", 7), ("192.168.10.21", 7)}, heard
+print("open", flush=True)
+while line := sys.stdin.readline():
+    flow.settimeout(0.3)
+    try:
+        print("heard", flow.recvfrom(512), flush=True)
+    except TimeoutError:
+        print("heard nothing", flush=True)
+"#;
+        let run = world.laptop().stockade(["run", "--discovery", "udp://7"]);
+        let run = run.args(["--allow", "10.20.0.5", "--allow", "192.168.10.21"]);
+        let run = run.args(["--", "/usr/bin/python3", "-IS", "-c", search]);
+        let thief = run.spawn().expect("start");
+        thief.expect("open").expect("the answers");
+        let mut program = host_program(world);
+        // Without the port it has nothing to lose, and has ended.
+        if program.write("send\n").is_ok() && !program.stdout_so_far().contains("taken") {
+            let sent = net.intranet_udp_echo.datagrams();
+            sent.wait_for(2).expect("it sent");
+        }
+        assert_eq!(heard(thief), "open\nheard nothing\n");
+    });
+}

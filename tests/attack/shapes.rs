@@ -101,7 +101,8 @@ fn n17_a_forged_source_does_not_make_two_servers_talk_to_each_other() {
             .datagrams()
             .wait_until(Duration::from_millis(500), |seen| !seen.is_empty());
         assert!(loops.is_err(), "{loops:?}");
-        assert!(at_web.datagrams().count() <= 2);
+        // Only the honest one: the forged one reached nobody.
+        assert_eq!(at_web.datagrams().count(), 1);
     });
 }
 
@@ -135,6 +136,11 @@ fn n17_a_query_in_fragments_reaches_no_server() {
             (queries.datagrams().count(), others.datagrams().count()),
             (0, 1)
         );
-        assert_eq!(ask(Place::Outside), "65500 53\n");
+        // Two servers answer outside, in whatever order.
+        assert!(ask(Place::Outside).starts_with("65500 "));
+        queries
+            .datagrams()
+            .wait_until(Duration::from_secs(10), |seen| !seen.is_empty())
+            .expect("the query reaches the server");
     });
 }

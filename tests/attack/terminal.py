@@ -86,8 +86,9 @@ def control(private, numbers, final):
             if x == 1049 and final == "h" and 1049 not in modes:
                 control.main = (row, column)
             if x == 1049 and final == "l":
-                # As xterm does, whether or not the other screen was shown.
-                row, column = control.main if 1049 in modes else saved
+                # Whether or not the other screen is shown: as xterm does, and as tmux does.
+                old = control.main if KIND == "tmux" else saved
+                row, column = control.main if 1049 in modes else old
             usual = x in (7, 25) and private
             (modes.add if (final == "h") != bool(usual) else modes.discard)(x if private else -x)
 

@@ -7,17 +7,27 @@ mod dns;
 mod environments;
 mod git;
 mod home;
-mod packages;
+pub(crate) mod packages;
 mod small;
 mod toolchains;
-mod transcript;
+pub(crate) mod transcript;
 mod workspace;
 
 use std::{fs, path::Path, time::Duration};
 
-use stockade_world::{Builder, Command, Laptop};
+use stockade_world::{Builder, Command, HttpServer, Laptop, World};
 
 use crate::support::standard;
+
+/// Registries of packages on the host `web`, and projects that need what they have.
+pub(crate) fn serve_registry(world: &World) -> HttpServer {
+    packages::serve(world)
+}
+
+/// A model for agents: see the script.
+pub(crate) fn model() -> &'static str {
+    include_str!("model.py")
+}
 
 /// Any command's profile, and every agent's.
 const PROFILES: [&str; 5] = ["generic", "claude", "codex", "gemini", "aider"];
@@ -32,7 +42,7 @@ const STATE: &[(&str, &str)] = &[
 ];
 
 /// Compilers take their time on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 

@@ -16,15 +16,20 @@ use crate::{feature::agents, support::standard};
 /// What all of them serve, and projects that need it.
 const REGISTRY: &str = include_str!("registry.py");
 
-fn serve(world: &World) -> HttpServer {
+pub(crate) fn serve(world: &World) -> HttpServer {
     let laptop = world.laptop();
     let site = laptop.home().join("site");
     let arguments = [site.as_path(), &laptop.workspace()];
     let make = laptop.command("/usr/bin/python3").args(["-c", REGISTRY]);
     said(make.args(arguments));
+    serve_files(world, &site)
+}
+
+/// Has the web server of the world give out what is in a directory.
+pub(crate) fn serve_files(world: &World, site: &Path) -> HttpServer {
     let mut pages = Site::empty();
-    for path in files(&site) {
-        let name = path.strip_prefix(&site).expect("a part").to_str();
+    for path in files(site) {
+        let name = path.strip_prefix(site).expect("a part").to_str();
         let name = format!("/{}", name.expect("a name"));
         let page = Page::new(200, fs::read(&path).expect("a file"));
         let (name, page) = match name.strip_suffix("index.html") {

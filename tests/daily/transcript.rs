@@ -10,7 +10,7 @@ use crate::{
     support::Document,
 };
 
-const MODEL: &str = include_str!("model.py");
+pub(crate) const MODEL: &str = include_str!("model.py");
 
 const DOCUMENT: Document = Document {
     text: include_str!("../../docs/daily.md"),

@@ -15,6 +15,8 @@ pub(super) struct Receipt {
 
 /// Where something is to be written.
 enum Place {
+    /// Nowhere: this command does it.
+    Command(String),
     /// Below the line `[network]` of the file that this command makes.
     SectionOfNew(String),
     /// Below the line `[network]` of this file.
@@ -34,7 +36,7 @@ impl Receipt {
         let flag = ours
             .clone()
             .find_map(|line| line.strip_prefix("  to allow it: "));
-        let mut rest = ours.skip_while(|line| !line.starts_with("to allow it always, "));
+        let mut rest = ours.skip_while(|line| !line.starts_with("to allow it always"));
         let place = rest.next().map(Place::read);
         Self {
             flag: flag
@@ -51,12 +53,17 @@ impl Receipt {
     /// Does what it says about the file, and shows it.
     pub(super) fn write_down(&self, transcript: &mut Transcript<'_>) {
         let path = match &self.place {
+            Place::Command(command) => {
+                transcript.types(command);
+                return;
+            }
             Place::SectionOfNew(command) => PathBuf::from(transcript.types(command).trim_end()),
             Place::Section(path) | Place::File(path) | Place::List(path, _) => path.clone(),
         };
         let text = fs::read_to_string(&path).expect("the file that is named");
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let shown = match self.place {
+            Place::Command(_) => return,
             Place::File(_) => {
                 lines.extend(self.lines.clone());
                 self.lines.clone()
@@ -83,6 +90,9 @@ impl Receipt {
 impl Place {
     #[track_caller]
     fn read(line: &str) -> Self {
+        if let Some(command) = line.strip_prefix("to allow it always: ") {
+            return Self::Command(command.to_owned());
+        }
         let line = line
             .strip_suffix(':')
             .expect("a colon before what to write");

@@ -2,7 +2,7 @@
 
 use stockade_world::World;
 
-pub(super) struct Transcript<'a> {
+pub(crate) struct Transcript<'a> {
     world: &'a World,
     text: String,
     /// Whether the text ends within a block of commands.
@@ -10,7 +10,7 @@ pub(super) struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    pub(super) fn of(world: &'a World) -> Self {
+    pub(crate) fn of(world: &'a World) -> Self {
         Self {
             world,
             text: String::new(),
@@ -19,20 +19,20 @@ impl<'a> Transcript<'a> {
     }
 
     /// A remark for the reader.
-    pub(super) fn says(&mut self, remark: &str) {
+    pub(crate) fn says(&mut self, remark: &str) {
         self.rest();
         self.text.push_str(&format!("{remark}\n\n"));
     }
 
     /// A piece of a file.
-    pub(super) fn shows(&mut self, language: &str, text: &str) {
+    pub(crate) fn shows(&mut self, language: &str, text: &str) {
         self.rest();
         self.text.push_str(&format!("```{language}\n{text}```\n\n"));
     }
 
     /// Runs a line in the laptop's shell. What it prints is as on a terminal, both streams
     /// in their order.
-    pub(super) fn types(&mut self, line: &str) -> String {
+    pub(crate) fn types(&mut self, line: &str) -> String {
         let type_it = || {
             let shell = self.world.laptop().command("sh");
             let script = format!("exec 2>&1; {line}");
@@ -56,7 +56,7 @@ impl<'a> Transcript<'a> {
     }
 
     /// All of it, with its last block closed.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let end = if self.typing { "```\n" } else { "" };
         format!("{}{end}", self.text)
     }

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use stockade_world::{Builder, Laptop, Size, is_inside, test};
+use stockade_world::{Builder, Laptop, Size, World, is_inside, test};
 
 use crate::support::standard;
 
@@ -187,6 +187,11 @@ pub(crate) fn with(agent: &Agent, test_: impl FnOnce(&Laptop)) {
 
 /// The same on a laptop of this world.
 pub(crate) fn with_in(world: Builder, agent: &Agent, test_: impl FnOnce(&Laptop)) {
+    with_world(world, agent, |world| test_(world.laptop()));
+}
+
+/// The same with all of that world.
+pub(crate) fn with_world(world: Builder, agent: &Agent, test_: impl FnOnce(&mut World)) {
     let prefix = prefix(agent);
     if !is_inside()
         && let Err(OutOfReach(why)) = install(agent.package, &prefix)
@@ -199,7 +204,7 @@ pub(crate) fn with_in(world: Builder, agent: &Agent, test_: impl FnOnce(&Laptop)
         return;
     }
     let world = world.directory(PREFIX, &prefix);
-    test(&world, |world| test_(world.laptop()));
+    test(&world, test_);
 }
 
 /// The version by the package's own description.

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use stockade_world::{Builder, DeadEnd, Standard, Stream, World, test};
+use stockade_world::{Builder, DeadEnd, Laptop, Standard, Stream, World, test};
 
 use super::place::Place;
 use crate::support::standard;
@@ -272,5 +272,31 @@ fn two_thousand_refusals_in_a_row_are_all_the_same_error_at_once() {
     test(&standard(), |world| {
         two_thousand_times(world, "93.184.216.34", 81, "ECONNREFUSED");
         two_thousand_times(world, "2606:2800:220:1::34", 81, "ECONNREFUSED");
+    });
+}
+
+/// How many segments a program that tries to connect sent again, in a session of its own.
+fn sent_again(laptop: &Laptop, address: &str) -> u32 {
+    let attempt = "(: 3<>/dev/tcp/$0/81) 2>/dev/null; cat /proc/self/net/snmp";
+    let place = Place::Inside(&["192.168.10.250"]);
+    let output = place.command(laptop, "bash").args(["-c", attempt, address]);
+    let output = output.run().expect("the attempt ends").expect_success();
+    let stdout = output.stdout();
+    let mut lines = stdout.lines().filter(|line| line.starts_with("Tcp:"));
+    let mut field = || lines.next().expect("a line").split(' ');
+    let mut fields = field().zip(field());
+    let (_, again) = fields.find(|(name, _)| *name == "RetransSegs").expect("it");
+    again.parse().expect("a number")
+}
+
+#[test]
+fn the_first_attempt_of_a_session_is_answered_at_once() {
+    test(&standard(), |world| {
+        for session in 0..20 {
+            let again = sent_again(world.laptop(), "93.184.216.34");
+            assert_eq!(again, 0, "session {session}");
+        }
+        // Nobody has this address.
+        assert_ne!(sent_again(world.laptop(), "192.168.10.250"), 0);
     });
 }

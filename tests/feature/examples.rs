@@ -76,7 +76,7 @@ fn the_laboratory_reaches_its_devices_and_the_internet() {
             "echo $EPICS_CA_ADDR_LIST $EPICS_CA_AUTO_ADDR_LIST; echo x > /dev/udp/172.23.1.4/5064";
         let output = run(world, example, line);
         assert_eq!(output.stdout(), "172.23.1.3 NO\n");
-        let fix = "to allow it: --allow udp://172.23.1.4:5064";
+        let fix = "to allow it: --allow 172.23.1.4:5064";
         assert!(output.stderr().contains(fix), "{output:?}");
     });
 }

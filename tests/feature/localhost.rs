@@ -33,8 +33,8 @@ fn denials(laptop: &Laptop) -> Vec<Value> {
     output.stdout().lines().map(line).collect()
 }
 
-const HINT: &str = "stockade: denied localhost:5432: no program listens there inside; one \
-                    outside does, but the sandbox has a localhost of its own\n\
+const HINT: &str = "stockade: denied localhost:5432: nothing listens there inside \
+                    the sandbox, which has a localhost of its own; a program of your machine does\n\
                     stockade:   to allow it: --host-port 5432\n";
 
 #[test]

@@ -2,10 +2,13 @@
 
 pub(crate) mod agents;
 mod agreement;
+pub(crate) mod ask;
 mod broadcast;
 mod bulk;
 pub(crate) mod daemon;
 mod devcontainer;
+mod devices;
+mod discovery;
 mod dns;
 mod errno;
 mod examples;
@@ -30,6 +33,7 @@ mod resolvers;
 mod session;
 pub(crate) mod shims;
 mod smoke;
+mod split;
 mod ssh;
 mod state;
 mod tcp;

@@ -39,9 +39,9 @@ stockade: denied tcp://[fd00:20::5]:8080 (curl, 2 times): fd00:20::5 is in fc00:
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
 stockade: denied tcp://169.254.169.254:80 (curl): 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
 stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out this machine's login at its cloud)
-stockade: to allow any of it always, run `stockade init`, and add to [network] in the file that it makes:
-stockade:   allow = [\"tcp://10.20.0.5:80\", \"tcp://[fd00:20::5]:8080\"]
-stockade: or, for all projects, to [network] in /home/dev/.config/stockade/config.toml
+stockade: to allow any of it always:
+stockade:   stockade allow tcp://10.20.0.5:80
+stockade:   stockade allow 'tcp://[fd00:20::5]:8080'
 stockade: "
         );
     });
@@ -70,22 +70,26 @@ fn the_suggested_rule_is_all_that_it_takes() {
     });
 }
 
-/// Who replaces the flag for the name by the one for its address is sent back to the name.
+/// The address may be another one tomorrow, so the advice is the name.
 #[test]
-fn a_name_that_points_inward_needs_its_address_in_addition() {
+fn a_name_that_points_inward_is_to_be_allowed_as_a_near_one() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
         let line = "curl -sS -f --max-time 20 http://device.lan/";
-        let mut options = vec!["--internet=false", "--allow", "device.lan"];
-        let denied = run(world, &options, line).expect_code(7).stderr();
-        let advice = "stockade:   to allow it, in addition to `device.lan`: --allow ";
-        let rule = denied
-            .split(advice)
-            .nth(1)
-            .and_then(|rest| rest.lines().next());
-        options.extend(["--allow", rule.unwrap_or_else(|| panic!("{denied}"))]);
-        let allowed = run(world, &options, line).expect_success();
-        assert_eq!(allowed.stdout(), "hello from device\n");
+        let closed = ["--internet=false", "--allow", "device.lan"];
+        for options in [&closed[..], &[]] {
+            let denied = run(world, options, line).expect_code(7).stderr();
+            let advice = "stockade:   to allow it: --near tcp://device.lan:80\n";
+            assert!(denied.contains(advice), "{denied}");
+            assert!(
+                denied.contains("always: stockade allow --near tcp://device.lan:80\n"),
+                "{denied}"
+            );
+            let options = [options, &["--near", "tcp://device.lan:80"]].concat();
+            let allowed = run(world, &options, line).expect_success();
+            assert_eq!(allowed.stdout(), "hello from device\n");
+            assert_eq!(allowed.stderr(), "");
+        }
     });
 }
 

@@ -46,7 +46,7 @@ stockade: --allow: `sctp` is no protocol: there are tcp, udp and icmp
             (
                 "10.0.0.1:99999",
                 "\
-stockade: --allow: `99999` is no port from 1 to 65535
+stockade: --allow: invalid port `99999`: ports are 1 to 65535
   10.0.0.1:99999
            ^^^^^
 ",

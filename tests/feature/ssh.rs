@@ -15,6 +15,11 @@ pub(super) const SSH: &str = "ssh -p 2222 -i deploy-key -o BatchMode=yes \
 
 /// A server on the host `web`, port 2222, which lets the owner of `deploy-key` in.
 pub(super) fn serve(world: &World) -> Daemon {
+    serve_on(world, "web")
+}
+
+/// The same on another host.
+pub(super) fn serve_on(world: &World, host: &str) -> Daemon {
     let laptop = world.laptop();
     let make = |line: &str| {
         let output = laptop.shell(line).run().expect("the tool ends");
@@ -31,7 +36,7 @@ pub(super) fn serve(world: &World) -> Daemon {
         .expect("write /etc/group");
     let arguments = ["-F", "-E", "-s", "-p", "2222", "-r", "/tmp/host-key"];
     let arguments = [&arguments[..], &["-P", "/tmp/dropbear.pid"]].concat();
-    Daemon::start(world.host("web"), 2222, "dropbear", &arguments)
+    Daemon::start(world.host(host), 2222, "dropbear", &arguments)
 }
 
 #[test]

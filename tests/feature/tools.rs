@@ -54,16 +54,26 @@ fn ping_hears_at_once_that_a_target_is_denied_unless_a_rule_allows_it() {
     });
 }
 
-/// The router complains about both pings, outside and inside.
+/// The router complains about both pings, outside and inside. A kernel that hands an error to a program
+/// may forget the next one, if that comes in the same moment: so a second time and a third are right, too.
 fn complains(world: &World, target: &str, complaint: &str) {
     for place in [Place::Outside, Place::Inside(&[])] {
-        let command = place.command(world.laptop(), "ping");
-        let output = command.args(["-c", "2", "-i", "0.01", "-W", "2", target]);
-        let output = output.run().expect("ping ends").expect_code(1);
-        for number in 1..=2 {
-            let said = format!("icmp_seq={number} {complaint}");
-            assert!(output.stdout().contains(&said), "{place:?}: {output:?}");
+        let attempt = || {
+            let command = place.command(world.laptop(), "ping");
+            let output = command.args(["-c", "2", "-i", "0.01", "-W", "2", target]);
+            output.run().expect("ping ends").expect_code(1)
+        };
+        let is_complete = |output: &Output| {
+            let said = |number| format!("icmp_seq={number} {complaint}");
+            (1..=2).all(|number| output.stdout().contains(&said(number)))
+        };
+        let mut output = attempt();
+        for _ in 0..2 {
+            if !is_complete(&output) {
+                output = attempt();
+            }
         }
+        assert!(is_complete(&output), "{place:?}: {output:?}");
     }
 }
 

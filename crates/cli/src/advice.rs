@@ -1,7 +1,7 @@
-//! Which lines to add to which file so that a denied connection is allowed.
+//! What to type, or which lines to add to which file, so that a denied connection is always allowed.
 //!
-//! The file about this project comes first: the existing one, or the one that `stockade init`
-//! creates. The user's file for all projects comes second. The lines fit the file as it is: added
+//! Rules have a command, `stockade allow`. Other settings are lines in the file about this project: the
+//! existing one, or the one that `stockade init` creates. The lines fit the file as it is: added
 //! literally at the named place, they give a valid file.
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -10,50 +10,92 @@ use serde_json::Value;
 use stockade_config::{Key, Loader, keys_in, literal, shown_path};
 use stockade_gate::Fix;
 
-/// What to write where so that all of `fixes` hold in every session, in lines.
+use crate::{context, denials};
+
+/// What to do so that all of `fixes` hold in every session, in lines. Rules that hold already are left
+/// out.
 pub(crate) fn lines(loader: &Loader, fixes: &[Fix]) -> Vec<String> {
-    let lists = Lists::of(fixes);
-    if let Ok(Some(path)) = loader.project_file() {
-        return lists.into_file(&path);
+    let in_force = context::load(loader).map(|loaded| loaded.effective.policy().rules);
+    let holds = |fix: &Fix| match (fix, &in_force) {
+        (Fix::Allow(rule) | Fix::Near(rule), Ok(rules)) => rules.iter().any(|it| it == rule),
+        _ => false,
+    };
+    let mut new: Vec<Fix> = Vec::new();
+    for fix in fixes.iter().filter(|fix| !holds(fix)) {
+        if !new.contains(fix) {
+            new.push(fix.clone());
+        }
     }
-    let mut lines =
-        lists.whole("run `stockade init`, and add to [network] in the file that it makes");
-    let path = loader.places.user_file();
-    if path.exists() {
-        let path = shown_path(&path);
-        lines.push(format!("or, for all projects, to [network] in {path}"));
+    // Nobody should take all that a program wanted for what it needs.
+    let purpose = match new.as_slice() {
+        [_] => "to allow it always",
+        _ => "to allow any of it always",
+    };
+    let (commands, others): (Vec<_>, Vec<_>) =
+        new.into_iter().partition(|fix| command(fix).is_some());
+    let mut lines: Vec<String> = commands.iter().filter_map(command).collect();
+    match lines.as_mut_slice() {
+        [] => {}
+        [line] => *line = format!("{purpose}: {line}"),
+        several => {
+            for line in several {
+                line.insert_str(0, "  ");
+            }
+            lines.insert(0, format!("{purpose}:"));
+        }
     }
+    if others.is_empty() {
+        return lines;
+    }
+    let lists = Lists::of(&others, purpose);
+    lines.extend(match loader.project_file() {
+        Ok(Some(path)) => lists.into_file(&path),
+        _ => lists.whole("run `stockade init`, and add to [network] in the file that it makes"),
+    });
     lines
 }
 
-/// What is to be added to which list of `[network]`.
+/// The command that adds a rule to the file about this project.
+fn command(fix: &Fix) -> Option<String> {
+    match fix {
+        Fix::Allow(rule) => Some(denials::command(&rule.to_string(), false)),
+        Fix::Near(rule) => Some(denials::command(&rule.to_string(), true)),
+        Fix::HostPort(_) | Fix::Discovery(_) | Fix::Proxy => None,
+    }
+}
+
+/// What is to be added to which list of `[network]`, and what else.
 struct Lists {
     purpose: &'static str,
     items: BTreeMap<&'static str, Vec<String>>,
+    /// The proxy of the environment is to be used.
+    proxy: bool,
 }
 
 impl Lists {
-    fn of(fixes: &[Fix]) -> Self {
+    fn of(fixes: &[Fix], purpose: &'static str) -> Self {
         let mut lists: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        let mut proxy = false;
         for fix in fixes {
             let (key, value) = match fix {
                 Fix::Allow(rule) => (Key::Allow, Value::from(rule.to_string())),
+                Fix::Near(rule) => (Key::Near, Value::from(rule.to_string())),
                 Fix::HostPort(port) => (Key::HostPorts, Value::from(*port)),
+                Fix::Discovery(entry) => (Key::Discovery, Value::from(entry.to_string())),
+                Fix::Proxy => {
+                    proxy = true;
+                    continue;
+                }
             };
             let (list, item) = (lists.entry(key.name()).or_default(), literal(&value));
             if !list.contains(&item) {
                 list.push(item);
             }
         }
-        let single = lists.values().map(Vec::len).sum::<usize>() == 1;
         Self {
-            // Nobody should take all that a program wanted for what it needs.
-            purpose: if single {
-                "to allow it always"
-            } else {
-                "to allow any of it always"
-            },
+            purpose,
             items: lists,
+            proxy,
         }
     }
 
@@ -76,7 +118,7 @@ impl Lists {
                 lines.push(format!("  {}", items.join(", ")));
             }
         }
-        if self.items.is_empty() {
+        if self.items.is_empty() && !self.proxy {
             return lines;
         }
         if network.is_some() {
@@ -91,7 +133,10 @@ impl Lists {
     fn whole(self, place: &str) -> Vec<String> {
         let list = |(key, items): (&str, Vec<String>)| format!("  {key} = [{}]", items.join(", "));
         let head = [format!("{}, {place}:", self.purpose)].into_iter();
-        head.chain(self.items.into_iter().map(list)).collect()
+        let proxy = self.proxy.then(|| "  proxy = \"environment\"".to_owned());
+        head.chain(self.items.into_iter().map(list))
+            .chain(proxy)
+            .collect()
     }
 }
 
@@ -100,14 +145,14 @@ mod tests {
     use super::*;
 
     fn advice(text: &str) -> String {
-        let rule = |rule: &str| Fix::Allow(rule.parse().expect("a rule"));
+        let discovery = "udp://5064".parse().expect("an entry");
         let fixes = [
-            rule("tcp://10.0.0.5:80"),
             Fix::HostPort(5432),
-            rule("example.org"),
-            rule("tcp://10.0.0.5:80"),
+            Fix::Discovery(discovery),
+            Fix::HostPort(80),
         ];
-        Lists::of(&fixes).into_text("/f", text).join("\n")
+        let lists = Lists::of(&fixes, "to allow any of it always");
+        lists.into_text("/f", text).join("\n")
     }
 
     #[test]
@@ -115,12 +160,12 @@ mod tests {
         let wanted = "\
 to allow any of it always, add to /f:
   [network]
-  allow = [\"tcp://10.0.0.5:80\", \"example.org\"]
-  host_ports = [5432]";
+  discovery = [\"udp://5064\"]
+  host_ports = [5432, 80]";
         assert_eq!(advice(""), wanted);
-        assert_eq!(advice("[files]\nallow = 1 # no\n"), wanted);
+        assert_eq!(advice("[files]\nhost_ports = 1 # no\n"), wanted);
         assert_eq!(
-            advice("# [network]\n[profiles.x.network]\nallow = []\n"),
+            advice("# [network]\n[profiles.x.network]\nhost_ports = []\n"),
             wanted
         );
     }
@@ -129,20 +174,20 @@ to allow any of it always, add to /f:
     fn a_section_gets_the_lists() {
         let wanted = "\
 to allow any of it always, add to [network] in /f:
-  allow = [\"tcp://10.0.0.5:80\", \"example.org\"]
-  host_ports = [5432]";
-        assert_eq!(advice("[network]\n# allow = [\"x\"]\n[env]\n"), wanted);
+  discovery = [\"udp://5064\"]
+  host_ports = [5432, 80]";
+        assert_eq!(advice("[network]\n# host_ports = [1]\n[env]\n"), wanted);
     }
 
     #[test]
     fn a_list_gets_what_it_lacks() {
         let wanted = "\
-to allow any of it always, add to the list `allow` at /f:3:
-  \"tcp://10.0.0.5:80\", \"example.org\"
+to allow any of it always, add to the list `host_ports` at /f:3:
+  5432, 80
 to allow any of it always, add to [network] in /f:
-  host_ports = [5432]";
+  discovery = [\"udp://5064\"]";
         assert_eq!(
-            advice("[ network ] # here\ninternet = false\nallow = [\n]\n"),
+            advice("[ network ] # here\ninternet = false\nhost_ports = [\n]\n"),
             wanted
         );
     }

@@ -62,6 +62,11 @@ pub(crate) enum Command {
     ///
     /// Configuration files can have the same settings: see `stockade init` and `stockade config`.
     Run(Box<Run>),
+    /// Allow something for this project from now on, in running sessions too.
+    ///
+    /// Adds rules to your file about this project in ~/.config/stockade/projects, or creates it, and
+    /// reloads the sessions that run here. Comments and order of the file stay.
+    Allow(Allow),
     #[command(subcommand)]
     Auth(Auth),
     /// List what sessions keep of package caches, or clear it.
@@ -74,6 +79,11 @@ pub(crate) enum Command {
     Completions(Completions),
     #[command(subcommand)]
     Config(Config),
+    /// List what was denied in a session, and what would allow it.
+    ///
+    /// Inside a session this lists the session's own denials, with the command that the user would
+    /// have to run. Outside, it is the same as `stockade log --denied`.
+    Denials(Denials),
     /// Check whether sessions work on this machine, and say how to fix what is missing.
     ///
     /// This starts a session whose command does nothing. Nothing is sent anywhere.
@@ -81,7 +91,8 @@ pub(crate) enum Command {
     /// Say whether the command could reach a target, by which rule, and what would change that.
     ///
     /// Nothing is sent to the target. A host name is resolved if the rules allow it. All settings
-    /// of `stockade run` are options here, too.
+    /// of `stockade run` are options here, too. Inside a session, the session's own policy answers,
+    /// as it is in force now.
     Explain(Box<Explain>),
     #[command(subcommand)]
     Guard(Guard),
@@ -110,7 +121,7 @@ pub(crate) enum Command {
     /// Each line on files, environment, network and limits says where it comes from. All settings
     /// of `stockade run` are options here, too; `stockade run --help` lists them.
     Plan(Box<Plan>),
-    /// List your running sessions.
+    /// List your running sessions, with open connections, denials and questions that wait.
     Ps(Ps),
     /// Make running sessions use the current configuration.
     ///
@@ -119,6 +130,12 @@ pub(crate) enum Command {
     Reload(Reload),
     #[command(subcommand)]
     Shim(ShimCommand),
+    /// Make the smallest [network] of what past sessions did.
+    ///
+    /// Reads logs, and prints rules with which the internet can be closed: names before addresses,
+    /// with their ports, and the evidence above each. Every connection and name of the logs is then
+    /// judged again by these rules, which proves that they are enough.
+    Suggest(Suggest),
     /// Review and trust this project's own .stockade.toml.
     ///
     /// The file comes with the project, and the command can write it. It applies only after you
@@ -136,6 +153,15 @@ pub(crate) enum Command {
     /// hostile program would. Nothing is sent beyond this machine. All settings of `stockade run`
     /// are options here, too.
     Verify(Box<Verify>),
+    /// What a popup of tmux runs to ask what a session wants to know
+    #[command(hide = true)]
+    Question(Question),
+    /// Watch running sessions on a screen, and answer their questions.
+    ///
+    /// Shows connections, denials and names as they come. What a session asks is on top, and a key
+    /// allows it once, for this session or always, or denies it. Without a session, all of them are
+    /// shown, also those that start later.
+    Watch(Watch),
     /// The command of the sessions that `verify` looks at
     #[command(name = "verify-probe", hide = true)]
     VerifyProbe,
@@ -144,6 +170,46 @@ pub(crate) enum Command {
     #[command(external_subcommand)]
     Agent(Vec<OsString>),
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct Question {
+    pub(crate) session: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = ALLOW_EXAMPLES)]
+pub(crate) struct Allow {
+    /// What the command can reach: [PROTO://]TARGET[:PORTS], see `stockade run --help`
+    #[arg(required = true, value_name = "RULE")]
+    pub(crate) rules: Vec<String>,
+
+    /// The rules are for host names that may lead to private addresses
+    #[arg(long)]
+    pub(crate) near: bool,
+}
+
+const ALLOW_EXAMPLES: &str = "\
+Examples:
+  stockade allow tcp://192.168.10.21:80
+  stockade allow api.example.com '*.example.org:443'
+  stockade allow --near wiki.corp.example:443
+
+Exit code: 0, 1 if a running session was not reloaded, 125 if a rule or the configuration is invalid.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DENIALS_CODES)]
+pub(crate) struct Denials {
+    /// The session, or the beginning of its name [default: the latest of this workspace, or of all]
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DENIALS_CODES: &str = "\
+Exit code: 0, even if nothing was denied; 125 if no session matches, or more than one does.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CACHES_EXAMPLES)]
@@ -278,13 +344,29 @@ pub(crate) struct Ps {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = WATCH_EXAMPLES)]
+pub(crate) struct Watch {
+    /// The session, or the beginning of its name [default: all]
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+}
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  stockade watch
+  stockade watch 1794720573
+
+Keys: o allow once, s allow for this session, a always allow, d deny; ? lists the others.
+Exit code: 0, or 125 if there is no terminal or no such session.";
+
+#[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) about: About,
 }
 
-/// Options of commands that look at a session.
+// Options of commands that look at a session. (As a doc comment this would be their help.)
 #[derive(Debug, Args)]
 pub(crate) struct About {
     /// Print JSON
@@ -354,7 +436,7 @@ Examples:
   stockade explain localhost:5432
 
 Exit code: 0 if the command can reach it, 1 if not, 2 if that depends on a protocol or port that \
-you did not give, 125 if the target or the configuration is invalid.";
+you did not give, or the name has no address, 125 if the target or the configuration is invalid.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RELOAD_CODES)]
@@ -375,7 +457,14 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// Print no notices at the start and no report at the end
+    /// Keep the log of this session for `stockade suggest`
+    ///
+    /// It is kept until `stockade suggest --write` has used it, for 14 days at most. The rules are
+    /// those of any session: leave the internet open to see what the command needs.
+    #[arg(long)]
+    pub(crate) learn: bool,
+
+    /// Print no notices at the start, but for warnings, and no report at the end
     ///
     /// The log still has what was denied: see `stockade log`.
     #[arg(long, short)]
@@ -388,6 +477,49 @@ pub(crate) struct Run {
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = SUGGEST_EXAMPLES)]
+pub(crate) struct Suggest {
+    /// Sessions, or the beginnings of their names [default: those of `run --learn` in this workspace,
+    /// or its latest]
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+
+    /// The last N sessions of this workspace
+    #[arg(long, value_name = "N", conflicts_with = "sessions", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) last: Option<u16>,
+
+    /// All sessions of this workspace that have a log
+    #[arg(long, conflicts_with_all = ["sessions", "last"])]
+    pub(crate) project: bool,
+
+    /// Add the result to your file about this project, and close the internet there
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) write: bool,
+
+    /// Compare the result with the rules in force, and list rules that nothing used
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// Learn even from sessions that left findings or look like attacks
+    #[arg(long)]
+    pub(crate) even_so: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const SUGGEST_EXAMPLES: &str = "\
+Examples:
+  stockade run --learn -- npm ci
+  stockade suggest
+  stockade suggest --last 5 --diff
+  stockade suggest --write
+
+Exit code: 0; 1 if the rules would not admit everything that was seen, and with --diff if something \
+differs; 125 if no session matches, or one should not be learned from.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TRUST_CODES)]

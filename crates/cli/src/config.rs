@@ -164,6 +164,7 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
     let built_in = || Origin::BuiltIn.to_string();
     let entry = |shown: &Shown| {
         let text = match &shown.name {
+            Some(device) if key == Key::Devices => format!("{device} = {}", shown.literal()),
             Some(name) => format!("set.{name} = {}", shown.literal()),
             None => format!("    {},", shown.literal()),
         };
@@ -178,7 +179,8 @@ fn of_key(key: Key, values: &[Shown]) -> Vec<(String, String)> {
             lines
         }
         (Kind::Variables, []) => vec![(format!("{name} = {{}}"), built_in())],
-        (Kind::Variables, entries) => entries.iter().map(entry).collect(),
+        (Kind::Devices, []) => Vec::new(),
+        (Kind::Variables | Kind::Devices, entries) => entries.iter().map(entry).collect(),
         (_, []) => vec![(format!("# {name}"), unset(key).to_owned())],
         (_, [one, ..]) => vec![(
             format!("{name} = {}", one.literal()),
@@ -192,6 +194,7 @@ fn unset(key: Key) -> &'static str {
     match key {
         Key::OpenFiles => "not set: the same as outside",
         Key::Tmpfs => "not set: half of this machine's memory, the kernel's default",
+        Key::ProxyLogin => "not set",
         _ => "not set: no limit",
     }
 }
@@ -230,7 +233,7 @@ pub(crate) fn key_as_json(key: Key, values: &[Shown]) -> Value {
         object
     };
     match key.spec().kind {
-        Kind::List(_) | Kind::Variables => values.iter().map(one).collect(),
+        Kind::List(_) | Kind::Variables | Kind::Devices => values.iter().map(one).collect(),
         _ => values.first().map_or(Value::Null, one),
     }
 }

@@ -1,6 +1,7 @@
 //! `stockade explain`: the policy's word on something, without trying it.
 
 use std::{
+    collections::BTreeSet,
     io,
     net::{IpAddr, ToSocketAddrs as _},
     process::ExitCode,
@@ -10,10 +11,13 @@ use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use stockade_config::{Effective, Mode, Origin, Sourced, shown};
 use stockade_policy::{
-    Host, Hostname, Outcome, Policy, Protocol, Target, decide_name, explain as decided,
+    Disclosed, Host, Hostname, Outcome, POOL, Policy, Protocol, Rule, Target, decide_name,
+    explain as decided,
 };
 
-use crate::{args, context, terminal};
+use stockade_warden::{Explained, ask_explain};
+
+use crate::{args, context, denials, exit::refused, inside, proxy, receipt, terminal};
 
 const UNCLEAR: u8 = 2;
 
@@ -24,6 +28,15 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         text => anyhow!("`{}`: {error}", shown(text)),
     })?;
     let about = &arguments.about;
+    if inside::proven() {
+        if about.profile.is_some() || !about.settings.flags().is_empty() {
+            return Err(refused(
+                "inside a session, only the policy in force can be explained",
+                "leave the options out",
+            ));
+        }
+        return by_session(&target, about.json);
+    }
     let loader = context::loader_for(&about.settings, about.profile.as_deref(), None)?;
     let effective = context::load(&loader)?.effective;
 
@@ -35,10 +48,30 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
         return loopback(&target, &effective, about.json);
     }
     let policy = effective.policy();
+    let proxies = proxy::proxies(&loader, &effective)?;
+    for warning in proxy::allowed_proxies(&effective, &proxies) {
+        eprintln!("stockade: WARNING: {warning}");
+    }
+    let used = proxies.used.as_ref();
+    let located = used.map_or_else(Vec::new, |used| proxy::located(&used.address));
+    let mut found = addresses(&target, &policy);
+    let (mut names, mut stands_in) = (Vec::new(), false);
+    if let Host::Name(name) = target.host() {
+        names.push(name.clone());
+        let may_ask = decide_name(&policy, name).is_allowed();
+        stands_in = found.is_empty() && may_ask && used.is_some_and(|used| used.may_stand_in(name));
+        if stands_in {
+            // Which one it is makes no difference.
+            found.push(POOL.broadcast().into());
+        }
+    }
     let mut hosts = Vec::new();
-    for address in addresses(&target, |name| decide_name(&policy, name).is_allowed()) {
-        let evidence = stockade_gate::host_evidence(address).context("cannot ask the kernel")?;
-        hosts.push((address, evidence));
+    for address in found {
+        let evidence = match used {
+            Some(used) => stockade_gate::host_evidence_by_proxy(address, &names, (used, &located)),
+            None => stockade_gate::host_evidence(address),
+        };
+        hosts.push((address, evidence.context("cannot ask the kernel")?));
     }
     let explanation = decided(&policy, &target, hosts);
     let origin = |index| effective.origin_of_rule(index).map(Origin::to_string);
@@ -47,12 +80,140 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     } else {
         let mut text = explanation.text(&origin);
         if explanation.outcome == Outcome::Denied && !explanation.fixes.is_empty() {
-            text.push_str("  in the list `allow` of [network], or with --allow\n");
+            let dangers = explanation.fixes.iter().filter_map(receipt::danger_of_rule);
+            for danger in dangers.collect::<BTreeSet<_>>() {
+                text.push_str(&format!("  WARNING: {danger}\n"));
+            }
+            let lists = explanation.fixes.iter().map(Rule::is_near);
+            let lists: BTreeSet<bool> = lists.collect();
+            for is_near in lists {
+                text.push_str(match is_near {
+                    false => "  in the list `allow` of [network], or with --allow\n",
+                    true => "  in [network], or with --near\n",
+                });
+            }
         }
         text.push_str(name_server(&policy, &target));
+        if stands_in {
+            text.push_str(
+                "  this machine's resolvers do not know it: inside, it has an address that stands for \
+                 the name, by which the proxy is asked\n",
+            );
+        }
         terminal::write(text.as_bytes())?;
     }
     Ok(exit_code(explanation.outcome))
+}
+
+/// By the session that this process is in: what its gate would decide now. A name is asked for only
+/// if the policy allows that.
+fn by_session(target: &Target, as_json: bool) -> Result<ExitCode> {
+    let ask = |addresses: &[IpAddr]| {
+        ask_explain(&target.to_string(), addresses).map_err(|error| anyhow!("{error}"))
+    };
+    let mut explained = ask(&[])?;
+    let name = explained.explanation.name.as_ref();
+    if name.is_some_and(|name| name.allowed) {
+        let addresses = match target.host() {
+            Host::Address(address) => vec![*address],
+            // The gate knows devices, too.
+            Host::Name(name) => asked_for(name),
+        };
+        explained = ask(&addresses)?;
+    }
+    if as_json {
+        let mut report = json!(explained);
+        let fixes = fixes(&explained);
+        report["ask_user_to_run"] = fixes.into();
+        terminal::print(format_args!("{report:#}\n"))?;
+    } else {
+        terminal::write(inside_text(&explained).as_bytes())?;
+    }
+    Ok(exit_code(match explained.explanation.outcome.as_str() {
+        "allowed" => Outcome::Allowed,
+        "denied" => Outcome::Denied,
+        _ => Outcome::Unclear,
+    }))
+}
+
+/// What the user would have to type, outside.
+fn fixes(explained: &Explained) -> Vec<String> {
+    let explanation = &explained.explanation;
+    if explanation.outcome == Outcome::Allowed.to_string() {
+        return Vec::new();
+    }
+    let answers = explanation.answers.iter().map(|answer| &answer.decision);
+    let decisions = explanation.name.iter().chain(answers);
+    let mut fixes = Vec::new();
+    for (fix, near) in decisions.filter_map(|it| Some((it.fix.as_deref()?, it.near))) {
+        let command = denials::command(fix, near);
+        if !fixes.contains(&command) {
+            fixes.push(command);
+        }
+    }
+    fixes
+}
+
+fn inside_text(explained: &Explained) -> String {
+    let explanation = &explained.explanation;
+    let (target, outcome) = (shown(&explanation.target), shown(&explanation.outcome));
+    let mut text = format!("{target}: {outcome}\n");
+    let said = |decision: &Disclosed| {
+        let word = if decision.allowed {
+            "allowed"
+        } else {
+            "denied"
+        };
+        format!("{word}: {}\n", shown(&decision.text))
+    };
+    if let Some(why) = &explained.text {
+        text += &format!("  {}\n", shown(why));
+    }
+    if let Some(name) = &explanation.name {
+        text += &format!("  name: {}", said(name));
+        if name.allowed && explanation.answers.is_empty() {
+            text += "    it has no address, so its connections are not judged\n";
+        }
+    }
+    for answer in &explanation.answers {
+        let ports = match answer.ports {
+            Some((first, last)) if first == last => format!(" {first}"),
+            Some((first, last)) => format!(" {first}-{last}"),
+            None => String::new(),
+        };
+        let protocol = shown(&answer.protocol);
+        let decision = said(&answer.decision);
+        text += &format!("  {} {protocol}{ports}: {decision}", answer.address);
+    }
+    if explanation.incomplete {
+        text += "  and more; ask about one protocol and port\n";
+    }
+    if explanation.outcome != Outcome::Allowed.to_string() {
+        let commands = fixes(explained);
+        let port = explained.host_port;
+        let port = port.filter(|port| stockade_gate::danger_of_port(*port).is_none());
+        if is_denied_by_policy(explained) {
+            let has_command = !commands.is_empty() || port.is_some();
+            text += &format!("{}\n", denials::advice(has_command));
+        }
+        for command in commands {
+            text += &format!("  ask the user to run: {command}\n");
+        }
+        if let Some(port) = port {
+            text += &format!(
+                "  ask the user to start the session with: stockade run --host-port {port} …\n"
+            );
+        }
+    }
+    text
+}
+
+/// Without a route nobody has denied anything.
+fn is_denied_by_policy(explained: &Explained) -> bool {
+    let explanation = &explained.explanation;
+    let answers = explanation.answers.iter().map(|answer| &answer.decision);
+    let mut decisions = explanation.name.iter().chain(answers);
+    explained.host_port.is_some() || decisions.any(|it| !it.allowed && it.reason != "no-route")
 }
 
 /// Who answers questions that are sent to port 53 of an address.
@@ -79,16 +240,33 @@ fn exit_code(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// Nobody is asked about a name that may not be asked for.
-fn addresses(target: &Target, may_ask: impl Fn(&Hostname) -> bool) -> Vec<IpAddr> {
-    match target.host() {
-        Host::Address(address) => vec![*address],
-        Host::Name(name) if may_ask(name) => resolve(name).unwrap_or_else(|error| {
-            eprintln!("stockade: cannot resolve {name}: {error}");
-            Vec::new()
-        }),
-        Host::Name(_) => Vec::new(),
+/// Nobody is asked about a name that may not be asked for, or about a device with an address.
+fn addresses(target: &Target, policy: &Policy) -> Vec<IpAddr> {
+    let name = match target.host() {
+        Host::Address(address) => return vec![*address],
+        Host::Name(name) => name,
+    };
+    if !decide_name(policy, name).is_allowed() {
+        return Vec::new();
     }
+    let Some(rules) = policy.rules.device(name) else {
+        return asked_for(name);
+    };
+    let of_rule = |rule: &Rule| match (rule.network(), rule.name()) {
+        (Some(network), _) => vec![network.addr()],
+        (None, Some(pattern)) => asked_for(pattern.name()),
+        (None, None) => Vec::new(),
+    };
+    let found: BTreeSet<IpAddr> = rules.into_iter().flat_map(of_rule).collect();
+    found.into_iter().collect()
+}
+
+/// The addresses of a name, or a line that there are none.
+fn asked_for(name: &Hostname) -> Vec<IpAddr> {
+    resolve(name).unwrap_or_else(|error| {
+        eprintln!("stockade: cannot resolve {name}: {error}");
+        Vec::new()
+    })
 }
 
 fn resolve(name: &Hostname) -> io::Result<Vec<IpAddr>> {

@@ -64,7 +64,7 @@ pub(crate) fn create_project_file(loader: &Loader, text: &str) -> Result<PathBuf
     let made = builder.recursive(true).mode(0o700).create(&directory);
     made.with_context(|| format!("cannot create {name}"))?;
     for number in 1..1000 {
-        let path = directory.join(file_name(&places.workspace, number));
+        let path = directory.join(places.project_file_name(number));
         match create(&path, 0o600, text) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -72,25 +72,6 @@ pub(crate) fn create_project_file(loader: &Loader, text: &str) -> Result<PathBuf
         }
     }
     anyhow::bail!("{name} has too many files of this name")
-}
-
-/// The last part of the path, in plain letters: the file says inside what it is about.
-fn file_name(workspace: &Path, number: u32) -> String {
-    let name = workspace.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    let name: String = name.chars().map(plain).take(64).collect();
-    let name = name.trim_matches('.');
-    let name = if name.is_empty() { "project" } else { name };
-    match number {
-        1 => format!("{name}.toml"),
-        number => format!("{name}-{number}.toml"),
-    }
 }
 
 fn create(path: &Path, mode: u32, text: &str) -> io::Result<()> {

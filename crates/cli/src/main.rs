@@ -4,12 +4,14 @@
 
 mod accept;
 mod advice;
+mod allow;
 mod args;
 mod auth;
 mod caches;
 mod completions;
 mod config;
 mod context;
+mod denials;
 mod doctor;
 mod exit;
 mod explain;
@@ -23,16 +25,20 @@ mod log;
 mod login;
 mod man;
 mod plan;
+mod proxy;
+mod question;
 mod receipt;
 mod reload;
 mod run;
 mod session_id;
 mod settings;
 mod shim;
+mod suggest;
 mod terminal;
 mod trust;
 mod verify;
 mod wall_config;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -60,13 +66,21 @@ fn main() -> ExitCode {
     if let Some(workspace) = arguments.workspace {
         context::choose_workspace(workspace);
     }
+    if let Some(name) = of_the_user(&arguments.command)
+        && inside::proven()
+    {
+        let what = format!("`stockade {name}` works outside of a session only");
+        return exit::failed(&exit::refused(what, "ask the user to run it"));
+    }
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Accept(arguments) => accept::accept(&arguments),
+        Command::Allow(arguments) => allow::allow(&arguments),
         Command::Auth(command) => auth::auth(&command),
         Command::Caches(arguments) => caches::caches(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Config(command) => config::config(&command),
+        Command::Denials(arguments) => denials::denials(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Guard(command) => guard::guard(&command),
@@ -77,10 +91,13 @@ fn main() -> ExitCode {
         Command::Ps(arguments) => log::ps(&arguments),
         Command::Man(arguments) => man::man(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Question(arguments) => question::question(&arguments),
         Command::Reload(arguments) => reload::reload(&arguments),
         Command::Shim(command) => shim::shim(&command),
+        Command::Suggest(arguments) => suggest::suggest(&arguments),
         Command::Trust(arguments) => trust::trust(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
+        Command::Watch(arguments) => watch::watch(&arguments),
         Command::VerifyProbe => verify::probe(),
         Command::Agent(words) => match args::agent(&words) {
             Ok(arguments) => run::run(&arguments),
@@ -88,4 +105,24 @@ fn main() -> ExitCode {
         },
     };
     result.unwrap_or_else(|error| exit::failed(&error))
+}
+
+/// The name of a command about the user's sessions, files or machine. Of these, a session sees nothing
+/// that it could tell.
+fn of_the_user(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Accept(_) => Some("accept"),
+        Command::Allow(_) => Some("allow"),
+        Command::Caches(_) => Some("caches"),
+        Command::Doctor(_) => Some("doctor"),
+        Command::Init(_) => Some("init"),
+        Command::Log(_) => Some("log"),
+        Command::Ps(_) => Some("ps"),
+        Command::Reload(_) => Some("reload"),
+        Command::Suggest(_) => Some("suggest"),
+        Command::Trust(_) => Some("trust"),
+        Command::Verify(_) => Some("verify"),
+        Command::Watch(_) => Some("watch"),
+        _ => None,
+    }
 }

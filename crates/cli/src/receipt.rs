@@ -1,14 +1,20 @@
 //! What is said before a session and at its end. During it the terminal belongs to the command.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 use stockade_config::{Effective, Limits, Loader, Sourced, shown_path};
-use stockade_gate::{Denials, Fix, Ruling, Subject};
-use stockade_policy::{Reason, Restriction};
+use stockade_gate::{Denial, Denials, Fix, Ruling, Subject};
+use stockade_policy::{
+    Flow, Policy, Reason, Rule, STRANGERS, decide,
+    registry::{self, Class},
+};
 use stockade_wall::{
     Change, Discarded, DiscardedPlace, Finding, Layer, LayerState, Protection, folded,
 };
-use stockade_warden::{JournalEnd, LostEvents, Notice, Process};
+use stockade_warden::{JournalEnd, LostEvents, Notice, Process, program_name};
 
 use crate::{advice, terminal};
 
@@ -113,28 +119,46 @@ pub(crate) fn tell_denials(
     const LINES: usize = 8;
     let all = denials.by_count();
     let mut fixes = Vec::new();
-    for denial in all.iter().take(LINES) {
-        let mut details = Vec::from_iter(programs.get(&denial.subject).map(name));
-        if denial.count > 1 {
-            details.push(format!("{} times", denial.count));
+    for group in by_device(all.iter().take(LINES)) {
+        let Some(first) = group.first() else { continue };
+        let names: BTreeSet<_> = group
+            .iter()
+            .filter_map(|denial| programs.get(&denial.subject))
+            .map(|process| program_name(&process.exe))
+            .collect();
+        let mut details: Vec<_> = names.into_iter().collect();
+        let count: u64 = group.iter().map(|denial| denial.count).sum();
+        if count > 1 {
+            details.push(format!("{count} times"));
         }
         let details = match details.as_slice() {
             [] => String::new(),
             details => format!(" ({})", details.join(", ")),
         };
-        let (subject, ruling) = (&denial.subject, &denial.ruling);
-        eprintln!("stockade: denied {subject}{details}: {ruling}");
-        let aside = in_addition(&denial.ruling);
-        match (denial.ruling.fix(), danger(&denial.ruling)) {
-            (None, _) => {}
-            (Some(fix), None) => {
-                eprintln!("stockade:   to allow it{aside}: {}", flag(&fix));
-                fixes.push(fix);
+        let subjects: Vec<_> = group.iter().map(|it| it.subject.to_string()).collect();
+        let (subjects, ruling) = (subjects.join(", "), &first.ruling);
+        let word = match ruling {
+            // Nobody has denied it: the proxy did not do what it was asked for.
+            Ruling::Proxy(_) => "failed",
+            _ => "denied",
+        };
+        eprintln!("stockade: {word} {subjects}{details}: {ruling}");
+        let needed = fixes_of(&group);
+        if needed.is_empty() {
+            continue;
+        }
+        let aside = in_addition(ruling);
+        let flags: Vec<_> = needed.iter().map(Fix::flag).collect();
+        let flags = flags.join(" ");
+        match ruling.danger() {
+            None => {
+                let wider = wider_than_tried(&needed);
+                eprintln!("stockade:   to allow it{aside}: {flags}{wider}");
+                fixes.extend(needed);
             }
             // Not among what is to be copied: a program inside decides what is tried how often.
-            (Some(fix), Some(danger)) => {
-                let fix = flag(&fix);
-                eprintln!("stockade:   to allow it{aside}: {fix} (WARNING: {danger})");
+            Some(danger) => {
+                eprintln!("stockade:   to allow it{aside}: {flags} (WARNING: {danger})");
             }
         }
     }
@@ -154,64 +178,88 @@ pub(crate) fn tell_denials(
     }
 }
 
-/// A program by its file's name, which the program may have chosen so that it reads like more of
-/// the sentence that it stands in.
-fn name(process: &Process) -> String {
-    const LONGEST: usize = 40;
-    let name = process.exe.rsplit('/').next().unwrap_or_default();
-    let name = terminal::cut(name, LONGEST);
-    let is_word = |c: char| c.is_alphanumeric() || "._+-…".contains(c);
-    if name.chars().all(is_word) {
-        name
-    } else {
-        format!("{name:?}")
-    }
-}
-
-/// What somebody gives away who allows what few commands need.
-fn danger(ruling: &Ruling) -> Option<&'static str> {
-    let verdict = match ruling {
-        Ruling::Flow(verdict) => verdict,
-        Ruling::HostPort(port) => return danger_of_port(*port),
-        Ruling::Name(_) | Ruling::Malformed(_) => return None,
-    };
-    match verdict.reason() {
-        Reason::Restricted {
-            restriction: Restriction::Metadata { .. },
-            ..
-        } => Some("it hands out this machine's login at its cloud"),
-        Reason::Restricted {
-            restriction: Restriction::Own,
-            ..
-        } => Some("services there may take the command for the user"),
-        Reason::OtherName { .. } => {
-            Some("suspicious: the program used an address that it was given for another name")
+/// Denials in their order, with those of one private host together: who allows a device wants to
+/// do so once.
+fn by_device<'d>(denials: impl Iterator<Item = &'d Denial>) -> Vec<Vec<&'d Denial>> {
+    let mut groups: Vec<Vec<&Denial>> = Vec::new();
+    for denial in denials {
+        let host = private_flow(denial).map(Flow::destination);
+        let same = |group: &&mut Vec<&Denial>| {
+            let other = group.first().and_then(|first| private_flow(first));
+            host.is_some() && other.map(Flow::destination) == host
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(denial),
+            None => groups.push(vec![denial]),
         }
-        _ => None,
+    }
+    groups
+}
+
+/// The flow of a denial, if it is to a private address that has no name to be allowed by.
+fn private_flow(denial: &Denial) -> Option<&Flow> {
+    let Ruling::Flow(verdict) = &denial.ruling else {
+        return None;
+    };
+    let flow = verdict.flow();
+    let is_special = matches!(registry::classify(flow.destination()), Class::Special(_));
+    let is_private = match verdict.reason() {
+        Reason::Near(_) => true,
+        Reason::NotListed { .. } => is_special,
+        _ => false,
+    };
+    let by_address = verdict.fix().is_some_and(|fix| fix.network().is_some());
+    (is_private && by_address && matches!(denial.subject, Subject::Flow(_))).then_some(flow)
+}
+
+/// What allows a group of denials. A private host is allowed by its ports, for TCP and UDP alike
+/// unless all were of TCP: who finds a service by a datagram connects to it next.
+fn fixes_of(group: &[&Denial]) -> Vec<Fix> {
+    let flows: Vec<Flow> = group
+        .iter()
+        .filter_map(|it| private_flow(it))
+        .copied()
+        .collect();
+    if flows.is_empty() {
+        return group.iter().filter_map(|it| it.ruling.fix()).collect();
+    }
+    Rule::for_flows(&flows).into_iter().map(Fix::from).collect()
+}
+
+/// A rule for ports without a protocol opens both, of which one may not have been tried.
+fn wider_than_tried(fixes: &[Fix]) -> &'static str {
+    let is_of_both = |fix: &Fix| matches!(fix, Fix::Allow(rule) if rule.protocol().is_none() && rule.ports().is_some());
+    match fixes.iter().any(is_of_both) {
+        true => " (TCP and UDP)",
+        false => "",
     }
 }
 
-/// The same of services that are made to be driven by whoever reaches them.
-fn danger_of_port(port: u16) -> Option<&'static str> {
-    match port {
-        22 => Some("it is where people log in to this machine"),
-        2375 | 2376 => Some("whoever reaches Docker is root on this machine"),
-        5037 => Some("whoever reaches adb drives the phones at this machine"),
-        6443 | 10250 => Some("whoever reaches Kubernetes may run containers on this machine"),
-        8888 => Some("whoever reaches Jupyter may run programs outside"),
-        9222 | 9229 => Some("whoever reaches a debugger drives the browser or program outside"),
-        _ => None,
+/// What somebody gives away who adds a rule.
+pub(crate) fn danger_of_rule(rule: &Rule) -> Option<&'static str> {
+    if rule.is_of_strangers() {
+        return Some(STRANGERS);
     }
+    let network = rule.network()?;
+    let flow = Flow::tcp((network.addr(), 1).into())?;
+    let evidence = stockade_gate::host_evidence(network.addr()).ok()?;
+    decide(&Policy::default(), &flow, &evidence).danger()
 }
 
 /// Who gives one rule up for another one that is needed as well goes round in circles.
 fn in_addition(ruling: &Ruling) -> String {
-    if let Ruling::Flow(verdict) = ruling
-        && let Reason::Inward { rule, .. } = verdict.reason()
-    {
-        return format!(", in addition to `{rule}`");
+    let Ruling::Flow(verdict) = ruling else {
+        return String::new();
+    };
+    match verdict.reason() {
+        Reason::Inward { rule, .. } if !verdict.fix().is_some_and(Rule::is_near) => {
+            format!(", in addition to `{rule}`")
+        }
+        Reason::SearchOff {
+            has_devices: false, ..
+        } => ", with `--allow ADDRESS` for each device".to_owned(),
+        _ => String::new(),
     }
-    String::new()
 }
 
 /// Why ssh asked about a server that the user knows, or refused it.
@@ -220,14 +268,6 @@ pub(crate) fn tell_known_hosts(path: &Path) {
         eprintln!(
             "stockade: ssh had no known hosts inside; to give it yours: --read ~/.ssh/known_hosts"
         );
-    }
-}
-
-/// To be put before the command.
-fn flag(fix: &Fix) -> String {
-    match fix {
-        Fix::Allow(rule) => format!("--allow {rule}"),
-        Fix::HostPort(port) => format!("--host-port {port}"),
     }
 }
 
@@ -340,28 +380,5 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {
         eprintln!("stockade: to apply what was put back: stockade accept {session}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
-        let name = |exe: &str| {
-            name(&Process {
-                pid: 7,
-                exe: exe.to_owned(),
-                argv: Vec::new(),
-                parents: Vec::new(),
-            })
-        };
-        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
-        assert_eq!(name("/x/c++-é"), "c++-é");
-        assert_eq!(name("/x/a: b\n\u{1b}"), "\"a: b\\n\\u{1b}\"");
-        assert_eq!(name("/x/curl (deleted)"), "\"curl (deleted)\"");
-        let long = name(&format!("/x/{}", "y".repeat(255)));
-        assert!(long.starts_with("yyy") && long.chars().count() == 40);
     }
 }

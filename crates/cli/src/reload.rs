@@ -24,24 +24,9 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     let mut failed = false;
     let mut asked = 0;
     for id in sessions {
-        let Some(stream) = warden::connect(&id)? else {
-            continue;
-        };
-        asked += 1;
-        let reply = warden::ask_to_reload(stream).unwrap_or_else(|error| {
-            let error = anyhow::Error::from(error);
-            Err(format!("{error:#}"))
-        });
-        let id = shown(&id);
-        match reply {
-            Ok(reloaded) => {
-                let said = shown_lines(&said(&reloaded));
-                terminal::print(format_args!("{id}: {said}\n"))?;
-            }
-            Err(why) => {
-                eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
-                failed = true;
-            }
+        if let Some(reloaded) = one(&id)? {
+            asked += 1;
+            failed |= !reloaded;
         }
     }
     if asked == 0 {
@@ -55,6 +40,29 @@ pub(crate) fn reload(arguments: &args::Reload) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Whether a session took up the configuration, which is said; none if it is gone.
+pub(crate) fn one(id: &str) -> Result<Option<bool>> {
+    let Some(stream) = warden::connect(id)? else {
+        return Ok(None);
+    };
+    let reply = warden::ask_to_reload(stream).unwrap_or_else(|error| {
+        let error = anyhow::Error::from(error);
+        Err(format!("{error:#}"))
+    });
+    let id = shown(id);
+    match reply {
+        Ok(reloaded) => {
+            let said = shown_lines(&said(&reloaded));
+            terminal::print(format_args!("{id}: {said}\n"))?;
+            Ok(Some(true))
+        }
+        Err(why) => {
+            eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
+            Ok(Some(false))
+        }
+    }
 }
 
 /// Sessions without a network of their own cannot be asked.

@@ -9,14 +9,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use stockade_config::{Effective, Loader, Mode, Network, shown};
+use stockade_config::{Effective, Loader, Mode, Network, Unknown, shown};
+use stockade_policy::MOST_DEVICES;
 use stockade_wall::{CommandLine, Plan};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
 
 use crate::{
-    accept, args, context, doctor::Obstacles, exit::refused, hooks, inside, login, receipt,
+    accept, args, context, doctor::Obstacles, exit::refused, hooks, inside, login, proxy, receipt,
     wall_config,
 };
 
@@ -51,11 +52,19 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     {
         eprintln!("stockade: {line}");
     }
+    let proxies = proxy::proxies(&loader, &effective)?;
+    for warning in proxy::allowed_proxies(&effective, &proxies) {
+        eprintln!("stockade: WARNING: {warning}");
+    }
     let id = warden::identifier();
     let mut config = wall_config::config(&effective, &loader, &command.program)?;
     config.session = Some(id.clone());
     // What is there can be hidden. If it cannot be made, that is said when the log begins.
-    let _ = LogDirectory::of(&loader.places.home).make();
+    let logs = LogDirectory::of(&loader.places.home);
+    let _ = logs.make();
+    if arguments.learn {
+        learn(&effective, &logs, &id)?;
+    }
 
     let mut planned = Planned::new(&config, Some(&loader.places.workspace))?;
     tell_created(&planned.created_state, quiet);
@@ -73,6 +82,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
         command,
         effective: effective.clone(),
         policy: hooks::policy(effective.policy()),
+        proxies,
         listing: Some(Listing {
             id: id.clone(),
             loader: loader.clone(),
@@ -120,6 +130,29 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     Ok(outcome.exit_code().into())
 }
 
+/// Has the log of this session kept for `stockade suggest`.
+fn learn(effective: &Effective, logs: &LogDirectory, id: &str) -> Result<()> {
+    let Network { mode, internet, .. } = &effective.network;
+    if mode.value != Mode::Jail {
+        return Err(refused(
+            format!(
+                "nothing can be learned in mode \"{}\" ({})",
+                mode.value, mode.origin
+            ),
+            "leave out --learn, or use --mode jail",
+        ));
+    }
+    if !internet.value {
+        eprintln!(
+            "stockade: the internet is closed ({}), so this session shows only what the rules allow \
+             already; add --internet to see what else the command needs",
+            internet.origin
+        );
+    }
+    logs.keep(id)
+        .context("the log of this session cannot be kept")
+}
+
 /// The keys of ssh servers that the user knows.
 const KNOWN_HOSTS: &str = ".ssh/known_hosts";
 
@@ -151,8 +184,16 @@ fn tell_created(created: &[(PathBuf, io::Result<()>)], quiet: bool) {
 /// What is in force for this command, and what the user has to know about that.
 fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     let loaded = context::load(loader)?;
-    for idle in context::idle_rules(&loaded.effective) {
+    let idle = context::idle_rules(&loaded.effective);
+    for idle in idle.iter().filter(|_| !quiet) {
         eprintln!("stockade: {idle}");
+    }
+    let unasked = loaded.effective.policy().unasked_devices();
+    if unasked > 0 && !quiet {
+        eprintln!(
+            "stockade: searches for devices go to the first {MOST_DEVICES} that rules name; {unasked} \
+             more are not asked"
+        );
     }
     for wide in context::wide_rules(&loaded.effective) {
         eprintln!("stockade: WARNING: {wide}");
@@ -165,15 +206,20 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     let Network {
         mode,
         allow,
+        discovery,
         host_ports,
         publish,
+        unknown,
         ..
     } = &loaded.effective.network;
     let allow = allow.iter().map(|rule| &rule.origin);
     let ports = host_ports.iter().map(|port| &port.origin);
     let publish = publish.iter().map(|port| &port.origin);
     // Files may have them for other launches; who types one wants it now.
-    let mut typed = allow.chain(ports).chain(publish);
+    let ask = (unknown.value == Unknown::Ask).then_some(&unknown.origin);
+    let discovery = discovery.iter().map(|entry| &entry.origin);
+    let typed = allow.chain(discovery).chain(ports).chain(publish);
+    let mut typed = typed.chain(ask);
     if mode.value != Mode::Jail
         && !quiet
         && let Some(idle) = typed.find(|origin| origin.file_line().is_none())

@@ -16,6 +16,7 @@ impl Settings {
 
 const LIMIT: &str = "limit";
 const NO_FORGE: &str = "no-forge";
+const ASK: &str = "ask";
 
 /// Keys with an option of their own.
 fn keys() -> impl Iterator<Item = (Key, Spec)> {
@@ -43,6 +44,13 @@ impl clap::Args for Settings {
                 command = command.arg(off);
             }
         }
+        let unknown = Key::Unknown.spec();
+        let ask = Arg::new(ASK)
+            .long(ASK)
+            .help(format!("The same as {} ask", unknown.flag))
+            .help_heading(heading(&unknown))
+            .action(ArgAction::SetTrue)
+            .conflicts_with(unknown.option);
         let no_forge = Arg::new(NO_FORGE)
             .long(NO_FORGE)
             .help("Give no login of any forge, whatever the configuration says")
@@ -59,7 +67,7 @@ impl clap::Args for Settings {
             )
             .help_heading(heading(&Key::Memory.spec()))
             .action(ArgAction::Append);
-        command.arg(no_forge).arg(limit)
+        command.arg(ask).arg(no_forge).arg(limit)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -84,6 +92,7 @@ fn argument(spec: &Spec, default: Option<Value>) -> Arg {
     let (value, action) = match spec.kind {
         Kind::List(item) => (value_name(*item), ArgAction::Append),
         Kind::Variables => ("NAME=VALUE", ArgAction::Append),
+        Kind::Devices => ("NAME=RULE", ArgAction::Append),
         kind => (value_name(kind), ArgAction::Set),
     };
     let argument = Arg::new(spec.option)
@@ -109,7 +118,10 @@ fn argument(spec: &Spec, default: Option<Value>) -> Arg {
 fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Boolean => "BOOL",
-        Kind::Rule => "RULE",
+        Kind::Rule | Kind::NearRule => "RULE",
+        Kind::Discovery => "SEARCH",
+        Kind::Proxy => "PROXY",
+        Kind::Exemption => "HOST",
         Kind::Port | Kind::Published => "PORT",
         Kind::Path => "PATH",
         Kind::Variable => "NAME",
@@ -139,6 +151,9 @@ impl FromArgMatches for Settings {
             // All limits have this option; the value names the key.
             self.0.set(Key::Memory, value);
         }
+        if matches.get_flag(ASK) {
+            self.0.ask();
+        }
         if matches.get_flag(NO_FORGE) {
             self.0.no_forge();
         }
@@ -157,11 +172,13 @@ mod tests {
     use crate::args::{Arguments, Command};
 
     /// Flags of `run` that no file can have in its place, and why.
-    const NOT_SETTINGS: [(&str, &str); 5] = [
+    const NOT_SETTINGS: [(&str, &str); 7] = [
         ("workspace", "decides which files are read"),
         ("profile", "chooses among tables of the files"),
+        ("learn", "is about this one call"),
         ("quiet", "is about this one call"),
         ("no-forge", "is three keys at once"),
+        ("ask", "is --unknown ask"),
         ("help", "is no setting"),
     ];
 
@@ -204,11 +221,17 @@ mod tests {
                 words.iter().copied().find(is_other).expect("a choice")
             }
             Kind::List(Kind::Rule) => "10.0.0.1",
+            Kind::List(Kind::NearRule) => "nas.lan",
+            Kind::List(Kind::Discovery) => "epics",
             Kind::List(Kind::Port | Kind::Published) => "3000",
             Kind::List(Kind::Variable) => "EDITOR",
             Kind::List(Kind::Host) => "git.example.org",
+            Kind::List(Kind::Exemption) => "corp.example",
             Kind::List(_) => "/data",
+            Kind::Proxy => "http://proxy.example:3128",
+            Kind::Path => "/data",
             Kind::Variables => "A=b",
+            Kind::Devices => "pmac=10.0.0.7",
             Kind::Count(_) => "70",
             Kind::Size => "8G",
             Kind::Time => "2h",

@@ -26,8 +26,11 @@ pub(crate) fn config(
     program: &OsString,
 ) -> Result<Config, Diagnostics> {
     let places = &loader.places;
+    let proxy = loader.proxy(effective)?;
     let Effective {
         network,
+        // The gate's business.
+        devices: _,
         files,
         env,
         forge,
@@ -53,21 +56,38 @@ pub(crate) fn config(
         };
         of.map(request).collect::<Vec<_>>()
     };
+    let login = network.proxy_login.as_ref().map(|file| PathRequest {
+        path: file.value.0.clone(),
+        required: false,
+        by: file.origin.to_string(),
+    });
     Ok(Config {
         network: match network.mode.value {
             Mode::Jail => Network::Jail {
-                resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
+                resolv_conf: stockade_gate::resolv_conf(
+                    NAME_SERVER,
+                    effective.policy().has_near_names(),
+                    network.unknown.value == config::Unknown::Ask,
+                ),
             },
             Mode::None => Network::None,
             Mode::Host => Network::Host,
         },
+        discovery: !network.discovery.is_empty(),
+        has_proxy: proxy.is_some(),
         root: match files.root.value {
             config::Root::System => Root::System,
             config::Root::All => Root::All,
         },
         read: [requests(&files.read, false), requests(&files.read, true)].concat(),
         write: requests(&files.write, false),
-        hide: [requests(&files.hide, false), requests(&files.hide, true)].concat(),
+        hide: [
+            requests(&files.hide, false),
+            requests(&files.hide, true),
+            // Where it lies among what the command sees, it does not see it.
+            login.into_iter().collect(),
+        ]
+        .concat(),
         pass: env
             .pass
             .iter()

@@ -60,7 +60,10 @@ impl Diagnostic {
     /// A fault of the value that is written at `place`.
     pub(crate) fn fault(fault: Fault, place: Place) -> Self {
         let in_file = place.is_in_file();
-        let diagnostic = Self::at(fault.message, place);
+        let diagnostic = match fault.is_secret {
+            true => Self::new(format!("{place}: {}", fault.message)),
+            false => Self::at(fault.message, place),
+        };
         let diagnostic = match fault.help {
             Some(help) => diagnostic.help(help),
             None => diagnostic,

@@ -15,16 +15,26 @@ use crate::{
 
 impl Effective {
     pub fn policy(&self) -> Policy {
-        let rules = self.network.allow.iter();
+        let allow = self.network.allow.iter();
+        let allow = allow.map(|rule| &rule.value);
+        let near = self.network.near.iter();
+        let near = near.map(|rule| rule.value.rule());
+        let devices = self.devices.devices.rules();
+        let devices = devices.map(|rule| &rule.value);
+        let discovery = self.network.discovery.iter();
         Policy {
             internet: self.network.internet.value,
-            rules: rules.map(|rule| rule.value.clone()).collect(),
+            rules: allow.chain(near).chain(devices).cloned().collect(),
+            discovery: discovery.map(|entry| entry.value).collect(),
         }
     }
 
     /// Where the rule with this number in [`policy`](Self::policy) was written.
     pub fn origin_of_rule(&self, index: usize) -> Option<&Origin> {
-        self.network.allow.get(index).map(|rule| &rule.origin)
+        let allow = self.network.allow.iter().map(|rule| &rule.origin);
+        let near = self.network.near.iter().map(|rule| &rule.origin);
+        let devices = self.devices.devices.rules().map(|rule| &rule.origin);
+        allow.chain(near).chain(devices).nth(index)
     }
 
     /// Ports of the host's loopback, each once.

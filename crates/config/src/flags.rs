@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use stockade_policy::Rule;
+
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     environment::no_forge_changes,
     keys::{Change, Key},
     layer::{Layer, LayerKind, Written},
-    source::{Place, Source, SourceKind},
+    source::{Origin, Place, Source, SourceKind, Sourced},
     text::{meant, shown},
     value::{Fault, Given, Instead, Roots},
 };
@@ -26,6 +28,8 @@ enum Flag {
     /// The value is `KEY=VALUE`.
     Limit,
     NoForge,
+    /// The same as `--unknown ask`.
+    Ask,
 }
 
 impl Flags {
@@ -44,6 +48,16 @@ impl Flags {
         self.push(Flag::Off(key), &name, "");
     }
 
+    /// `--ask`
+    pub fn ask(&mut self) {
+        self.push(Flag::Ask, "--ask", "");
+    }
+
+    /// A rule that the user allowed while the session ran.
+    pub fn answered(&mut self, rule: &Rule) {
+        self.push(Flag::Key(Key::Allow), ANSWER, rule.to_string());
+    }
+
     pub fn no_forge(&mut self) {
         self.push(Flag::NoForge, "--no-forge", "");
     }
@@ -51,6 +65,11 @@ impl Flags {
     fn push(&mut self, flag: Flag, name: &str, text: impl Into<String>) {
         let source = Source::new(SourceKind::Flag(name.to_owned()), text);
         self.given.push((flag, source));
+    }
+
+    /// Whether none was typed.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
     }
 
     /// What they say.
@@ -65,6 +84,7 @@ impl Flags {
             let change = match flag {
                 Flag::Key(key) => Change::read(*key, Given::Bare(source.text()), roots),
                 Flag::Off(key) => Change::read(*key, Given::Boolean(false), roots),
+                Flag::Ask => Change::read(Key::Unknown, Given::Bare("ask"), roots),
                 Flag::Limit => limit(source.text(), roots),
                 Flag::NoForge => {
                     layer.changes.extend(no_forge_changes(&place));
@@ -80,6 +100,19 @@ impl Flags {
             }
         }
         wrong.or(layer)
+    }
+}
+
+/// Where a rule comes from that the user allowed while the session ran.
+const ANSWER: &str = "your answer";
+
+/// Such a rule, as a setting.
+#[must_use]
+pub fn answered(rule: Rule) -> Sourced<Rule> {
+    let source = Source::new(SourceKind::Flag(ANSWER.to_owned()), rule.to_string());
+    Sourced {
+        value: rule,
+        origin: Origin::Written(Place::whole(&source)),
     }
 }
 

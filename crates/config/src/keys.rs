@@ -5,14 +5,15 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
-use stockade_policy::Rule;
+use stockade_policy::{Discovery, Exemption, Rule};
 
 use crate::{
     setting::{Setting, Shown},
     source::{Origin, Sourced},
     value::{
-        Caches, ConfigValue, Count, Fault, GitSettings, Given, Hardening, HostName, Memory, Mode,
-        Port, Published, Root, Roots, Seconds, Size, VariableName, wrong_type,
+        Caches, ConfigValue, Count, DeviceTable, Fault, GitSettings, Given, Hardening, HostName,
+        LoginFile, Memory, Mode, NearRule, Notify, Port, ProxySetting, Published, Root, Roots,
+        Seconds, Size, Unknown, VariableName, wrong_type,
     },
 };
 
@@ -30,14 +31,28 @@ keys! {
         /// Without it, the command reaches only what `allow` rules name.
         Internet internet: Sourced<bool> = true.into(), "internet", More;
 
-        /// What the command can reach besides: [PROTO://]TARGET[:PORTS]
+        /// Allow a target: [PROTO://]TARGET[:PORTS]
         ///
         /// TARGET is an address, a network, a host name, or *.name for all names below it. PROTO
         /// is tcp, udp or icmp; without it, all of them. PORTS are ports and ranges, separated by
         /// commas. An IPv6 address with ports needs brackets: [fd00::5]:80. Host names apply only
-        /// with --no-internet, and never open private addresses; allow the IP address instead.
+        /// with --no-internet, and never open private addresses; use --near for those.
         /// Can be repeated.
         Allow allow: Vec<Sourced<Rule>> = Vec::new(), "allow", More;
+
+        /// A host name that the command can reach at a private address: [PROTO://]NAME[:PORTS]
+        ///
+        /// NAME is a host name, or *.name for all names below it. Its addresses are asked for at
+        /// this machine's resolvers, and may be private or on the internet. It never opens this
+        /// machine itself, link-local addresses or cloud metadata. Whoever controls the name's DNS
+        /// chooses the address. Can be repeated.
+        Near near: Vec<Sourced<NearRule>> = Vec::new(), "near", More;
+        /// Searches for devices to pass on: epics, or udp://PORT
+        ///
+        /// A broadcast or multicast datagram to such a port goes to each device that a
+        /// rule names by its address for that port, and to nobody else. epics stands for UDP ports
+        /// 5064, 5065 and 5076. Your EPICS variables are passed on, too. Can be repeated.
+        Discovery discovery: Vec<Sourced<Discovery>> = Vec::new(), "discovery", More;
 
         /// A TCP port of this machine's loopback that the command can reach
         ///
@@ -49,8 +64,44 @@ keys! {
         /// 127.0.0.1:OUTSIDE and [::1]:OUTSIDE lead to INSIDE. Can be repeated.
         Publish publish: Vec<Sourced<Published>> = Vec::new(), "publish", More;
 
+        /// What happens to what no rule covers: deny, or ask you while the command waits
+        ///
+        /// With ask, the connection or name waits for up to a minute for your answer: in
+        /// `stockade watch`, a tmux popup or a desktop notification. Where nobody can be asked, it is
+        /// denied at once.
+        Unknown unknown: Sourced<Unknown> = Unknown::Deny.into(), "unknown", More;
+
+        /// Where the first denial of each target is shown at once: auto, tmux, desktop or off
+        ///
+        /// tmux shows it in the status line, desktop as a notification. auto is tmux inside tmux, and
+        /// off elsewhere.
+        Notify notify: Sourced<Notify> = Notify::Auto.into(), "notify", Less;
+
+        /// The proxy to the internet: http://HOST:PORT (or https, socks5), environment, or none
+        ///
+        /// Stockade itself speaks to the proxy; programs inside need no proxy setting. environment
+        /// is the proxy that https_proxy, all_proxy or http_proxy names, with no_proxy.
+        Proxy proxy: Sourced<ProxySetting> = ProxySetting::None.into(), "proxy", More;
+
+        /// A file with USER:PASSWORD for the proxy, which only you can read
+        ProxyLogin proxy_login: Option<Sourced<LoginFile>> = None, "proxy-login", Less;
+
+        /// What this machine reaches without the proxy: a domain, an address or a network
+        ///
+        /// A domain includes all names below it. Can be repeated.
+        NoProxy no_proxy: Vec<Sourced<Exemption>> = Vec::new(), "no-proxy", More;
+
         /// Log denials, and report them at the end
         LogDenials log_denials: Sourced<bool> = true.into(), "log-denials", Less;
+    }
+
+    /// Hosts of a laboratory or a company that have names of your own.
+    [devices] Devices, "Network" {
+        /// A device with a name that works inside: NAME=RULE, or NAME = "RULE" in a file
+        ///
+        /// RULE is [PROTO://]TARGET[:PORTS] with one address or one host name, and is allowed. Inside, NAME
+        /// resolves to it; the log and the receipt use NAME. Repeat it with the same NAME for further rules.
+        Devices devices: DeviceTable = DeviceTable::default(), "device", More;
     }
 
     /// What the command sees of the disk.
@@ -151,14 +202,23 @@ pub enum Kind {
     /// A time with its unit.
     Time,
     Rule,
+    /// A rule for names only.
+    NearRule,
+    Discovery,
     Port,
     Published,
+    /// Where a proxy is.
+    Proxy,
+    /// What goes around it.
+    Exemption,
     Path,
     Variable,
     Host,
     List(&'static Self),
     /// A table of names and texts.
     Variables,
+    /// A section that is a table of names, and of a rule or a list of rules each.
+    Devices,
 }
 
 /// Whether a higher value, or one more entry, gives the command more or less.
@@ -217,9 +277,12 @@ impl Key {
     }
 }
 
-/// As in `network.allow`.
+/// As in `network.allow`. A section that is one table is named by itself.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.spec().kind == Kind::Devices {
+            return f.write_str(self.section());
+        }
         write!(f, "{}.{}", self.section(), self.name())
     }
 }

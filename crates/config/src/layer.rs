@@ -102,6 +102,14 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn covers(&self, key: Key) -> bool {
-        self.section == key.section() && self.key.is_none_or(|locked| locked == key)
+        // These lists open private addresses as `allow` does: its lock would mean nothing without them.
+        let with: &[Key] = match key {
+            Key::Near => &[Key::Near, Key::Allow],
+            Key::Devices => &[Key::Devices, Key::Near, Key::Allow],
+            _ => &[key],
+        };
+        with.iter().any(|key| {
+            self.section == key.section() && self.key.is_none_or(|locked| locked == *key)
+        })
     }
 }

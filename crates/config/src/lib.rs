@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The rest of the program is made from [`Effective`]: the gate's policy, the
-//! wall's plan, the log. Everything between a text and it is pure; `files`, `load` and
-//! `trust` alone touch the disk.
+//! wall's plan, the log. Everything between a text and it is pure; `files`, `load`,
+//! `trust`, `logins` and `edit` alone touch the disk.
 //!
 //! Nothing is ever open because something is missing: an empty file, section or list changes
 //! nothing, and [`Effective::default`] applies. An invalid file, or one that somebody else could
@@ -25,6 +25,7 @@ mod define;
 mod check;
 mod compare;
 mod diagnostic;
+mod edit;
 mod effective;
 mod environment;
 mod files;
@@ -38,6 +39,7 @@ mod merge;
 mod parse;
 mod profiles;
 mod proposal;
+mod proxy;
 mod render;
 mod schema;
 mod setting;
@@ -51,9 +53,10 @@ mod workspace;
 pub use check::{Checked, check_file, foreign_file, others_can_write};
 pub use compare::{Difference, differences, wider};
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use edit::{EditedFile, NetworkEdit, NewPort, NewRule};
 pub use environment::layer as environment_layer;
 pub use files::{Places, resolved};
-pub use flags::Flags;
+pub use flags::{Flags, answered};
 pub use follow::{LOGIN, moved_state};
 pub use keys::{
     Effective, Files, Forge as ForgeSettings, Key, Kind, Limits, Network, SECTIONS, Section, Spec,
@@ -66,6 +69,7 @@ pub use merge::{Choice, merge};
 pub use parse::{keys_in, parse, table as toml_table};
 pub use profiles::{BUILT_IN, CLAUDE_SANDBOX, GENERIC, STATE_VARIABLES, StateVariable, agents};
 pub use proposal::{Effect, Proposal};
+pub use proxy::{CompanyProxy, ProxyInUse, proxy_variables};
 pub use schema::schema;
 pub use setting::{Shown, literal};
 pub use source::{Origin, Place, Source, SourceKind, Sourced};
@@ -73,6 +77,7 @@ pub use starter::starter;
 pub use text::{meant, shown, shown_path};
 pub use trust::{Record, Trust};
 pub use value::{
-    Caches, Count, GitSettings, Hardening, HostName, Memory, Mode, Port, Published, Root, Roots,
-    Seconds, Size, VariableName,
+    Caches, Count, DeviceTable, GitSettings, Hardening, HostName, LoginFile, Memory, Mode,
+    NearRule, Notify, Port, ProxySetting, Published, Root, Roots, Seconds, Size, Unknown,
+    VariableName,
 };

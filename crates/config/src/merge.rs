@@ -18,14 +18,16 @@
 
 use std::collections::BTreeSet;
 
+use stockade_policy::Rule;
+
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
-    keys::Effective,
+    keys::{Effective, Key},
     layer::{Layer, LayerKind, Lock, Written},
     profiles::GENERIC,
     source::{Origin, Place, Sourced},
     text::{meant, shown},
-    value::Published,
+    value::{Published, Unknown},
 };
 
 /// Which profile is wanted.
@@ -66,6 +68,8 @@ pub fn merge(layers: &[Layer], choice: &Choice) -> Result<Effective, Diagnostics
         effective.apply(&written.change, Origin::Written(written.place.clone()));
     }
     check_ports(&effective, &mut wrong);
+    check_devices(&effective, &mut wrong);
+    check_ask(&effective, &layers, &mut wrong);
     wrong.or(effective)
 }
 
@@ -131,6 +135,24 @@ fn check_locks(layers: &[&Layer], wrong: &mut Diagnostics) {
     }
 }
 
+/// Every answer adds a rule, if only for a moment.
+fn check_ask(effective: &Effective, layers: &[&Layer], wrong: &mut Diagnostics) {
+    let mut locks = layers.iter().flat_map(|layer| &layer.locks);
+    let unknown = &effective.network.unknown;
+    if let (Unknown::Ask, Origin::Written(place)) = (unknown.value, &unknown.origin)
+        && let Some(lock) = locks.find(|lock| lock.covers(Key::Allow))
+    {
+        let title = format!(
+            "{} cannot be \"ask\": {} is locked by the administrator of this machine",
+            Key::Unknown,
+            Key::Allow
+        );
+        let problem = Diagnostic::at(title, place.clone()).label("set here");
+        let problem = problem.beside(&lock.place, "locked here");
+        wrong.push(problem.help("every answer would add a rule; leave it at \"deny\""));
+    }
+}
+
 /// A port has one meaning on each side.
 fn check_ports(effective: &Effective, wrong: &mut Diagnostics) {
     let publish = &effective.network.publish;
@@ -156,6 +178,31 @@ fn check_ports(effective: &Effective, wrong: &mut Diagnostics) {
             wrong.push(
                 two_places(title, &published.origin, &port.origin).help("remove one of them"),
             );
+        }
+    }
+}
+
+/// A device has one meaning: two files, or a file and the command line, do not share one. Else a
+/// project's file could lead the name of a device elsewhere. A device with a host name has that host
+/// alone: its rules are judged by the device's name, so they would count for its other hosts, too.
+fn check_devices(effective: &Effective, wrong: &mut Diagnostics) {
+    for (name, rules) in effective.devices.devices.iter() {
+        let Some(first) = rules.first() else { continue };
+        let place = |origin: &Origin| match origin {
+            Origin::Written(place) => Some(place.source().name()),
+            Origin::BuiltIn => None,
+        };
+        let other = |rule: &&Sourced<Rule>| place(&rule.origin) != place(&first.origin);
+        if let Some(other) = rules.iter().find(other) {
+            let title = format!("device `{name}` is defined twice");
+            let problem = two_places(title, &other.origin, &first.origin);
+            wrong.push(problem.help("remove one of them, or give it another name"));
+        }
+        let host = |rule: &Sourced<Rule>| rule.value.name().cloned();
+        if let Some(other) = rules.iter().find(|rule| host(rule) != host(first)) {
+            let title = format!("device `{name}` has a host name and another host");
+            let problem = two_places(title, &other.origin, &first.origin);
+            wrong.push(problem.help("make a device of each host"));
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::{
     compare::{Difference, differences},
     diagnostic::{Diagnostic, Diagnostics},
@@ -81,8 +83,13 @@ fn effect(others: &[Layer], layer: &Layer, profile: Option<&str>) -> Result<Effe
     };
     let changes_nothing = |written: &&Written| {
         let (key, name, value) = written.change.parts();
+        // A device is shown with all of its rules.
+        let is_in = |after: &Option<Value>| match (after, &value) {
+            (Some(Value::Array(all)), Some(one)) => all.contains(one),
+            (after, value) => after == value,
+        };
         !differences.iter().any(|difference| {
-            difference.key == key && difference.name == name && difference.after == value
+            difference.key == key && difference.name == name && is_in(&difference.after)
         })
     };
     let line = |written: &Written| {

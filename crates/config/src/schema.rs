@@ -42,6 +42,11 @@ pub fn schema() -> Value {
 
 fn sections() -> Map<String, Value> {
     let section = |section: &Section| {
+        if section.name == Key::Devices.section() {
+            let mut value = of_kind(Kind::Devices);
+            value["description"] = section.about.trim().into();
+            return (section.name.to_owned(), value);
+        }
         let keys = Key::in_section(section.name);
         let keys = keys.map(|key| {
             let mut value = of_kind(key.spec().kind);
@@ -72,7 +77,16 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Count(least) => json!({ "type": "integer", "minimum": least }),
         Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+[BKMGT]$" }),
         Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
-        Kind::Rule | Kind::Path | Kind::Host => json!({ "type": "string", "minLength": 1 }),
+        Kind::Rule | Kind::NearRule | Kind::Path | Kind::Host | Kind::Exemption => {
+            json!({ "type": "string", "minLength": 1 })
+        }
+        Kind::Discovery => {
+            json!({ "type": "string", "pattern": "^(epics|udp://[1-9][0-9]{0,4})$" })
+        }
+        Kind::Proxy => json!({
+            "type": "string",
+            "pattern": "^(none|environment|(https?|socks5h?)://[^@]+)$",
+        }),
         Kind::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
         Kind::Published => json!({
             "type": ["string", "integer"],
@@ -82,6 +96,16 @@ fn of_kind(kind: Kind) -> Value {
         }),
         Kind::Variable => json!({ "type": "string", "pattern": VARIABLE }),
         Kind::List(item) => json!({ "type": "array", "items": of_kind(*item) }),
+        Kind::Devices => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$" },
+            "additionalProperties": {
+                "type": ["string", "array"],
+                "minLength": 1,
+                "minItems": 1,
+                "items": { "type": "string", "minLength": 1 },
+            },
+        }),
         Kind::Variables => json!({
             "type": "object",
             "propertyNames": { "pattern": VARIABLE },

@@ -21,7 +21,10 @@ pub fn starter(workspace: Option<&str>) -> String {
         let (name, about) = (section.name, section.about.trim());
         text.push_str(&format!("\n# {about}\n[{name}]\n"));
         for key in Key::in_section(name) {
-            let line = format!("# {} = {}", key.name(), example(key));
+            let line = match key.spec().kind {
+                Kind::Devices => format!("# {}", example(key)),
+                _ => format!("# {} = {}", key.name(), example(key)),
+            };
             text.push_str(&format!("{line:COLUMN$}  # {}\n", key.spec().about()));
         }
     }
@@ -35,6 +38,7 @@ fn example(key: Key) -> String {
     match (key.spec().kind, Effective::default().shown(key).first()) {
         (Kind::List(item), _) => format!("[{}]", example_of(*item)),
         (_, Some(default)) => default.literal(),
+        _ if key == Key::ProxyLogin => "\"~/.config/stockade/proxy-login\"".to_owned(),
         (kind, None) => example_of(kind).to_owned(),
     }
 }
@@ -45,13 +49,17 @@ fn example_of(kind: Kind) -> &'static str {
         Kind::Size => "\"8G\"",
         Kind::Time => "\"2h\"",
         Kind::Rule => "\"192.168.10.21\", \"tcp://10.20.0.0/16:443\"",
+        Kind::NearRule => "\"wiki.corp.example:443\", \"*.lab.example\"",
+        Kind::Discovery => "\"epics\"",
         Kind::Port => "5432",
         Kind::Published => "\"3000\", \"8080:3000\"",
+        Kind::Exemption => "\"corp.example\", \"10.0.0.0/8\"",
         Kind::Path => "\"~/data\"",
         Kind::Variable => "\"EDITOR\"",
         Kind::Host => "\"git.example.org\"",
+        Kind::Devices => "pmac = \"tcp://172.23.1.7:1025\"",
         Kind::Variables => "{ RUST_BACKTRACE = \"1\" }",
         // They have a default.
-        Kind::Choice(_) | Kind::Boolean | Kind::List(_) => "",
+        Kind::Choice(_) | Kind::Boolean | Kind::Proxy | Kind::List(_) => "",
     }
 }

@@ -9,6 +9,8 @@ use std::{
 use stockade_config::{Key, LayerKind, Places, check_file};
 use stockade_world::is_real_root;
 
+#[path = "files/edit.rs"]
+mod edit;
 mod support;
 
 use support::{NO_INTERNET, User, mode};

@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use proptest::prelude::*;
 use stockade_config::{
     BUILT_IN, Choice, Effective, Flags, Hardening, Key, Layer, LayerKind, Mode, Origin, Place,
-    Root, Roots, Source, SourceKind, differences, environment_layer, merge, parse, wider,
+    Root, Roots, Source, SourceKind, Unknown, differences, environment_layer, merge, parse, wider,
 };
 
 fn roots() -> Roots {
@@ -49,7 +49,7 @@ fn where_nothing_is_said_nothing_is_given() {
         "",
         "# nothing\n",
         "[network]\n",
-        "[network]\nallow = []\nhost_ports = []\npublish = []\n",
+        "[network]\nallow = []\ndiscovery = []\nhost_ports = []\npublish = []\n",
         "[files]\n[env]\nset = {}\n[forge]\nhosts = []\n[agent]\n[limits]\n[profiles]\n",
         "[profiles.claude]\n[profiles.claude.network]\n",
     ] {
@@ -131,9 +131,20 @@ fn every_key_takes_the_value_that_a_file_gives_it() {
         mode = "none"
         internet = false
         allow = ["10.0.0.1", "tcp://[fd00::5]:80"]
+        near = ["tcp://wiki.corp.example:443", "*.lab.example"]
+        discovery = ["epics", "udp://3702"]
         host_ports = [5432]
         publish = ["3000", "8080:80", 9000]
+        unknown = "ask"
+        notify = "off"
+        proxy = "http://Proxy.corp.example:3128/"
+        proxy_login = "~/proxy-login"
+        no_proxy = [".lab.example", "10.1.2.3/8"]
         log_denials = false
+        [devices]
+        pmac = "tcp://172.23.1.7:1025"
+        ioc = ["172.23.1.3", "[fd00::3]:5064"]
+        cam = "cam1.lab.example:80"
         [files]
         root = "all"
         read = ["~/data", "$HOME/x"]
@@ -292,6 +303,45 @@ fn everything_but_the_administrators_file_is_bound_by_a_lock() {
     merged(&free, &Choice::None);
 }
 
+/// They open what a rule of `allow` opens, so its lock is theirs.
+#[test]
+fn a_lock_of_rules_holds_for_every_list_of_rules() {
+    let allow = ("network.allow = [\"10.0.0.1\"]\n", Key::Allow, "10.0.0.1");
+    let near = ("network.near = [\"nas.lan\"]\n", Key::Near, "nas.lan");
+    let devices = ("devices.x = \"10.0.0.1\"\n", Key::Devices, "x=10.0.0.1");
+    for (locked, bound, free) in [
+        ("network", vec![allow, near, devices], vec![]),
+        ("network.allow", vec![allow, near, devices], vec![]),
+        ("network.near", vec![near, devices], vec![allow]),
+        ("devices", vec![devices], vec![allow, near]),
+        ("network.mode", vec![], vec![allow, near, devices]),
+    ] {
+        let system = || layer(LayerKind::System, &format!("lock = [\"{locked}\"]\n"));
+        let both = |(text, key, flag): (&str, Key, &str)| {
+            let mut flags = Flags::default();
+            flags.set(key, flag);
+            let flags = flags.layer(&roots()).expect("flags");
+            let written = [
+                layer(LayerKind::User, text),
+                layer(LayerKind::Workspace, text),
+            ];
+            let others = written.into_iter().chain([flags]);
+            others.map(|other| merge(&[system(), other], &Choice::None))
+        };
+        for setting in bound {
+            for outcome in both(setting) {
+                let problems = outcome.expect_err("locked").to_string();
+                assert!(problems.contains("locked"), "{locked}: {problems}");
+            }
+        }
+        for setting in free {
+            for outcome in both(setting) {
+                assert!(outcome.is_ok(), "{locked}: {setting:?}");
+            }
+        }
+    }
+}
+
 fn with_variables(variables: &[(&str, &str)]) -> Effective {
     let user =
         "[forge]\ngithub = true\nhosts = [\"git.example.org\"]\n[network]\nmode = \"none\"\n";
@@ -406,9 +456,18 @@ fn what_changes_is_told_and_whether_it_widens() {
         [network]
         mode = \"host\"
         allow = [\"10.0.0.1\"]
+        near = [\"nas.lan\"]
+        discovery = [\"epics\"]
         host_ports = [1]
         publish = [2]
+        unknown = \"ask\"
+        notify = \"off\"
+        proxy = \"environment\"
+        proxy_login = \"/l\"
+        no_proxy = [\"lab.example\"]
         log_denials = false
+        [devices]
+        pmac = \"10.0.0.7\"
         [files]
         root = \"all\"
         read = [\"/r\"]
@@ -451,6 +510,55 @@ fn what_changes_is_told_and_whether_it_widens() {
             (None, Some("10.0.0.3".into()))
         ]
     );
+}
+
+#[test]
+fn a_device_is_defined_in_one_place_and_numbered_after_the_lists() {
+    let text = "[network]\nallow = [\"10.0.0.1\"]\nnear = [\"nas.lan\"]\n\
+        [devices]\npmac = \"tcp://172.23.1.7:1025\"\nioc = [\"172.23.1.3\", \"172.23.1.4\"]\n";
+    let mut flags = Flags::default();
+    for rule in ["cam=cam1.lab.example:80", "cam=udp://cam1.lab.example:81"] {
+        flags.set(Key::Devices, rule);
+    }
+    let layers = [
+        layer(LayerKind::User, text),
+        flags.layer(&roots()).expect("flags"),
+    ];
+    let effective = merged(&layers, &Choice::None);
+    let policy = effective.policy();
+    let rules: Vec<_> = (policy.rules.iter().enumerate())
+        .map(|(index, rule)| {
+            let origin = effective.origin_of_rule(index).expect("an origin");
+            let device = rule.device().map(ToString::to_string).unwrap_or_default();
+            format!("{device} {rule} {origin}")
+        })
+        .collect();
+    assert_eq!(
+        rules,
+        [
+            " 10.0.0.1 /User.toml:2",
+            " nas.lan /User.toml:3",
+            "cam cam1.lab.example:80 --device",
+            "cam udp://cam1.lab.example:81 --device",
+            "ioc 172.23.1.3 /User.toml:6",
+            "ioc 172.23.1.4 /User.toml:6",
+            "pmac tcp://172.23.1.7:1025 /User.toml:5",
+        ]
+    );
+    assert_eq!(
+        shown(&effective, Key::Devices)[1],
+        (
+            "[\"172.23.1.3\",\"172.23.1.4\"]".to_owned(),
+            "/User.toml:6".to_owned()
+        )
+    );
+    let other = layer(
+        LayerKind::Project,
+        "workspace = \"~/project\"\n[devices]\npmac = \"172.23.1.8\"\n",
+    );
+    let [user, flags] = layers;
+    let twice = merge(&[user, flags, other], &Choice::None).expect_err("defined twice");
+    assert!(twice.to_string().contains("device `pmac` is defined twice"));
 }
 
 #[test]
@@ -500,4 +608,32 @@ proptest! {
             prop_assert!(literal.start <= span.start && span.end <= literal.end, "{span:?} {text}");
         }
     }
+}
+
+#[test]
+fn nobody_can_be_asked_where_the_rules_are_locked() {
+    let system = "lock = [\"network.allow\"]\n[network]\nallow = [\"10.0.0.1\"]\n";
+    let merged = |text: &str| {
+        let layers = [
+            layer(LayerKind::System, system),
+            layer(LayerKind::User, text),
+        ];
+        merge(&layers, &Choice::None)
+    };
+    let refused = merged("[network]\nunknown = \"ask\"\n").expect_err("no answer could hold");
+    let said = refused.render(false);
+    assert!(said.contains("network.unknown cannot be \"ask\""), "{said}");
+    assert!(said.contains("locked here"), "{said}");
+    // Positive control.
+    merged("[network]\nunknown = \"deny\"\n").expect("a configuration");
+}
+
+#[test]
+fn ask_is_a_flag_of_its_own_for_one_value_of_unknown() {
+    let mut flags = Flags::default();
+    flags.ask();
+    let layer = flags.layer(&roots()).expect("a layer");
+    let effective = merge(&[layer], &Choice::None).expect("a configuration");
+    assert_eq!(effective.network.unknown.value, Unknown::Ask);
+    assert_eq!(effective.network.unknown.origin.to_string(), "--ask");
 }

@@ -44,6 +44,53 @@ fn messages(files: &[(LayerKind, &str)]) -> String {
 
 /// A user's files, by what is wrong with each.
 const BAD: &[(&str, &str)] = &[
+    // Devices.
+    (
+        "device_that_is_a_network",
+        "[devices]\nlab = \"172.23.1.0/24\"\n",
+    ),
+    (
+        "device_of_many_names",
+        "[devices]\nlab = [\"*.lab.example\"]\n",
+    ),
+    (
+        "device_called_localhost",
+        "[devices]\nlocalhost = \"172.23.1.7\"\n",
+    ),
+    ("device_in_capitals", "[devices]\nPMAC = \"172.23.1.7\"\n"),
+    (
+        "device_with_dots",
+        "[devices]\n\"pmac.lab\" = \"172.23.1.7\"\n",
+    ),
+    (
+        "device_with_a_number_for_a_name",
+        "[devices]\n7 = \"172.23.1.7\"\n",
+    ),
+    (
+        "device_with_an_odd_name",
+        "[devices]\n\"a b\\u001b[2J\" = \"172.23.1.7\"\n",
+    ),
+    ("device_without_rules", "[devices]\npmac = []\n"),
+    (
+        "device_that_is_a_table",
+        "[devices.pmac]\nallow = \"172.23.1.7\"\n",
+    ),
+    (
+        "device_at_the_loopback",
+        "[devices]\npmac = \"127.0.0.1\"\n",
+    ),
+    (
+        "device_twice",
+        "[devices]\npmac = \"172.23.1.7\"\npmac = \"172.23.1.8\"\n",
+    ),
+    (
+        "devices_in_network",
+        "[network]\ndevices = { pmac = \"172.23.1.7\" }\n",
+    ),
+    (
+        "devices_that_are_no_section",
+        "devices = [\"172.23.1.7\"]\n",
+    ),
     // Keys.
     ("key_with_a_slip", "[network]\nalow = [\"10.0.0.1\"]\n"),
     ("key_with_a_hyphen", "[network]\nhost-ports = [5432]\n"),
@@ -264,6 +311,27 @@ fn every_mistake_has_a_message_with_its_place_and_what_to_do() {
 /// Mistakes that a file of another kind, or several files, can have.
 const OTHERS: &[(&str, &[(LayerKind, &str)])] = &[
     (
+        "device_of_two_files",
+        &[
+            (LayerKind::User, "[devices]\npmac = \"172.23.1.7\"\n"),
+            (LayerKind::Workspace, "[devices]\npmac = \"172.23.1.8\"\n"),
+        ],
+    ),
+    (
+        "device_with_a_host_name_and_an_address",
+        &[(
+            LayerKind::User,
+            "[devices]\ncam = [\"cam1.lab.example:80\", \"172.23.1.7:22\"]\n",
+        )],
+    ),
+    (
+        "locked_devices",
+        &[
+            (LayerKind::System, "lock = [\"devices\"]\n"),
+            (LayerKind::User, "[devices]\npmac = \"172.23.1.7\"\n"),
+        ],
+    ),
+    (
         "lock_of_no_key",
         &[(
             LayerKind::System,
@@ -363,6 +431,12 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         (Key::Allow, "localhost:5432"),
         (Key::Allow, "tcp://127.0.0.1:5432"),
         (Key::Allow, "::1"),
+        (Key::Near, "tcp://10.0.0.1:443"),
+        (Key::Near, "*.co.uk"),
+        (Key::Devices, "pmac"),
+        (Key::Devices, "pmac=172.23.1.0/24"),
+        (Key::Devices, "local=172.23.1.7"),
+        (Key::Devices, "pmac=tcp:172.23.1.7:1025"),
         (Key::HostPorts, "abc"),
         (Key::Publish, "1:2:3"),
         (Key::Publish, "127.0.0.1:8080:3000"),
@@ -390,7 +464,7 @@ fn mistakes_in_flags_are_shown_without_a_file() {
         flags.set(key, text);
     }
     let problems = flags.layer(&roots()).expect_err("bad flags");
-    assert_eq!(problems.iter().count(), 30);
+    assert_eq!(problems.iter().count(), 36);
     // Rendered one by one: nobody makes so many mistakes at once.
     let all: Vec<String> = problems
         .iter()

@@ -255,6 +255,7 @@ fn a_proposal_tells_all_effects_for_every_command_and_profile() {
         user.workspace_file(),
         "[network]\ninternet = true\nallow = [\"10.0.0.1\", \"10.0.0.2\"]\n\
          [agent]\nhardening = \"default\"\n\
+         [devices]\nioc = [\"10.0.0.3\", \"10.0.0.4\"]\n\
          [profiles.claude.network]\nmode = \"host\"\n",
     );
     let proposal = user
@@ -283,13 +284,13 @@ fn a_proposal_tells_all_effects_for_every_command_and_profile() {
         [
             (
                 None,
-                "network.internet network.allow".to_owned(),
+                "network.internet network.allow devices".to_owned(),
                 "network.allow \"10.0.0.1\" (line 3) | agent.hardening \"default\" (line 5)"
                     .to_owned(),
             ),
             (
                 Some("claude".to_owned()),
-                "network.mode network.internet network.allow".to_owned(),
+                "network.mode network.internet network.allow devices".to_owned(),
                 String::new(),
             ),
         ]

@@ -23,10 +23,14 @@ pub(crate) fn confine() -> io::Result<()> {
     // the directories of the name and of what it leads to that stay readable.
     let name = Path::new(resolvers::PATH);
     let real = fs::canonicalize(name).unwrap_or_else(|_| name.to_owned());
+    // It may also become a link to another place of those that manage networks.
+    let split = Path::new(resolvers::SPLIT_PATH);
+    let others = split.parent().into_iter().chain(MANAGERS.map(Path::new));
     hide_files(
         [Some(name), Some(&real), name.parent(), real.parent()]
             .into_iter()
-            .flatten(),
+            .flatten()
+            .chain(others),
     )?;
 
     Filter::allow_only(&[RELAYS_CALLS, GATES_CALLS].concat())?.install()?;
@@ -41,7 +45,19 @@ pub(crate) fn confine_carrier() -> io::Result<()> {
     Ok(())
 }
 
+/// What speaks TLS to the proxy is brought the sockets that face it.
+pub(crate) fn confine_tls() -> io::Result<()> {
+    keep_capabilities(CapabilitySet::empty())?;
+    hide_files([])?;
+    Filter::allow_only(&[RELAYS_CALLS, TLS_CALLS].concat())?.install()?;
+    Ok(())
+}
+
+/// Where NetworkManager and resolvconf keep the file that `/etc/resolv.conf` is a link to.
+const MANAGERS: [&str; 2] = ["/run/NetworkManager", "/run/resolvconf"];
+
 const ANY: &[u32] = &[];
+const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 const FIONBIO: u32 = 0x5421;
@@ -95,6 +111,17 @@ const RELAYS_CALLS: &[Allowed] = &[
     any(libc::SYS_exit_group),
     any(libc::SYS_rseq),
     any(libc::SYS_set_robust_list),
+];
+
+/// What the thread needs besides that speaks TLS.
+const TLS_CALLS: &[Allowed] = &[
+    // Connected to each other, and to nothing else.
+    Allowed {
+        call: libc::SYS_socketpair,
+        argument: (0, &[AF_UNIX]),
+    },
+    any(libc::SYS_readv),
+    any(libc::SYS_writev),
 ];
 
 /// What the gate's own thread needs besides.

@@ -22,7 +22,7 @@ const PART: u64 = 4;
 /// The first one that is not for flows.
 static END: AtomicI32 = AtomicI32::new(i32::MAX);
 
-/// Raises the limit of open files to what the machine permits: a flow needs two. Call it
+/// Raises the limit of open files to what the machine permits: a flow needs two or three. Call it
 /// when the agent has been started with the limits that the user had.
 ///
 /// If it cannot be raised, fewer flows are served at a time.

@@ -4,7 +4,7 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
     rc::Rc,
     sync::{
@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use stockade_policy::{Flow, Hostname};
+use stockade_policy::{Flow, Host, Hostname, Rule};
 use tokio::sync::Notify;
 
 use crate::{
@@ -39,6 +39,10 @@ pub(crate) struct Admission {
     pub(crate) by_name: bool,
     /// Its destination is not on the internet, and a rule names it.
     pub(crate) near: bool,
+    /// The user allowed it, and no other, by this rule.
+    pub(crate) once: Option<Rule>,
+    /// What the proxy is asked for, if it goes through that.
+    pub(crate) proxied: Option<Host>,
     /// Keeps the names that it was admitted for.
     pub(crate) _pins: Option<Use>,
 }
@@ -48,8 +52,17 @@ impl Admission {
     pub(crate) const LOCAL: Self = Self {
         by_name: false,
         near: true,
+        once: None,
+        proxied: None,
         _pins: None,
     };
+}
+
+/// How many bytes a flow has moved outward, and back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub sent: u64,
+    pub received: u64,
 }
 
 /// A flow from its admission to its end. It is dropped where the flow ends, on whatever
@@ -106,6 +119,13 @@ impl ActiveFlow {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    fn traffic(&self) -> Traffic {
+        Traffic {
+            sent: self.sent.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+        }
+    }
+
     pub(crate) fn claims(&self, name: Hostname) {
         *self.claimed.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
     }
@@ -133,10 +153,11 @@ impl ActiveFlow {
 
 impl Drop for ActiveFlow {
     fn drop(&mut self) {
+        let Traffic { sent, received } = self.traffic();
         self.events.send(Event::Closed {
             id: self.id,
-            sent: self.sent.load(Ordering::Relaxed),
-            received: self.received.load(Ordering::Relaxed),
+            sent,
+            received,
         });
     }
 }
@@ -163,6 +184,14 @@ impl FlowTable {
             flows.retain(|flow| flow.strong_count() > 0);
         }
         flows.push(Arc::downgrade(flow));
+    }
+
+    /// How much those with these numbers have moved.
+    pub(crate) fn traffic(&self, ids: &HashSet<u64>) -> HashMap<u64, Traffic> {
+        let flows = self.flows.borrow();
+        let active = flows.iter().filter_map(Weak::upgrade);
+        let asked = active.filter(|flow| ids.contains(&flow.id));
+        asked.map(|flow| (flow.id, flow.traffic())).collect()
     }
 
     /// Ends those that may not stay.

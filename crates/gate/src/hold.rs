@@ -9,7 +9,6 @@ use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
     rc::Rc,
-    sync::Arc,
     time::Duration,
 };
 
@@ -22,8 +21,8 @@ use tokio::{io::unix::AsyncFd, task::spawn_local, time::sleep};
 use crate::{
     dns,
     event_loop::{busy_poll, for_each_packet},
-    flows::{ActiveFlow, FlowKey},
-    judge::{FlowRefusal, Judge},
+    flows::FlowKey,
+    judge::{FlowRefusal, Judge, Judgement},
     tcp::{Tcp, connection::Connection},
 };
 
@@ -124,33 +123,44 @@ impl Hold {
             let resolution = Rc::clone(&self.resolution);
             spawn_local(async move {
                 if let Some(near) = tcp.acceptor.let_through(held).await {
-                    dns::serve_stream(near, key.destination, &resolution).await;
+                    dns::serve_stream(near, key, &resolution).await;
                 }
             });
             return;
         }
-        match self.judge(key) {
-            Ok(flow) => {
+        let Some(flow) = Flow::tcp(key.destination) else {
+            return held.fail(Failure::Unreachable(Unreachable::AdminProhibited));
+        };
+        match self.judge.judge(key.client, flow) {
+            Judgement::Admitted(flow) => {
                 spawn_local(Connection::hold(flow, held).carry(tcp));
             }
-            Err(FlowRefusal { why, held: None }) => held.fail(Failure::Unreachable(why)),
-            Err(FlowRefusal {
-                why,
-                held: Some(client),
-            }) => {
+            Judgement::Refused(FlowRefusal { why, held: None }) => {
+                held.fail(Failure::Unreachable(why));
+            }
+            Judgement::Refused(refusal) => {
+                spawn_local(refuse(held, refusal));
+            }
+            Judgement::Held(waiting) => {
+                let judge = Rc::clone(&self.judge);
                 spawn_local(async move {
-                    client.release().await;
-                    held.fail(Failure::Unreachable(why));
+                    let decision = waiting.decision().await;
+                    match judge.judge_answered(key.client, flow, decision) {
+                        Ok(flow) => Connection::hold(flow, held).carry(tcp).await,
+                        Err(refusal) => refuse(held, refusal).await,
+                    }
                 });
             }
         }
     }
+}
 
-    /// Whether the attempt may pass, and else how it is refused.
-    fn judge(&self, key: FlowKey) -> Result<Arc<ActiveFlow>, FlowRefusal> {
-        let flow = Flow::tcp(key.destination).ok_or(Unreachable::AdminProhibited)?;
-        self.judge.judge(key.client, flow)
+/// Fails an attempt once it is known whose it was.
+async fn refuse(held: HeldSyn, refusal: FlowRefusal) {
+    if let Some(client) = refusal.held {
+        client.release().await;
     }
+    held.fail(Failure::Unreachable(refusal.why));
 }
 
 impl HeldSyn {

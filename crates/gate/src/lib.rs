@@ -13,6 +13,8 @@
 //! fail with the right error. So nothing looks open that is closed, and nobody inside talks to a
 //! peer that the policy did not see.
 //!
+//! Where the user wants that, what no rule covers waits for an answer ([`questions`]).
+//!
 //! UDP flows ([`udp`]) and echo requests ([`icmp::echo`]) are judged at their first packet. DNS
 //! ([`dns`], [`names`]) is answered by the gate for every server address.
 //!
@@ -29,14 +31,25 @@ mod hold;
 mod icmp;
 mod judge;
 mod names;
+mod proxy;
+mod questions;
 mod routes;
 mod tcp;
 mod udp;
 
-use std::{cell::RefCell, io, iter, rc::Rc, sync::mpsc, thread, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    io, iter,
+    net::IpAddr,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use stockade_jail::Sockets;
-use stockade_policy::Policy;
+use stockade_policy::{InsideExplanation, Policy, Target};
 use stockade_sys::watch::watch;
 use tokio::{
     net::TcpListener,
@@ -58,23 +71,30 @@ use event_loop::busy_poll;
 use icmp::echo;
 use judge::Judge;
 use names::Names;
+use questions::Questions;
 use tcp::{Tcp, accept::Acceptor, carriers::Carriers, published, relay};
 
 pub use audit::{
-    attribution::{Attribution, PendingProgram, Program},
-    denials::{Denial, Denials, Fix, Ruling, Subject},
+    attribution::{Attribution, PendingProgram, Program, program_name},
+    denials::{Denial, Denials, Fix, Ruling, Subject, danger_of_port},
     events::{Event, EventReceiver, EventSender, Grounds},
 };
 pub use descriptors::claim_descriptors;
-pub use dns::resolvers::resolv_conf;
-pub use routes::{host_evidence, host_has_ipv6};
+pub use dns::{
+    lookup::{completed, look_up},
+    resolvers::resolv_conf,
+};
+pub use flows::Traffic;
+pub use proxy::{Proxies, Proxy, Trust, TrustError};
+pub use questions::{Answer, AnsweredBy, Attention};
+pub use routes::{host_evidence, host_evidence_by_proxy, host_has_ipv6};
 pub use tcp::published::{Local, Publish};
 
 /// A running gate.
 #[derive(Debug)]
 pub struct Gate {
     stop: oneshot::Sender<()>,
-    policies: UnboundedSender<Policy>,
+    handle: GateHandle,
     /// What was denied, when the gate's thread has ended.
     ended: mpsc::Receiver<Denials>,
 }
@@ -85,6 +105,8 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(5);
 /// How often all sockets are looked at once more at the end: a task that is woken by one look has
 /// read what is there at the next, and what that gave other tasks to do is done at those after it.
 const LAST_LOOKS: u32 = 4;
+/// How long the gate may take to do as it is told. It does so between packets.
+const ORDER_LIMIT: Duration = Duration::from_secs(5);
 /// Longer than that only if something is wrong. Thousands of flows take a while to close, after the
 /// time that delivery has.
 const END_LIMIT: Duration = Duration::from_secs(15);
@@ -104,23 +126,33 @@ impl Gate {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(
-        policy: Policy,
+        (policy, asks): (Policy, bool),
         local: Local,
         sockets: Sockets,
         events: EventSender,
         attribution: Option<Attribution>,
+        proxies: Proxies,
     ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
-        let (policies, changes) = unbounded_channel();
+        let (orders, received) = unbounded_channel();
+        let attention = Arc::new(Attention::default());
+        let questions = Questions::new(asks, Arc::clone(&attention), events.clone());
         let (ready, started) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || {
                 let denials = serve(
-                    (policy, local, sockets, events, attribution),
+                    (
+                        policy,
+                        local,
+                        sockets,
+                        events,
+                        attribution,
+                        (questions, proxies),
+                    ),
                     stopped,
-                    changes,
+                    received,
                     |result| {
                         // The starter waits below; without it there is nobody to tell.
                         let _ = ready.send(result);
@@ -131,15 +163,15 @@ impl Gate {
         started.recv().map_err(|_| Error::Died)??;
         Ok(Self {
             stop,
-            policies,
+            handle: GateHandle { orders, attention },
             ended,
         })
     }
 
-    /// What changes the gate's policy, for any thread.
+    /// What gives the gate orders, for any thread.
     #[must_use]
-    pub fn policies(&self) -> Policies {
-        Policies(self.policies.clone())
+    pub fn handle(&self) -> GateHandle {
+        self.handle.clone()
     }
 
     /// Stops serving and tells what was denied. `meanwhile` is run by the calling thread, which
@@ -156,27 +188,134 @@ impl Gate {
     }
 }
 
-/// See [`Gate::policies`].
+/// See [`Gate::handle`].
 #[derive(Debug, Clone)]
-pub struct Policies(UnboundedSender<Policy>);
+pub struct GateHandle {
+    orders: UnboundedSender<Order>,
+    /// Whether somebody can be asked.
+    pub attention: Arc<Attention>,
+}
 
-impl Policies {
-    /// Has new flows judged by another policy, and ends those that it does not allow.
+#[derive(Debug)]
+enum Order {
+    Change(Policy, bool),
+    Answer {
+        id: u64,
+        answer: Answer,
+        by: AnsweredBy,
+        policy: Option<(Policy, bool)>,
+        was_asked: mpsc::Sender<bool>,
+    },
+    Traffic(HashSet<u64>, mpsc::Sender<HashMap<u64, Traffic>>),
+    Explain(Target, Vec<IpAddr>, mpsc::Sender<InsideExplanation>),
+}
+
+impl GateHandle {
+    /// Has new flows judged by another policy, and ends those that it does not allow. `asks`: whether
+    /// the user is asked about what it does not cover.
     ///
     /// # Errors
     /// If the gate died before.
-    pub fn change(&self, policy: Policy) -> Result<(), Error> {
-        self.0.send(policy).map_err(|_| Error::Died)
+    pub fn change(&self, policy: Policy, asks: bool) -> Result<(), Error> {
+        let order = Order::Change(policy, asks);
+        self.orders.send(order).map_err(|_| Error::Died)
+    }
+
+    /// Answers a question, with the policy that this puts in force, as for [`Self::change`], if it
+    /// does. Says whether the question still waited; if not, nothing changes.
+    ///
+    /// # Errors
+    /// If the gate died before.
+    pub fn answer(
+        &self,
+        id: u64,
+        answer: Answer,
+        by: AnsweredBy,
+        policy: Option<(Policy, bool)>,
+    ) -> Result<bool, Error> {
+        let (was_asked, reply) = mpsc::channel();
+        let order = Order::Answer {
+            id,
+            answer,
+            by,
+            policy,
+            was_asked,
+        };
+        self.orders.send(order).map_err(|_| Error::Died)?;
+        reply.recv_timeout(ORDER_LIMIT).map_err(|_| Error::Died)
+    }
+
+    /// How much the flows with these numbers have moved, those that are open.
+    #[must_use]
+    pub fn traffic(&self, flows: HashSet<u64>) -> HashMap<u64, Traffic> {
+        let (reply, traffic) = mpsc::channel();
+        // Without an answer none have.
+        let _ = self.orders.send(Order::Traffic(flows, reply));
+        traffic.recv_timeout(ORDER_LIMIT).unwrap_or_default()
+    }
+
+    /// What the gate would decide now about a target that has these addresses, by its policy, the
+    /// host's routes and the names that were asked for: for programs inside. None if it does not
+    /// answer in this time.
+    #[must_use]
+    pub fn explain(
+        &self,
+        target: Target,
+        addresses: Vec<IpAddr>,
+        patience: Duration,
+    ) -> Option<InsideExplanation> {
+        let (reply, answer) = mpsc::channel();
+        self.orders
+            .send(Order::Explain(target, addresses, reply))
+            .ok()?;
+        answer.recv_timeout(patience).ok()
+    }
+}
+
+fn obey(judge: &Judge, order: Order) {
+    match order {
+        Order::Change(policy, asks) => {
+            judge.questions().forget_refused();
+            judge.change_policy(policy, asks);
+        }
+        Order::Answer {
+            id,
+            answer,
+            by,
+            policy,
+            was_asked,
+        } => {
+            let answered = judge.questions().answer(id, answer, by);
+            // Those that waited are judged after this.
+            if let Some((policy, asks)) = policy.filter(|_| answered) {
+                judge.change_policy(policy, asks);
+            }
+            // Whoever has stopped waiting does not need to know.
+            let _ = was_asked.send(answered);
+        }
+        Order::Traffic(flows, reply) => {
+            let _ = reply.send(judge.traffic(&flows));
+        }
+        Order::Explain(target, addresses, reply) => {
+            let _ = reply.send(judge.explain(&target, &addresses));
+        }
     }
 }
 
 /// What the gate is started with.
-type Given = (Policy, Local, Sockets, EventSender, Option<Attribution>);
+type Given = (
+    Policy,
+    Local,
+    Sockets,
+    EventSender,
+    Option<Attribution>,
+    (Questions, Proxies),
+);
 
 fn serve(
     given: Given,
     mut stopped: oneshot::Receiver<()>,
-    mut changes: UnboundedReceiver<Policy>,
+    mut orders: UnboundedReceiver<Order>,
     started: impl FnOnce(io::Result<()>),
 ) -> Denials {
     let ready = set_up(given).and_then(|parts| {
@@ -199,11 +338,10 @@ fn serve(
             tokio::select! {
                 // An error means that the handle is gone, which ends the gate as well.
                 _ = &mut stopped => break,
-                Some(policy) = changes.recv() => {
-                    judge.change_policy(policy);
-                }
+                Some(order) = orders.recv() => obey(judge, order),
             }
         }
+        judge.questions().end();
         // The agent has ended, but what it sent last may still be on its way out, or lie unread
         // at a socket: the command may have ended with the packet that is denied.
         let last = async {
@@ -218,8 +356,8 @@ fn serve(
             relay::delivered().await;
         };
         let _ = timeout(DELIVERY_LIMIT, last).await;
+        serving.hints.catch_up();
     });
-    serving.hints.catch_up();
     unseen.tell();
     judge.take_denials()
 }
@@ -233,7 +371,9 @@ struct Serving {
     unseen: Rc<unseen::Unseen>,
 }
 
-fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Serving> {
+fn set_up(
+    (policy, local, sockets, events, attribution, (questions, proxies)): Given,
+) -> io::Result<Serving> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -255,11 +395,21 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     } = local;
     let unseen = Rc::new(unseen::Unseen::new(events.clone()));
     let attributor = Attributor::start(attribution)?;
-    let judge = Rc::new(Judge::new(policy, host_ports, events, attributor)?);
+    let judge = Rc::new(Judge::new(
+        policy,
+        host_ports,
+        events,
+        attributor,
+        (questions, proxies),
+    )?);
     let socket_factory = Rc::new(RefCell::new(socket_factory));
     let injector = Rc::new(injector);
     let names = Names::new(Rc::clone(&judge), v6.is_some());
     let resolution = Rc::new(dns::Resolution::new(names));
+    if let Some(upstream) = &judge.upstream {
+        upstream.look_up_first();
+        tasks.spawn_local(proxy::watch(Rc::clone(upstream), Rc::clone(&resolution)));
+    }
     let mut held = Vec::new();
     let mut listeners = Vec::new();
     if let Some(at) = at_host_ports {
@@ -269,6 +419,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     }
     let tcp = Rc::new(Tcp {
         judge: Rc::clone(&judge),
+        resolution: Rc::clone(&resolution),
         acceptor: Acceptor::start(Rc::clone(&socket_factory), listeners, &tasks)?,
         carriers: Carriers::start()?,
     });
@@ -280,6 +431,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     });
     let datagrams = Rc::new(udp::Datagrams::new(
         Rc::clone(&judge),
+        Rc::clone(&resolution),
         Rc::clone(&injector),
         Rc::clone(&socket_factory),
     ));
@@ -287,6 +439,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
         judge: Rc::clone(&judge),
         injector: Rc::clone(&injector),
         pings: RefCell::default(),
+        held: RefCell::default(),
     });
     let (mut groups, mut others) = (Vec::new(), Vec::new());
     for face in iter::once(v4).chain(v6) {
@@ -311,7 +464,7 @@ fn set_up((policy, local, sockets, events, attribution): Given) -> io::Result<Se
     let outside = publish.iter().map(|publish| publish.outside).collect();
     let mut hints = Hints::default();
     hints.add(refusals, hints::refused(Rc::clone(&judge), outside)?)?;
-    hints.add(groups, hints::to_many(Rc::clone(&judge)))?;
+    hints.add(groups, hints::to_many(Rc::clone(&datagrams)))?;
     hints.add(others, hints::foreign(Rc::clone(&judge), injector))?;
     hints.watch(&tasks);
     tasks.spawn_local(busy_poll::watch());

@@ -13,13 +13,17 @@ use std::{
 };
 
 use ipnet::IpNet;
-use stockade_policy::{Evidence, Flow, Route};
+use stockade_policy::{Evidence, Flow, Hostname, Route, is_in_pool};
 use stockade_sys::{
     rtnl::{RouteChanges, RouteKind, RouteMatch, Routing},
     transparent::Family,
 };
 
+use crate::proxy::{KnownDestination, Proxy};
+
 const KEPT: Duration = Duration::from_secs(1);
+/// No table has this number.
+const NONE: u32 = 0;
 /// Addresses. A program inside chooses them, so there may be very many.
 const LIMIT: usize = 1024;
 
@@ -60,6 +64,17 @@ impl Routes {
             .fold(direct, Evidence::also)
     }
 
+    /// Whether the host itself has a network or an address there.
+    pub(crate) fn knows(&mut self, address: IpAddr) -> bool {
+        let route = self.look_up(address).route;
+        matches!(route, Route::Specific(_) | Route::Local | Route::Broadcast)
+    }
+
+    /// Whether the host has a default route for this family of addresses.
+    pub(crate) fn have_default(&mut self, family_of: IpAddr) -> bool {
+        self.usual_table(family_of) != NONE
+    }
+
     fn look_up(&mut self, destination: IpAddr) -> Evidence<'static> {
         if let Some(answer) = self.answers.get(&destination) {
             return *answer;
@@ -98,7 +113,6 @@ impl Routes {
     /// The table in which the host finds its way to addresses that no rule and no route can
     /// mean, because nobody has them: those of documentation.
     fn usual_table(&mut self, family_of: IpAddr) -> u32 {
-        const NONE: u32 = 0;
         let nobody: [IpAddr; 2] = match family_of {
             IpAddr::V4(_) => [
                 Ipv4Addr::new(198, 51, 100, 1).into(),
@@ -135,6 +149,29 @@ fn evidence(route: Route, own: bool) -> Evidence<'static> {
 /// If the kernel cannot be asked.
 pub fn host_evidence(address: IpAddr) -> io::Result<Evidence<'static>> {
     Ok(Routes::open()?.evidence(&Flow::echo(address)))
+}
+
+/// The same for an address that was given for these names, on a host that has a proxy at `located`.
+/// One of the pool stands for its name.
+///
+/// # Errors
+/// If the kernel cannot be asked.
+pub fn host_evidence_by_proxy<'a>(
+    address: IpAddr,
+    names: &'a [Hostname],
+    (proxy, located): (&Proxy, &[IpAddr]),
+) -> io::Result<Evidence<'a>> {
+    let mut routes = Routes::open()?;
+    let evidence = Evidence {
+        names,
+        ..routes.evidence(&Flow::echo(address))
+    };
+    let known = KnownDestination {
+        address,
+        is_proxy: located.contains(&address),
+        stands_for_name: !names.is_empty() && is_in_pool(address),
+    };
+    Ok(proxy.evidence(&known, evidence, &mut routes))
 }
 
 /// Whether the host has a default route for IPv6, so that offering it inside is no lie.

@@ -82,6 +82,9 @@ pub(crate) fn build(settings: &JailSettings, orders: Orders) -> Result<(Sockets,
         }
         at("add the route", agents.add_default(gateway, DEVICE))?;
     }
+    // The agents' end sends since it is up, because the other one was. That one does not yet: the
+    // first answer might be lost, and the program inside would wait a second, or five for a name.
+    at("wait for the device", gates.wait_until_it_sends(DEVICE))?;
     Ok((sockets, gatehouse))
 }
 

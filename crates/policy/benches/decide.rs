@@ -107,6 +107,7 @@ fn main() {
         let policy = Policy {
             internet: false,
             rules: rules.collect(),
+            ..Policy::default()
         };
         let questions: Vec<_> = (0..FLOWS).map(question).collect();
         let round = || {

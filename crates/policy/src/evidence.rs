@@ -1,8 +1,12 @@
 //! What the host knows about a destination at the moment of the decision.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 
 use crate::name::Hostname;
+use crate::proxy::is_in_pool;
+use crate::registry::{self, Class};
 
 /// The host's word on one destination, asked anew for every flow: routes and
 /// addresses come and go while a session runs.
@@ -36,6 +40,26 @@ impl Evidence<'_> {
             names: self.names,
         }
     }
+
+    /// The same on a host that reaches the internet through a proxy alone: what has a default
+    /// route, or none, goes through it. A network that the host has a route to stays near, and so
+    /// does every address that is not global: the proxy is no way to either. Without a route, an
+    /// address that carries another one stays as well: the proxy might get to a network that the
+    /// host knows. `stands_for_name`: the gate gave this address of [`POOL`](crate::POOL) to a name
+    /// that only the proxy knows.
+    pub fn through_proxy(self, destination: IpAddr, stands_for_name: bool) -> Self {
+        let is_global = matches!(registry::classify(destination), Class::Global);
+        let is_beyond = is_global || (stands_for_name && is_in_pool(destination));
+        let carries_another = registry::embedded(destination).next().is_some();
+        match self.route {
+            Route::None if carries_another => self,
+            Route::Default | Route::None if is_beyond && !self.own => Evidence {
+                route: Route::Proxied,
+                ..self
+            },
+            _ => self,
+        }
+    }
 }
 
 /// How the host would send a packet to a destination.
@@ -51,6 +75,11 @@ pub enum Route {
     Broadcast,
     /// Not at all: no route, or one that says unreachable or prohibited.
     None,
+    /// Not by itself, but through the proxy: it is on the internet, or has an address of the gate's
+    /// own, which stands for a name that only the proxy knows.
+    Proxied,
+    /// It is the proxy.
+    ToProxy,
 }
 
 impl Route {
@@ -119,5 +148,12 @@ mod tests {
         assert_eq!(open.also(of(Route::None, false)), open);
         assert_eq!(of(Route::None, false).also(open), of(Route::None, false));
         assert_eq!(of(vpn, true).also(open), of(vpn, true));
+        let nowhere = of(Route::None, false);
+        assert_eq!(nowhere.also(of(vpn, false)), nowhere);
+        // Nor does a proxy make a way there.
+        let embedding = "64:ff9b::5db8:d822".parse().unwrap();
+        assert_eq!(nowhere.through_proxy(embedding, false), nowhere);
+        let by_proxy = open.through_proxy(embedding, false);
+        assert_eq!(by_proxy.route, Route::Proxied);
     }
 }

@@ -11,6 +11,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
 use crate::decide::decide;
+use crate::discovery::{Discovery, decide_search};
 use crate::evidence::{Evidence, Route};
 use crate::flow::{Flow, Protocol, QUIC};
 use crate::name::Hostname;
@@ -133,7 +134,8 @@ fn ask(policy: &Policy, target: &Target, address: IpAddr, evidence: &Evidence<'_
             let Some(flow) = flow(*protocol, address, first) else {
                 continue;
             };
-            let verdict = decide(policy, &flow, evidence);
+            let search = decide_search(policy, &flow, evidence);
+            let verdict = search.unwrap_or_else(|| decide(policy, &flow, evidence));
             match answers.last_mut() {
                 Some(last) if last.protocol == *protocol && is_alike(&last.verdict, &verdict) => {
                     if let (Some(all), Some(more)) = (&mut last.ports, &ports) {
@@ -157,7 +159,7 @@ fn ask(policy: &Policy, target: &Target, address: IpAddr, evidence: &Evidence<'_
     }
 }
 
-fn flow(protocol: Protocol, address: IpAddr, port: Option<NonZeroU16>) -> Option<Flow> {
+pub(crate) fn flow(protocol: Protocol, address: IpAddr, port: Option<NonZeroU16>) -> Option<Flow> {
     match protocol {
         Protocol::Tcp => Flow::tcp(SocketAddr::new(address, port?.get())),
         Protocol::Udp => Flow::udp(SocketAddr::new(address, port?.get())),
@@ -166,7 +168,7 @@ fn flow(protocol: Protocol, address: IpAddr, port: Option<NonZeroU16>) -> Option
 }
 
 /// The ports that are asked about, cut wherever a rule may begin or end.
-fn stretches(
+pub(crate) fn stretches(
     policy: &Policy,
     target: &Target,
     protocol: Protocol,
@@ -181,7 +183,10 @@ fn stretches(
     }
     let concerns = |rule: &&Rule| match (rule.network(), rule.name()) {
         (Some(network), _) => network.contains(&address.to_canonical()),
-        (_, Some(pattern)) => evidence.names.iter().any(|name| pattern.covers(name)),
+        (_, Some(pattern)) => evidence
+            .names
+            .iter()
+            .any(|name| pattern.covers(name) || rule.device() == Some(name)),
         (None, None) => false,
     };
     let mut starts = vec![1, QUIC.get(), QUIC.get().saturating_add(1)];
@@ -189,6 +194,10 @@ fn stretches(
     for range in ports.flat_map(Ports::ranges) {
         starts.push(*range.start());
         starts.extend(range.end().checked_add(1));
+    }
+    for port in policy.ports_of_searches() {
+        starts.push(port);
+        starts.extend(port.checked_add(1));
     }
     starts.sort_unstable();
     starts.dedup();
@@ -211,21 +220,30 @@ fn is_alike(a: &Verdict, b: &Verdict) -> bool {
 }
 
 /// What was asked about is allowed if nothing of it is denied but what programs
-/// do without: QUIC, and addresses of a family that the host has no route for.
+/// do without: QUIC, addresses of a family that the host has no route for, and what no
+/// proxy carries.
 fn outcome(hosts: &[HostAnswers]) -> Outcome {
     let answers = hosts.iter().flat_map(|host| &host.answers);
     let (mut allowed, mut denied, mut dispensable) = (false, false, false);
     for Answer { verdict, .. } in answers {
         match verdict.reason() {
             _ if verdict.is_allowed() => allowed = true,
-            Reason::Quic { .. } | Reason::NoRoute => dispensable = true,
+            Reason::Quic { .. } | Reason::NoRoute | Reason::NotThroughProxy => dispensable = true,
             _ => denied = true,
         }
     }
-    match (allowed, denied, dispensable) {
-        (true, false, _) => Outcome::Allowed,
-        (false, true, _) | (false, _, true) => Outcome::Denied,
-        (true, true, _) | (false, false, false) => Outcome::Unclear,
+    Outcome::of(allowed, denied, dispensable)
+}
+
+impl Outcome {
+    /// Of all decisions together: whether something is allowed, is denied, or is denied and not
+    /// needed.
+    pub(crate) fn of(allowed: bool, denied: bool, dispensable: bool) -> Self {
+        match (allowed, denied, dispensable) {
+            (true, false, _) => Outcome::Allowed,
+            (false, true, _) | (false, _, true) => Outcome::Denied,
+            (true, true, _) | (false, false, false) => Outcome::Unclear,
+        }
     }
 }
 

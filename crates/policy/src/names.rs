@@ -120,8 +120,8 @@ impl fmt::Display for NameVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.reason {
-            NameReason::Rule { rule, .. } => write!(f, "rule `{rule}` covers {name}"),
-            NameReason::Internet => write!(f, "{name} may be asked for: the internet is open"),
+            NameReason::Rule { rule, .. } => write!(f, "{} covers {name}", rule.described()),
+            NameReason::Internet => write!(f, "the internet is open"),
             NameReason::NotListed => write!(f, "the internet is closed, and no rule covers {name}"),
         }
     }

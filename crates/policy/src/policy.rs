@@ -4,18 +4,32 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::discovery::Discovery;
 use crate::flow::Flow;
+use crate::name::Hostname;
 use crate::rule::Rule;
 use crate::rules::RuleSet;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the internet is open. If not, only the rules are.
     pub internet: bool,
     pub rules: RuleSet,
+    /// The searches for devices that are passed on.
+    pub discovery: Vec<Discovery>,
 }
 
 impl Policy {
+    /// The same with one rule more, the last.
+    #[must_use]
+    pub fn with(&self, rule: Rule) -> Self {
+        Self {
+            rules: self.rules.iter().cloned().chain([rule]).collect(),
+            discovery: self.discovery.clone(),
+            ..*self
+        }
+    }
+
     /// By which transports a rule names this address as a name server. A rule for a network does
     /// not: nobody has said that a name server is in it.
     #[must_use]
@@ -31,6 +45,18 @@ impl Policy {
         }
     }
 
+    /// Whether the name may lead to private addresses, for some protocol and port.
+    #[must_use]
+    pub fn is_near(&self, name: &Hostname) -> bool {
+        self.rules.has_near(name)
+    }
+
+    /// Whether any name may.
+    #[must_use]
+    pub fn has_near_names(&self) -> bool {
+        self.rules.iter().any(Rule::is_near)
+    }
+
     /// Rules that change no decision as the policy stands: each with its number
     /// and the reason. To be warned of, as their author believes otherwise.
     pub fn idle_rules(&self) -> impl Iterator<Item = (usize, &Rule, Idle)> {
@@ -42,7 +68,7 @@ impl Policy {
                 let first = *seen.entry(rule).or_insert(index);
                 if first != index {
                     Some((index, rule, Idle::Repeated { first }))
-                } else if self.internet && rule.name().is_some() {
+                } else if self.internet && rule.name().is_some() && !rule.is_near() {
                     Some((index, rule, Idle::InternetOpen))
                 } else {
                     None
@@ -72,7 +98,7 @@ impl NameServer {
 pub enum Idle {
     /// The rule of this number says the same.
     Repeated { first: usize },
-    /// Rules for names open the internet only, and that is open.
+    /// Rules of `allow` for names open the internet only, and that is open.
     InternetOpen,
 }
 
@@ -81,9 +107,8 @@ impl fmt::Display for Idle {
         f.write_str(match self {
             Idle::Repeated { .. } => "an earlier rule says the same",
             Idle::InternetOpen => {
-                "a rule for a name opens the internet only, which is open as a whole; \
-                 set `internet = false` to have only the rules, and allow what is near by its \
-                 address"
+                "the internet is open already. To allow only your rules, set `internet = false`; for \
+                 private hosts use `near`"
             }
         })
     }

@@ -23,7 +23,7 @@ struct Decision<'a> {
     reason: &'static str,
     text: String,
     by: Decider<'a>,
-    fix: Option<String>,
+    fix: Option<Rule>,
 }
 
 impl<'a> From<&'a Verdict> for Decision<'a> {
@@ -33,7 +33,7 @@ impl<'a> From<&'a Verdict> for Decision<'a> {
             reason: verdict.reason().name(),
             text: verdict.to_string(),
             by: verdict.decided_by(),
-            fix: verdict.fix().map(Rule::to_string),
+            fix: verdict.fix().cloned(),
         }
     }
 }
@@ -45,7 +45,7 @@ impl<'a> From<&'a NameVerdict> for Decision<'a> {
             reason: verdict.reason().name(),
             text: verdict.to_string(),
             by: verdict.decided_by(),
-            fix: verdict.fix().map(|fix| fix.to_string()),
+            fix: verdict.fix(),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Decision<'_> {
         format!("{word}: {}{}", self.text, at.unwrap_or_default())
     }
 
-    fn fields(&self, origin: Origin<'_>) -> [(&'static str, Option<Value>); 5] {
+    fn fields(&self, origin: Origin<'_>) -> [(&'static str, Option<Value>); 6] {
         let rule = match self.by {
             Decider::Rule { index, rule } => Some(object([
                 ("rule", Some(rule.to_string().into())),
@@ -74,8 +74,17 @@ impl Decision<'_> {
             ("reason", Some(self.reason.into())),
             ("text", Some(self.text.as_str().into())),
             ("rule", rule),
-            ("fix", self.fix.as_deref().map(Into::into)),
+            ("fix", self.fix_of(false)),
+            ("near", self.fix_of(true)),
         ]
+    }
+}
+
+impl Decision<'_> {
+    /// The rule to add to `near`, or to `allow`, if it is one of that list.
+    fn fix_of(&self, near: bool) -> Option<Value> {
+        let fix = self.fix.as_ref().filter(|fix| fix.is_near() == near);
+        fix.map(|fix| fix.to_string().into())
     }
 }
 
@@ -97,18 +106,23 @@ impl Explanation {
             }
         }
         text.extend(self.hosts.iter().map(|host| host.text(origin)));
-        text.extend(
-            self.fixes
-                .iter()
-                .map(|fix| format!("  to allow it: \"{fix}\"\n")),
-        );
+        let line = |fix: &Rule| match fix.is_near() {
+            true => format!("  to allow it: near = [\"{fix}\"]\n"),
+            false => format!("  to allow it: \"{fix}\"\n"),
+        };
+        text.extend(self.fixes.iter().map(line));
         text
     }
 
     /// For programs.
     pub fn json(&self, origin: Origin<'_>) -> Value {
         let name = self.name.as_ref().map(Decision::from);
-        let fixes = self.fixes.iter().map(|fix| Value::from(fix.to_string()));
+        let fixes = |near: bool| {
+            let fixes = self.fixes.iter().filter(|fix| fix.is_near() == near);
+            let texts: Vec<Value> = fixes.map(|fix| fix.to_string().into()).collect();
+            texts
+        };
+        let near = fixes(true);
         object([
             ("target", Some(self.target.to_string().into())),
             ("outcome", Some(self.outcome.to_string().into())),
@@ -117,7 +131,8 @@ impl Explanation {
                 "hosts",
                 Some(self.hosts.iter().map(|host| host.json(origin)).collect()),
             ),
-            ("fixes", Some(fixes.collect())),
+            ("fixes", Some(fixes(false).into())),
+            ("near", (!near.is_empty()).then(|| near.into())),
         ])
     }
 }
@@ -202,9 +217,11 @@ impl fmt::Display for Route {
         match self {
             Route::Default => f.write_str("through its default route"),
             Route::Specific(network) => write!(f, "through {network}"),
-            Route::Local => f.write_str("in itself"),
-            Route::Broadcast => f.write_str("by a broadcast, with all others of a subnet"),
+            Route::Local => f.write_str("as an address of its own"),
+            Route::Broadcast => f.write_str("as a broadcast address"),
             Route::None => f.write_str("not at all"),
+            Route::Proxied => f.write_str("through its proxy"),
+            Route::ToProxy => f.write_str("as its proxy"),
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct RuleSet {
     v6: Vec<(Network, Candidate)>,
     /// The rules for names, below the root of all domains.
     names: Domain,
+    /// The rules of each device, and the device at an address.
+    devices: BTreeMap<Hostname, Vec<usize>>,
+    device_addresses: BTreeMap<IpAddr, Hostname>,
 }
 
 type Network = (u128, u128);
@@ -85,7 +88,53 @@ impl RuleSet {
     pub(crate) fn for_name(&self, name: &Hostname, flow: &Flow) -> Option<(usize, &Rule)> {
         self.names.find_map(&mut name.labels().rev(), &|candidate| {
             self.rule_for(flow, candidate)
+                .filter(|(_, rule)| rule.name().is_some())
         })
+    }
+
+    /// The devices with their rules, in the order of their names.
+    pub fn devices(&self) -> impl Iterator<Item = (&Hostname, Vec<&Rule>)> {
+        let rules = |numbers: &[usize]| {
+            numbers
+                .iter()
+                .filter_map(|index| self.get(*index))
+                .collect()
+        };
+        self.devices
+            .iter()
+            .map(move |(name, numbers)| (name, rules(numbers)))
+    }
+
+    /// The rules of a device.
+    pub fn device(&self, name: &Hostname) -> Option<Vec<&Rule>> {
+        let numbers = self.devices.get(name)?;
+        Some(
+            numbers
+                .iter()
+                .filter_map(|index| self.get(*index))
+                .collect(),
+        )
+    }
+
+    /// The device that has this address.
+    pub fn device_at(&self, address: IpAddr) -> Option<&Hostname> {
+        self.device_addresses.get(&address)
+    }
+
+    /// The most specific rule of `near` that covers the flow, were it to `name`.
+    pub(crate) fn for_near_name(&self, name: &Hostname, flow: &Flow) -> Option<(usize, &Rule)> {
+        self.names.find_map(&mut name.labels().rev(), &|candidate| {
+            self.rule_for(flow, candidate)
+                .filter(|(_, rule)| rule.is_near())
+        })
+    }
+
+    /// Whether a rule of `near` covers the name, for some protocol and port.
+    pub(crate) fn has_near(&self, name: &Hostname) -> bool {
+        let near = self.names.find_map(&mut name.labels().rev(), &|candidate| {
+            self.numbered(candidate).filter(|(_, rule)| rule.is_near())
+        });
+        near.is_some()
     }
 
     /// The most specific rule for the name, whatever its protocol and ports.
@@ -119,6 +168,15 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 impl Domain {
+    /// The domain of this name, which may be a new one.
+    fn below(&mut self, name: &Hostname) -> &mut Domain {
+        let mut domain = self;
+        for label in name.labels().rev() {
+            domain = domain.subdomains.entry(label.to_owned()).or_default();
+        }
+        domain
+    }
+
     /// The first that `accept` takes of the candidates for a name, the most specific first.
     /// `labels` are those of the name, from the right, that are not in the domain's name.
     fn find_map<'a, T>(
@@ -148,18 +206,25 @@ impl FromIterator<Rule> for RuleSet {
                     let networks = if is_v4 { &mut set.v4 } else { &mut set.v6 };
                     let ends = (bits(network.network()), bits(network.broadcast()));
                     networks.push((ends, candidate));
-                }
-                Scope::Name(pattern) => {
-                    let mut domain = &mut set.names;
-                    for label in pattern.name().labels().rev() {
-                        domain = domain.subdomains.entry(label.to_owned()).or_default();
+                    if let Some(device) = rule.device() {
+                        let known = set.device_addresses.entry(network.addr());
+                        known.or_insert_with(|| device.clone());
                     }
+                }
+                Scope::Name(pattern) | Scope::Near(pattern) => {
+                    let domain = set.names.below(pattern.name());
                     if pattern.is_wildcard() {
                         domain.wildcard.push(candidate);
                     } else {
                         domain.exact.push(candidate);
                     }
                 }
+            }
+            // By its name a device may be asked for.
+            if let Some(device) = rule.device() {
+                set.names.below(device).exact.push(candidate);
+                let numbers = set.devices.entry(device.clone()).or_default();
+                numbers.push(index);
             }
             set.rules.push(rule);
         }

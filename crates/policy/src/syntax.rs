@@ -125,7 +125,7 @@ pub enum Problem {
          and programs fall back to TCP"
     )]
     Quic,
-    #[error("`{}` is no port from 1 to 65535", .0.escape_debug())]
+    #[error("invalid port `{}`: ports are 1 to 65535", .0.escape_debug())]
     Port(String),
     #[error(
         "`{}` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
@@ -141,6 +141,16 @@ pub enum Problem {
         special.instead()
     )]
     NeverReachable { target: String, special: Special },
+    #[error("`near` has host names only: an address belongs in `allow`")]
+    NearAddress,
+    #[error("a device is one host: write its address or its name; a network belongs in `allow`")]
+    SeveralHosts,
+    #[error("the name of a device has no dots: it is one word, as in `pmac`")]
+    DottedDevice,
+    #[error("the name of a device is written in small letters")]
+    CapitalDevice,
+    #[error("`{0}` has a meaning of its own in DNS: give the device another name")]
+    ReservedDevice(String),
     #[error("the question is about one host: name an address of the network")]
     NotOneHost,
     #[error("the question is about one host: name one that `{}` may stand for", .0.escape_debug())]

@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
-use stockade_policy::{Decider, Evidence, Flow, Policy, Route, Verdict, decide};
+use stockade_policy::{
+    Decider, Evidence, Flow, Hostname, Policy, Reason, Restriction, Route, Verdict, decide,
+};
 
 const OPEN: Evidence<'static> = Evidence {
     route: Route::Default,
@@ -16,6 +18,7 @@ fn policy(internet: bool, rules: &[&str]) -> Policy {
     Policy {
         internet,
         rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+        ..Policy::default()
     }
 }
 
@@ -289,4 +292,217 @@ fn an_approval_names_the_rule() {
 
     let allowed = verdict(true, &[], "93.0.0.1");
     assert_eq!(allowed.decided_by().to_string(), "built-in rule internet");
+}
+
+/// Of all denials only those have a question for which merely nobody has written a rule.
+#[test]
+fn only_what_nobody_spoke_about_can_be_asked_and_the_rule_would_allow_it() {
+    let name: Hostname = "a.example".parse().unwrap();
+    let names = [name];
+    let near = Route::Specific("192.168.0.0/16".parse().unwrap());
+    let flow = |text: &str| Flow::tcp(text.parse().unwrap()).unwrap();
+    let evidence = |route, names| Evidence {
+        route,
+        own: false,
+        names,
+    };
+    let open = policy(true, &[]);
+    let closed = policy(false, &[]);
+    let named = policy(false, &["a.example"]);
+    for (policy, flow, evidence, question) in [
+        (
+            &open,
+            flow("192.168.0.5:80"),
+            evidence(near, &[][..]),
+            Some("tcp://192.168.0.5:80"),
+        ),
+        (
+            &open,
+            flow("192.168.0.5:80"),
+            evidence(near, &names),
+            Some("tcp://192.168.0.5:80"),
+        ),
+        (
+            &closed,
+            flow("9.9.9.9:443"),
+            evidence(Route::Default, &[]),
+            Some("tcp://9.9.9.9:443"),
+        ),
+        (
+            &closed,
+            flow("9.9.9.9:443"),
+            evidence(Route::Default, &names),
+            Some("tcp://a.example:443"),
+        ),
+        // A name that is allowed points inward.
+        (&named, flow("192.168.0.5:80"), evidence(near, &names), None),
+        // What needs a rule that means it.
+        (
+            &open,
+            flow("169.254.169.254:80"),
+            evidence(Route::Default, &[]),
+            None,
+        ),
+        (
+            &closed,
+            flow("169.254.169.254:80"),
+            evidence(Route::Default, &[]),
+            None,
+        ),
+        (
+            &open,
+            flow("192.168.0.5:80"),
+            evidence(Route::Local, &[]),
+            None,
+        ),
+        (
+            &open,
+            flow("127.0.0.1:80"),
+            evidence(Route::Local, &[]),
+            None,
+        ),
+        (
+            &open,
+            flow("224.0.0.1:80"),
+            evidence(Route::Default, &[]),
+            None,
+        ),
+        (
+            &open,
+            flow("192.168.0.255:80"),
+            evidence(Route::Broadcast, &[]),
+            None,
+        ),
+        // What is allowed, or leads nowhere.
+        (
+            &open,
+            flow("9.9.9.9:443"),
+            evidence(Route::Default, &[]),
+            None,
+        ),
+        (&open, flow("9.9.9.9:443"), evidence(Route::None, &[]), None),
+    ] {
+        let verdict = decide(policy, &flow, &evidence);
+        let asked = verdict.question();
+        assert_eq!(
+            asked.as_ref().map(ToString::to_string).as_deref(),
+            question,
+            "{verdict}"
+        );
+        if let Some(rule) = asked {
+            let with = policy.with(rule.clone());
+            let now = decide(&with, &flow, &evidence);
+            assert!(now.is_allowed(), "{now}");
+            // Nor does it open another private address that the name has tomorrow.
+            let other = decide(&with, &tcp("192.168.0.6", 80), &evidence);
+            assert!(evidence.route != near || !other.is_allowed(), "{other}");
+        }
+    }
+}
+
+fn udp(address: &str, port: u16) -> Flow {
+    let address: IpAddr = address.parse().unwrap();
+    Flow::udp((address, port).into()).unwrap()
+}
+
+fn proxied(address: &str, evidence: Evidence<'static>) -> Evidence<'static> {
+    evidence.through_proxy(address.parse().unwrap(), false)
+}
+
+const NOWHERE: Evidence<'static> = Evidence {
+    route: Route::None,
+    ..OPEN
+};
+
+#[test]
+fn with_a_proxy_the_internet_is_what_is_global_and_has_no_route_of_its_own() {
+    let open = policy(true, &[]);
+    for evidence in [OPEN, NOWHERE] {
+        let through = proxied("93.184.216.34", evidence);
+        assert_eq!(through.route, Route::Proxied);
+        let verdict = decide(&open, &tcp("93.184.216.34", 443), &through);
+        assert_eq!(verdict.reason(), &Reason::InternetByProxy);
+        // Closed, it is by rules alone.
+        let closed = decide(&policy(false, &[]), &tcp("93.184.216.34", 443), &through);
+        assert!(!closed.is_allowed());
+        // What is not global never goes, with or without a route.
+        for near in [
+            "10.20.0.5",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "198.18.0.1",
+            "fd00::5",
+            "fe80::1",
+            "64:ff9b::a14:5",
+            "127.0.0.1",
+        ] {
+            let through = proxied(near, evidence);
+            assert_ne!(through.route, Route::Proxied, "{near}");
+            // And if somebody said so all the same.
+            let forced = Evidence {
+                route: Route::Proxied,
+                ..evidence
+            };
+            if near != "198.18.0.1" {
+                assert!(
+                    !decide(&open, &tcp(near, 80), &forced).is_allowed(),
+                    "{near}"
+                );
+            }
+        }
+    }
+    // A network that the host knows is near, whatever its addresses are.
+    let known = through("93.0.0.0/8");
+    assert_eq!(proxied("93.184.216.34", known), known);
+    let own = Evidence { own: true, ..OPEN };
+    assert_eq!(proxied("93.184.216.34", own), own);
+}
+
+#[test]
+fn an_address_of_the_pool_is_open_only_while_it_stands_for_a_name() {
+    let pooled: IpAddr = "198.18.0.7".parse().unwrap();
+    let flow = tcp("198.18.0.7", 443);
+    let names = ["www.example.com".parse().unwrap()];
+    let named = Evidence {
+        names: &names,
+        ..NOWHERE
+    };
+    let standing = named.through_proxy(pooled, true);
+    assert!(decide(&policy(true, &[]), &flow, &standing).is_allowed());
+    let closed = policy(false, &["www.example.com:443"]);
+    assert!(decide(&closed, &flow, &standing).rests_on_names());
+    let other = policy(false, &["example.org"]);
+    assert!(!decide(&other, &flow, &standing).is_allowed());
+    for evidence in [named.through_proxy(pooled, false), named] {
+        assert!(!decide(&policy(true, &[]), &flow, &evidence).is_allowed());
+    }
+    // Somebody has the network after all.
+    let known = through("198.18.0.0/16");
+    assert_eq!(known.through_proxy(pooled, true), known);
+}
+
+#[test]
+fn a_proxy_carries_tcp_alone_and_is_itself_out_of_reach() {
+    let through = proxied("93.184.216.34", OPEN);
+    let open = policy(true, &["udp://93.184.216.34:53"]);
+    for flow in [udp("93.184.216.34", 53), udp("93.184.216.34", 443)] {
+        let verdict = decide(&open, &flow, &through);
+        assert_eq!(verdict.reason(), &Reason::NotThroughProxy);
+        assert_eq!(verdict.fix(), None);
+    }
+    let proxy = Evidence {
+        route: Route::ToProxy,
+        ..OPEN
+    };
+    let flow = tcp("10.20.0.9", 3128);
+    let wide = decide(&policy(true, &["10.0.0.0/8"]), &flow, &proxy);
+    assert!(matches!(
+        wide.reason(),
+        Reason::Restricted {
+            restriction: Restriction::Proxy,
+            too_wide: Some(_)
+        }
+    ));
+    assert!(decide(&policy(true, &["tcp://10.20.0.9:3128"]), &flow, &proxy).is_allowed());
 }

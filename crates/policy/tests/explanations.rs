@@ -10,6 +10,7 @@ fn policy(internet: bool, rules: &[&str]) -> Policy {
     Policy {
         internet,
         rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+        ..Policy::default()
     }
 }
 
@@ -114,7 +115,7 @@ fn a_name_with_a_rule_is_allowed_with_all_it_is_used_for() {
 }
 
 #[test]
-fn a_name_that_points_inward_is_explained_with_the_address_to_add() {
+fn a_name_that_points_inward_is_explained_with_the_near_rule_to_add() {
     let policy = policy(false, &["*.corp"]);
     let hosts = [("10.0.0.5", through("10.0.0.0/8"))];
     let explanation = ask(&policy, "http://wiki.corp", &hosts);
@@ -127,11 +128,16 @@ fn a_name_that_points_inward_is_explained_with_the_address_to_add() {
     the host reaches it through 10.0.0.0/8
     names: wiki.corp
     tcp 80: denied: wiki.corp points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
-         rule `*.corp` covers the name, but rules for names open the internet only: \
-         it takes one for the address in addition
-  to allow it: \"tcp://10.0.0.5:80\"
+         rule `*.corp` covers the name, but only rules of `near` open private addresses by a name
+  to allow it: near = [\"tcp://wiki.corp:80\"]
 "
     );
+    let report = explanation.json(&|_| None);
+    assert_eq!(report["fixes"], serde_json::json!([]));
+    assert_eq!(report["near"], serde_json::json!(["tcp://wiki.corp:80"]));
+    let answer = &report["hosts"][0]["answers"][0];
+    assert_eq!(answer["near"], "tcp://wiki.corp:80");
+    assert_eq!(answer.get("fix"), None);
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn policy(internet: bool, rules: &[&str]) -> Policy {
     Policy {
         internet,
         rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+        ..Policy::default()
     }
 }
 
@@ -51,7 +52,13 @@ fn verdict(rules: &[&str], flow: &Flow, of: &[&str]) -> Verdict {
 }
 
 fn fix(verdict: &Verdict) -> Option<String> {
-    verdict.fix().map(ToString::to_string)
+    let fix = verdict.fix().filter(|fix| !fix.is_near());
+    fix.map(ToString::to_string)
+}
+
+fn near_fix(verdict: &Verdict) -> Option<String> {
+    let fix = verdict.fix().filter(|fix| fix.is_near());
+    fix.map(ToString::to_string)
 }
 
 #[test]
@@ -152,10 +159,13 @@ fn a_name_that_points_inward_opens_nothing() {
         assert_eq!(
             denied.to_string(),
             "www.example.org points inward: 10.0.0.5 is in 10.0.0.0/8 (private use, RFC 1918); \
-             rule `*.example.org` covers the name, but rules for names open the internet only: \
-             it takes one for the address in addition"
+             rule `*.example.org` covers the name, but only rules of `near` open private \
+             addresses by a name"
         );
-        assert_eq!(fix(&denied).as_deref(), Some("tcp://10.0.0.5:443"));
+        assert_eq!(
+            near_fix(&denied),
+            Some("tcp://www.example.org:443".to_owned())
+        );
     }
 }
 
@@ -171,10 +181,10 @@ fn a_name_on_a_network_that_the_host_knows_opens_nothing() {
     assert_eq!(
         denied.to_string(),
         "example.org points inward: 93.0.0.1 is reached through 93.0.0.0/8, not through the \
-         host's default route; rule `example.org` covers the name, but rules for names open the \
-         internet only: it takes one for the address in addition"
+         host's default route; rule `example.org` covers the name, but only rules of `near` open \
+         private addresses by a name"
     );
-    assert_eq!(fix(&denied).as_deref(), Some("tcp://93.0.0.1:443"));
+    assert_eq!(near_fix(&denied), Some("tcp://example.org:443".to_owned()));
     let own = Evidence {
         own: true,
         ..by_default_route(&of)
@@ -234,7 +244,7 @@ fn a_denial_is_to_be_mended_by_name_where_that_helps() {
     let denied = verdict(&[], &https, &[]);
     assert_eq!(fix(&denied).as_deref(), Some("tcp://93.184.215.14:443"));
     let denied = verdict(&[], &tcp("10.0.0.5", 443), &["printer.lan"]);
-    assert_eq!(fix(&denied).as_deref(), Some("tcp://10.0.0.5:443"));
+    assert_eq!(near_fix(&denied).as_deref(), Some("tcp://printer.lan:443"));
     let ping = Flow::echo(PUBLIC.parse().unwrap());
     let denied = verdict(&[], &ping, &["example.org"]);
     assert_eq!(fix(&denied).as_deref(), Some("icmp://example.org"));

@@ -11,6 +11,7 @@ pub mod closing;
 pub mod confine;
 pub mod deadline;
 pub mod diag;
+pub mod helper;
 pub mod interfaces;
 pub mod mark;
 pub mod mount;

@@ -43,6 +43,14 @@ impl AsRawFd for Tap {
     }
 }
 
+/// Has a socket hear nothing that is sent to many.
+///
+/// # Errors
+/// If the kernel does not take the filter.
+pub fn hear_unicast_only(socket: &Socket) -> io::Result<()> {
+    socket.attach_filter(&filter::to_one())
+}
+
 impl Tap {
     /// Copies of the unmarked TCP SYNs that come in whose destination is not the jail's own. `own` is
     /// the jail's address besides the loopback ones; its family is the one that is tapped.
@@ -80,7 +88,7 @@ impl Tap {
 
     /// Copies of datagrams of UDP that are for many and come in.
     pub fn groups(device: u32, family: Family) -> io::Result<Self> {
-        Self::at(device, family, &filter::to_many(), FEW)
+        Self::at(device, family, &filter::to_many(), BURST)
     }
 
     /// Copies of packets of other protocols than TCP, UDP and ICMP, and of those with extension

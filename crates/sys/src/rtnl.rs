@@ -5,14 +5,16 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     os::fd::OwnedFd,
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use libc::{
-    IFA_ADDRESS, IFA_LOCAL, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA,
-    IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, RT_SCOPE_HOST, RT_SCOPE_LINK,
-    RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_TABLE, RTM_GETROUTE, RTM_NEWADDR,
-    RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_BROADCAST, RTN_LOCAL, RTN_MULTICAST, RTN_UNICAST,
-    RTPROT_STATIC,
+    IFA_ADDRESS, IFA_BROADCAST, IFA_LOCAL, IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_EXT_MASK, IFLA_IFNAME,
+    IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, IFLA_OPERSTATE,
+    RT_SCOPE_HOST, RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_TABLE,
+    RTM_GETLINK, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTN_BROADCAST,
+    RTN_LOCAL, RTN_MULTICAST, RTN_UNICAST, RTPROT_STATIC,
 };
 use rustix::{
     io::Errno,
@@ -35,6 +37,8 @@ const RTM_F_FIB_MATCH: u32 = 0x2000;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
+const RTEXT_FILTER_SKIP_STATS: u32 = 8;
+const IF_OPER_UP: u8 = 6;
 const VETH_INFO_PEER: u16 = 1;
 const FRA_DST: u16 = 1;
 const FRA_PRIORITY: u16 = 6;
@@ -122,6 +126,36 @@ impl Routing {
         self.change(Message::new(RTM_NEWLINK, REQUEST | ACK, &fixed))
     }
 
+    /// Waits until a device that is up also sends. Its carrier comes with that of the other end of
+    /// its pair, and the kernel attaches its queue some time later, in a thread of its own: what
+    /// is sent before is dropped without a word.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT` if it does not come to that.
+    pub fn wait_until_it_sends(&mut self, index: u32) -> io::Result<()> {
+        const LONGEST: Duration = Duration::from_secs(10);
+        const NAP: Duration = Duration::from_micros(100);
+        let begin = Instant::now();
+        while self.operational_state(index)? != Some(IF_OPER_UP) {
+            if begin.elapsed() > LONGEST {
+                return Err(Errno::TIMEDOUT.into());
+            }
+            sleep(NAP);
+        }
+        Ok(())
+    }
+
+    /// Linux 6.8 and newer first do what they had put off, and then tell.
+    fn operational_state(&mut self, index: u32) -> io::Result<Option<u8>> {
+        let request = Message::new(RTM_GETLINK, REQUEST, &interface(index, 0))
+            .attribute_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+        let replies = self.0.request(request)?;
+        let reply = replies.first().filter(|reply| reply.kind == RTM_NEWLINK);
+        let attributes = reply.and_then(|reply| reply.payload.get(16..));
+        let state = attributes.and_then(|bytes| Attributes(bytes).find(IFLA_OPERSTATE));
+        Ok(state.and_then(|state| state.first().copied()))
+    }
+
     /// Makes a pair of devices with the same index and link address, `name` here and `peer_name` in
     /// another namespace. Nobody is asked for link addresses, since both ends have the same. They are
     /// not up.
@@ -174,17 +208,20 @@ impl Routing {
         }));
     }
 
-    /// Gives the device a /32 or /128 address.
+    /// Gives the device a /32 or /128 address. One of IPv4 comes with the address of everybody as
+    /// its broadcast address: programs ask for that one when they search for devices.
     pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let (family, length, bytes) = parts(address);
         // In IPv6 the kernel would first ask the link whether somebody has it already.
         let mut fixed = vec![family, length, IFA_F_NODAD, 0];
         fixed.extend_from_slice(&index.to_ne_bytes());
-        self.change(
-            addition(RTM_NEWADDR, &fixed)
-                .attribute(IFA_LOCAL, &bytes)
-                .attribute(IFA_ADDRESS, &bytes),
-        )
+        let addition = addition(RTM_NEWADDR, &fixed)
+            .attribute(IFA_LOCAL, &bytes)
+            .attribute(IFA_ADDRESS, &bytes);
+        self.change(match address {
+            IpAddr::V4(_) => addition.attribute(IFA_BROADCAST, &Ipv4Addr::BROADCAST.octets()),
+            IpAddr::V6(_) => addition,
+        })
     }
 
     /// Has every destination of the family arrive here, from wherever, but `neighbour`, which is

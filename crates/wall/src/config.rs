@@ -15,6 +15,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub network: Network,
+    /// Whether searches for devices are passed on, so that the variables of EPICS mean something.
+    pub discovery: bool,
+    /// The gate uses a proxy: variables that name one stay outside.
+    pub has_proxy: bool,
     pub root: Root,
     /// Files, directories and sockets that can be read, too.
     pub read: Vec<PathRequest>,

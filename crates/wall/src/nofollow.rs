@@ -22,7 +22,8 @@ use rustix::{
 
 /// Of files that may be hostile, no more is read than this.
 pub(crate) const LONGEST: u64 = 1 << 20;
-const MOST_ENTRIES: usize = 200_000;
+/// Nor more names of a directory than this. Tests would take long to make so many.
+pub(crate) const MOST_ENTRIES: usize = if cfg!(test) { 10_000 } else { 200_000 };
 
 /// A handle on what an absolute path leads to, if no link is on the way or at the end.
 pub(crate) fn pin(path: &Path) -> io::Result<OwnedFd> {
@@ -67,6 +68,11 @@ pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
 /// What is in a directory of git's; nothing if it is none. One with more than anybody needs cannot
 /// be listed.
 pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
+    list_at_most(directory, MOST_ENTRIES)
+}
+
+/// The same, where fewer are needed.
+pub(crate) fn list_at_most(directory: &Path, most: usize) -> io::Result<Vec<DirEntry>> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_up(&pin(directory)?)?;
@@ -76,8 +82,8 @@ pub(crate) fn list(directory: &Path) -> io::Result<Vec<DirEntry>> {
     };
     match listed {
         Ok(entries) => {
-            let entries: Vec<_> = entries.take(MOST_ENTRIES + 1).collect::<Result<_, _>>()?;
-            if entries.len() > MOST_ENTRIES {
+            let entries: Vec<_> = entries.take(most + 1).collect::<Result<_, _>>()?;
+            if entries.len() > most {
                 return Err(Errno::FBIG.into());
             }
             Ok(entries)

@@ -15,7 +15,7 @@ use std::{
 };
 
 use stockade_gate::Attribution;
-pub use stockade_gate::Program as Process;
+pub use stockade_gate::{Program as Process, program_name};
 use stockade_jail::Jail;
 use stockade_policy::{Flow, Protocol};
 use stockade_sys::diag::{SocketTable, Transport};
@@ -24,6 +24,8 @@ use stockade_sys::diag::{SocketTable, Transport};
 const SHARE: u32 = 30;
 /// Characters of a command line that are kept.
 const COMMAND_LINE: usize = 400;
+/// Those of the path of a program's file. The name of the file itself is never longer.
+const FILE: usize = 400;
 const ANCESTORS: usize = 8;
 /// A search ends after this time: who was denied has been told by then, and is gone. Programs
 /// inside can be many, and have very many files open, and the log must go on.
@@ -170,10 +172,19 @@ fn describe(process: &Path) -> Option<Process> {
     }
     Some(Process {
         pid: inner_number(&status)?,
-        exe: exe.to_string_lossy().into_owned(),
+        exe: end(&exe.to_string_lossy()),
         argv,
         parents,
     })
+}
+
+/// As much of a path as is worth a line: its end. A program can lie very deep, and each of its flows has
+/// the path in the log, and whenever `stockade watch` looks.
+fn end(path: &str) -> String {
+    match path.chars().count().checked_sub(FILE) {
+        None | Some(0) => path.to_owned(),
+        Some(hidden) => format!("…{}", path.chars().skip(hidden).collect::<String>()),
+    }
 }
 
 /// A process can give itself any name, also one that is no text.
@@ -236,6 +247,15 @@ mod tests {
         let now = Instant::now();
         assert!(has_open(me, &wanted, now + Duration::from_secs(60)));
         assert!(!has_open(me, &wanted, now));
+    }
+
+    #[test]
+    fn of_a_long_path_the_end_is_kept() {
+        assert_eq!(end("/usr/bin/curl"), "/usr/bin/curl");
+        let name = "\u{1}".repeat(255);
+        let deep = end(&format!("/tmp{}/{name}", "/\u{1}".repeat(1800)));
+        assert!(deep.starts_with('…') && deep.ends_with(&format!("/{name}")));
+        assert_eq!(deep.chars().count(), FILE + 1);
     }
 
     #[test]

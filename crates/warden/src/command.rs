@@ -1,6 +1,6 @@
 //! A command that waits, runs and ends.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
@@ -74,13 +74,14 @@ impl SandboxReady {
         let SessionInfo {
             command,
             effective,
+            in_force,
             recorder,
         } = session;
-        let in_force = Arc::new(Mutex::new(effective.clone()));
         // Before the command runs, which could take the last descriptor that the user may have.
-        let mut recorded = recorder.map(|recorder| {
+        let mut recorded = recorder.map(|mut recorder| {
             if let Network::Jail { gate, .. } = &network {
-                recorder.offer_reload(&mut running, gate.policies(), &effective, &in_force);
+                let gate = gate.handle();
+                recorder.offer_control(&mut running, &command, gate, &effective, &in_force);
             }
             recorder.begin(&command, &mut running, received, &in_force, &effective)
         });

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use rustix::thread::CapabilitySet;
-use stockade_config::{Effective, Mode};
-use stockade_gate::{EventReceiver, EventSender, Gate, Local};
+use stockade_config::{Effective, Mode, Unknown};
+use stockade_gate::{EventReceiver, EventSender, Gate, GateHandle, Local, Proxies};
 use stockade_jail::{Jail, JailSettings, Owner, Sockets};
 use stockade_policy::{Policy, Rule};
 use stockade_sys::{confine::keep_capabilities, transparent::Family};
@@ -15,8 +15,10 @@ use crate::{
     attribution::{self, ProgramSearch, SharedSearch},
     command::{Network, SandboxReady},
     error::SessionError,
+    journal::InForce,
     plan::{Listing, Planned, SessionRequest},
-    publish, questions,
+    publish,
+    questions::{self, SessionView},
     record::Recorder,
     sandbox::SandboxUnderway,
 };
@@ -52,6 +54,7 @@ impl Planned {
             command,
             effective,
             policy,
+            proxies,
             listing,
         } = request;
         // Opens what the sandbox needs: the control socket, descriptors. Nothing is on disk.
@@ -60,7 +63,7 @@ impl Planned {
             .prepare(command.clone(), self.bubblewrap, self.signals)?;
         // Ports of the host are taken with the caller's authority, which user namespace A takes away.
         let jail = match effective.network.mode.value {
-            Mode::Jail => Some(JailPlan::of(&effective, policy)?),
+            Mode::Jail => Some(JailPlan::of(&effective, policy, proxies)?),
             Mode::None | Mode::Host => None,
         };
         let Self { facts, plan, .. } = self;
@@ -80,10 +83,11 @@ struct JailPlan {
     settings: JailSettings,
     policy: Policy,
     local: Local,
+    proxies: Proxies,
 }
 
 impl JailPlan {
-    fn of(effective: &Effective, policy: Policy) -> Result<Self, SessionError> {
+    fn of(effective: &Effective, policy: Policy, proxies: Proxies) -> Result<Self, SessionError> {
         Ok(Self {
             settings: JailSettings {
                 ipv6: Family::V6.exists()
@@ -92,6 +96,7 @@ impl JailPlan {
             },
             local: publish::local(effective)?,
             policy,
+            proxies,
         })
     }
 }
@@ -135,6 +140,7 @@ impl Prepared {
 pub(crate) struct SessionInfo {
     pub(crate) command: CommandLine,
     pub(crate) effective: Effective,
+    pub(crate) in_force: InForce,
     pub(crate) recorder: Option<Recorder>,
 }
 
@@ -174,6 +180,7 @@ impl OwnerOfA {
             sockets,
             policy: plan.policy,
             local: plan.local,
+            proxies: plan.proxies,
             sandbox,
             search: search.map(|search| Arc::new(Mutex::new(search))),
             command: self.command,
@@ -189,7 +196,8 @@ impl OwnerOfA {
         // It needs authority over mounts to lay out what is shown.
         let mut running = self.launch.spawn()?;
         give_up_capabilities()?;
-        answer_questions(&mut running, recorder.as_ref())?;
+        let in_force = Arc::new(Mutex::new(self.effective.clone()));
+        answer_questions(&mut running, recorder.as_ref(), &in_force, None)?;
         let (events, received) = EventSender::new();
         Ok(SandboxReady {
             running,
@@ -198,6 +206,7 @@ impl OwnerOfA {
             session: SessionInfo {
                 command: self.command,
                 effective: self.effective,
+                in_force,
                 recorder,
             },
         })
@@ -210,6 +219,7 @@ struct JailBuilt {
     sockets: Sockets,
     policy: Policy,
     local: Local,
+    proxies: Proxies,
     sandbox: SandboxUnderway,
     search: Option<SharedSearch>,
     command: CommandLine,
@@ -222,7 +232,15 @@ impl JailBuilt {
         let (events, received) = EventSender::new();
         // Its sockets are those of a jail that is closed, so nothing passes that it does not judge.
         let attribution = self.search.as_ref().map(attribution::attribution);
-        let gate = Gate::start(self.policy, self.local, self.sockets, events, attribution)?;
+        let asks = self.effective.network.unknown.value == Unknown::Ask;
+        let gate = Gate::start(
+            (self.policy, asks),
+            self.local,
+            self.sockets,
+            events,
+            attribution,
+            self.proxies,
+        )?;
         Ok(GateServing {
             network: Network::Jail {
                 jail: self.jail,
@@ -259,7 +277,12 @@ impl GateServing {
             .map(|listing| Recorder::start(listing, self.search))
             .transpose()?;
         give_up_capabilities()?;
-        answer_questions(&mut running, recorder.as_ref())?;
+        let in_force = Arc::new(Mutex::new(self.effective.clone()));
+        let gate = match &self.network {
+            Network::Jail { gate, .. } => Some(gate.handle()),
+            Network::WithoutJail(_) => None,
+        };
+        answer_questions(&mut running, recorder.as_ref(), &in_force, gate)?;
         // After the command got the caller's limits: the gate needs two descriptors for each flow.
         stockade_gate::claim_descriptors();
         Ok(SandboxReady {
@@ -269,6 +292,7 @@ impl GateServing {
             session: SessionInfo {
                 command: self.command,
                 effective: self.effective,
+                in_force,
                 recorder,
             },
         })
@@ -280,11 +304,14 @@ impl GateServing {
 fn answer_questions(
     running: &mut Running,
     recorder: Option<&Recorder>,
+    in_force: &InForce,
+    gate: Option<GateHandle>,
 ) -> Result<(), SessionError> {
     match (running.take_questions(), recorder) {
         (Some((listener, sandbox)), Some(recorder)) => {
-            questions::serve(listener, sandbox, recorder.session().to_owned())
-                .map_err(SessionError::Questions)
+            let id = recorder.session().to_owned();
+            let view = SessionView::new(id, Arc::clone(in_force), gate, recorder.denials());
+            questions::serve(listener, sandbox, view).map_err(SessionError::Questions)
         }
         _ => Ok(()),
     }

@@ -33,6 +33,7 @@ mod error;
 mod interruption;
 mod journal;
 mod launch;
+pub mod live;
 mod plan;
 mod publish;
 mod questions;
@@ -41,14 +42,16 @@ mod reload;
 mod sandbox;
 mod sessions;
 
-pub use attribution::Process;
+pub use attribution::{Process, program_name};
 pub use command::{Ended, SandboxReady};
 pub use control::{ControlError, Reply, ask_to_reload};
 pub use error::SessionError;
-pub use journal::{JournalEnd, LOG_VERSION, LogDirectory, LostEvents};
+pub use journal::{JournalEnd, LOG_VERSION, LogDirectory, LogItem, LogReader, LostEvents};
 pub use launch::StartSandbox;
 pub use plan::{Listing, Notice, Planned, SessionRequest};
 pub use publish::PublishError;
-pub use questions::{Inside, NotInside, answer, ask_inside};
+pub use questions::{
+    DenialInside, DenialsInside, Explained, Inside, NotInside, ask_denials, ask_explain, ask_inside,
+};
 pub use reload::Reloaded;
-pub use sessions::{all, connect, identifier, process_of, sort};
+pub use sessions::{all, begun, connect, hear_of_sessions, identifier, process_of, running, sort};

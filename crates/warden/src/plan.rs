@@ -6,6 +6,7 @@ use std::{
 };
 
 use stockade_config::{Effective, Loader};
+use stockade_gate::Proxies;
 use stockade_policy::Policy;
 use stockade_wall::{
     Bubblewrap, CommandLine, Config, Error, Facts, Finding, Keeping, Plan, Signals,
@@ -30,6 +31,8 @@ pub struct SessionRequest {
     pub effective: Effective,
     /// What the gate judges by until the configuration is reloaded.
     pub policy: Policy,
+    /// The proxy that the gate uses, and those that the command may try.
+    pub proxies: Proxies,
     /// None for a session that leaves no trace.
     pub listing: Option<Listing>,
 }

@@ -1,10 +1,16 @@
 //! What makes a session known to others: its log, its control socket, and the look at what it
 //! leaves behind. The session runs without any of them, and says so.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
-use stockade_config::Effective;
-use stockade_gate::{EventReceiver, Policies};
+use stockade_config::{Effective, Unknown};
+use stockade_gate::{Attention, EventReceiver, GateHandle};
 use stockade_wall::{CommandLine, Facts, Finding, Live, Plan, Running, Watch};
 
 use crate::{
@@ -15,7 +21,9 @@ use crate::{
         InForce, Journal, JournalEnd, JournalSource, LogDirectory, PendingJournal, SessionEnd,
         SessionStart,
     },
+    live::{LiveSession, Prompts, SharedLive},
     plan::{Listing, Notice},
+    questions::SharedDenials,
     reload::Reloader,
     sessions,
 };
@@ -30,6 +38,11 @@ pub(crate) struct Recorder {
     journal: io::Result<PendingJournal>,
     /// Without it, denials are logged without the program.
     search: Option<SharedSearch>,
+    /// What others see of it while it runs.
+    live: SharedLive,
+    prompts: Option<Prompts>,
+    attention: Option<Arc<Attention>>,
+    denials: SharedDenials,
 }
 
 impl Recorder {
@@ -46,6 +59,10 @@ impl Recorder {
             watch: Watch::begin(&listing.config, &facts, &plan, keeping)?,
             journal,
             search,
+            live: SharedLive::default(),
+            prompts: None,
+            attention: None,
+            denials: SharedDenials::default(),
             listing,
             workspace: facts.workspace,
         })
@@ -55,16 +72,23 @@ impl Recorder {
         &self.listing.id
     }
 
+    /// What is denied in the session, for programs inside.
+    pub(crate) fn denials(&self) -> SharedDenials {
+        self.denials.clone()
+    }
+
     /// What was found before the session already.
     pub(crate) fn begun(&self) -> &[Finding] {
         self.watch.begun()
     }
 
-    /// Has the session reload when another command of the user asks for it, or a SIGHUP.
-    pub(crate) fn offer_reload(
-        &self,
+    /// Has the session reload when another command of the user asks for it, or a SIGHUP; and has it
+    /// show itself, and ask.
+    pub(crate) fn offer_control(
+        &mut self,
         running: &mut Running,
-        policies: Policies,
+        command: &CommandLine,
+        gate: GateHandle,
         launched: &Effective,
         in_force: &InForce,
     ) {
@@ -73,18 +97,30 @@ impl Recorder {
             loader: self.listing.loader.clone(),
             launched: launched.clone(),
             in_force: Arc::clone(in_force),
-            policies,
+            gate,
+            answered: Arc::default(),
+            changing: Arc::default(),
         };
+        let attention = Arc::clone(&reloader.gate.attention);
+        self.attention = Some(Arc::clone(&attention));
         let by_signal = reloader.clone();
         running.on_reload(move || {
             if let Err(why) = by_signal.reload() {
                 notify(Notice::ReloadRefused(why));
             }
         });
-        let offered = sessions::listen(&self.listing.id)
-            .and_then(|listener| control::serve(listener, move || reloader.reload()));
+        let live = self.live.clone();
+        let id = &self.listing.id;
+        let session = LiveSession::new(id, &self.workspace, command, reloader, live);
+        let session = Arc::new(session);
+        let environment = &self.listing.loader.environment;
+        // Without it, the user cannot be reached, and what would be asked is denied.
+        self.prompts = Prompts::start(Arc::clone(&session), environment).ok();
+        let offered = sessions::listen(id).and_then(|listener| control::serve(listener, session));
         if let Err(error) = offered {
             notify(Notice::NotReloadable(error));
+        } else if launched.network.unknown.value == Unknown::Ask {
+            wait_for_watchers(id, &attention);
         }
     }
 
@@ -112,6 +148,9 @@ impl Recorder {
             events: received,
             search: self.search,
             in_force: Arc::clone(in_force),
+            live: self.live,
+            prompts: self.prompts,
+            denials: self.denials,
         };
         let directory = || LogDirectory::of(&loader.places.home).path().to_owned();
         let begun = self
@@ -119,6 +158,9 @@ impl Recorder {
             .and_then(|journal| journal.begin(&start, source));
         if let Ok((_, false)) = begun {
             notify(Notice::NoRoom(directory()));
+        }
+        if let (Ok(_), Some(attention)) = (&begun, self.attention) {
+            attention.is_recorded.store(true, Ordering::Relaxed);
         }
         let journal = begun.map(|(journal, _)| journal).map_err(|error| {
             let directory = directory();
@@ -150,6 +192,16 @@ impl Recorder {
             watch,
             live,
         }
+    }
+}
+
+/// Somebody who watches is there before the command asks something, or is too slow.
+fn wait_for_watchers(id: &str, attention: &Attention) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let end = Instant::now() + PATIENCE;
+    let is_told = sessions::tell_watchers(id).unwrap_or_default();
+    while is_told && attention.watchers.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -8,13 +8,13 @@
 use std::{
     fs,
     hash::{BuildHasher as _, RandomState},
-    io,
+    io::{self, Read as _, Write as _},
     os::{
         linux::net::SocketAddrExt as _,
         unix::net::{SocketAddr, UnixListener, UnixStream},
     },
     process,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
@@ -23,6 +23,8 @@ use rustix::{
     process::getuid,
 };
 use stockade_sys::socket::peer;
+
+use crate::journal::LogDirectory;
 
 /// A name for this session that sorts by time and is never used twice: containers that share a
 /// home have processes of the same number.
@@ -54,11 +56,14 @@ pub(crate) fn listen(id: &str) -> io::Result<UnixListener> {
 
 /// A connection to a session. Nothing if it is gone, or is not this user's.
 pub fn connect(id: &str) -> io::Result<Option<UnixStream>> {
+    connect_to(&format!("{}{id}", prefix()))
+}
+
+fn connect_to(name: &str) -> io::Result<Option<UnixStream>> {
     // Without waiting: a name may be somebody else's, who never answers.
     let kind = SocketType::STREAM;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
-    let name = format!("{}{id}", prefix());
     let Ok(address) = SocketAddrUnix::new_abstract_name(name.as_bytes()) else {
         // Longer than any that a session has.
         return Ok(None);
@@ -81,7 +86,12 @@ pub(crate) fn is_mine(stream: &UnixStream) -> bool {
 
 /// The identifiers of all sessions that seem to be there, the oldest first.
 pub fn all() -> io::Result<Vec<String>> {
-    let prefix = format!("@{}", prefix());
+    named(&prefix())
+}
+
+/// What follows this prefix in names of sockets.
+fn named(prefix: &str) -> io::Result<Vec<String>> {
+    let prefix = format!("@{prefix}");
     // Names of others' sockets may be any bytes.
     let table = fs::read("/proc/net/unix")?;
     let mut found: Vec<String> = String::from_utf8_lossy(&table)
@@ -92,6 +102,61 @@ pub fn all() -> io::Result<Vec<String>> {
     sort(&mut found);
     found.dedup();
     Ok(found)
+}
+
+/// Those that run, the oldest first: by their logs, and by their sockets where they could not be
+/// logged.
+///
+/// # Errors
+/// If the kernel does not tell about sockets.
+pub fn running(directory: &LogDirectory) -> io::Result<Vec<String>> {
+    let mut ids = directory.sessions();
+    ids.retain(|id| directory.is_running(id));
+    for id in all()? {
+        if !ids.contains(&id) && connect(&id)?.is_some() {
+            ids.push(id);
+        }
+    }
+    sort(&mut ids);
+    Ok(ids)
+}
+
+/// A socket at which sessions that begin say so. Whoever has one is told of each before its command
+/// runs, and does not miss what it asks first.
+///
+/// # Errors
+/// If there can be no such socket.
+pub fn hear_of_sessions() -> io::Result<UnixListener> {
+    let name = format!("{}{}", watchers(), process::id());
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// The session that says so over this connection. Nothing if it is not this user's, or is slow.
+pub fn begun(stream: &UnixStream) -> Option<String> {
+    const LONGEST: u64 = 64;
+    let mut id = String::new();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .ok()?;
+    let _ = stream.take(LONGEST).read_to_string(&mut id);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_one = is_mine(stream) && !id.is_empty() && id.bytes().all(is_name);
+    is_one.then_some(id)
+}
+
+/// Tells all who hear of sessions. Whether there is one.
+pub(crate) fn tell_watchers(id: &str) -> io::Result<bool> {
+    let mut is_heard = false;
+    for name in named(&watchers())? {
+        if let Some(mut stream) = connect_to(&format!("{}{name}", watchers()))? {
+            is_heard |= stream.write_all(id.as_bytes()).is_ok();
+        }
+    }
+    Ok(is_heard)
+}
+
+fn watchers() -> String {
+    format!("stockade-watch/{}/", getuid().as_raw())
 }
 
 fn address(id: &str) -> io::Result<SocketAddr> {

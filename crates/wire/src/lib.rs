@@ -27,5 +27,6 @@ mod cursor;
 pub mod dns;
 pub mod http;
 pub mod packet;
+pub mod proxy;
 pub mod quic;
 pub mod tls;

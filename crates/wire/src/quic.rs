@@ -8,6 +8,9 @@
 //! - one that servers are known to speak, or that asks them which they speak, decides alone;
 //! - any other one counts if the bit is set, the identifiers are as short as RFC 9000 has them,
 //!   and the datagram is as long as a client's first one must be.
+//!
+//! A long search of pvAccess (EPICS) would count by chance. No server of QUIC speaks the version that
+//! its header would be.
 
 use crate::cursor::Cursor;
 
@@ -36,8 +39,22 @@ pub fn has_long_header(datagram: &[u8]) -> bool {
     match version {
         // The list of versions with which servers answer.
         0 => rest > 0 && rest.is_multiple_of(4),
-        _ => first & FIXED != 0 && datagram.len() >= SHORTEST_FIRST,
+        _ => first & FIXED != 0 && datagram.len() >= SHORTEST_FIRST && !is_pva_search(datagram),
     }
+}
+
+/// Whether it is one search message of pvAccess: the magic byte, the protocol's version, flags, the
+/// command, and the length of what follows, in the byte order that the highest flag says.
+fn is_pva_search(datagram: &[u8]) -> bool {
+    let Some(([0xca, 1 | 2, flags, 3, length @ ..], rest)) = datagram.split_first_chunk::<8>()
+    else {
+        return false;
+    };
+    let length = match flags & 0x80 {
+        0 => u32::from_le_bytes(*length),
+        _ => u32::from_be_bytes(*length),
+    };
+    u32::try_from(rest.len()) == Ok(length)
 }
 
 /// How many bytes follow the two identifiers.
@@ -102,6 +119,21 @@ mod tests {
         assert!(!has_long_header(&packet(0xc0, 0x1234_5678, 1199)));
         let negotiation = [&packet(0x80, 0, 15)[..], &[0, 0, 0, 1]].concat();
         assert!(has_long_header(&negotiation));
+    }
+
+    #[test]
+    fn a_long_search_of_pvaccess_is_no_quic() {
+        // 1300 bytes follow the header: a number of this search, which is small, and names.
+        let search = |flags: u8, length: [u8; 4]| {
+            let names = [0x5a; 1296];
+            [&[0xca, 2, flags, 3][..], &length, &[0; 4], &names].concat()
+        };
+        let (little, big) = (1300_u32.to_le_bytes(), 1300_u32.to_be_bytes());
+        assert!(!has_long_header(&search(0, little)));
+        assert!(!has_long_header(&search(0x80, big)));
+        // What only begins like one may be something else.
+        assert!(has_long_header(&search(0, 1299_u32.to_le_bytes())));
+        assert!(has_long_header(&search(0x80, little)));
     }
 
     #[test]

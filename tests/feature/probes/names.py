@@ -85,6 +85,10 @@ def told(what, number, *arguments):
     global count
     count += 1
     result = call(number, *arguments)
+    # A kernel that begins a path anew, because another processor changed names meanwhile, counts the
+    # links of the first try, too.
+    for _ in range(5):
+        result = call(number, *arguments) if result == "ELOOP" else result
     print(f"{count} {what}: {result}; {tree()}", flush=True)
 
 

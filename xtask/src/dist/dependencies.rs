@@ -66,6 +66,15 @@ impl Package {
     fn url(&self) -> String {
         format!("pkg:cargo/{}@{}", self.name, self.version)
     }
+
+    /// Whether its licence is this one, or may be chosen to be.
+    fn offers(&self, licence: &str) -> bool {
+        let expression = self.license.as_deref().unwrap_or_default();
+        expression
+            .split(" OR ")
+            .flat_map(|part| part.split('/'))
+            .any(|part| part.trim() == licence)
+    }
 }
 
 impl Dependencies {
@@ -196,7 +205,11 @@ impl Dependencies {
                 .manifest_path
                 .parent()
                 .context("a manifest in no directory")?;
-            let texts = texts(directory).with_context(|| format!("the licences of {name}"))?;
+            let mut texts = texts(directory).with_context(|| format!("the licences of {name}"))?;
+            // Some crates only name theirs. The text of the Apache licence is the same for all.
+            if texts.is_empty() && package.offers("Apache-2.0") {
+                texts.push(fs::read_to_string(release.root.join("LICENSE-APACHE"))?);
+            }
             ensure!(
                 !texts.is_empty(),
                 "{name} comes without the text of its licence"

@@ -97,7 +97,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
         named => named,
     };
     install_targets(architectures)?;
-    install_packers()?;
+    install_programs(&PACKERS)?;
     let release = Release::here()?;
     release.build(architectures)?;
     print!("{}", release.checksums()?);
@@ -130,17 +130,24 @@ fn install_targets(architectures: &[Arch]) -> Result<()> {
     Ok(())
 }
 
-/// Installs the programs that pack, if they are missing.
-fn install_packers() -> Result<()> {
-    let missing = [
-        ("dpkg-deb", "dpkg"),
-        ("rpmbuild", "rpm"),
-        ("xz", "xz-utils"),
-    ]
-    .into_iter()
-    .filter(|(program, _)| Command::new(program).arg("--version").output().is_err())
-    .map(|(_, package)| package);
-    let missing: Vec<_> = missing.collect();
+/// The programs that pack, each with its package.
+const PACKERS: [(&str, &str); 3] = [
+    ("dpkg-deb", "dpkg"),
+    ("rpmbuild", "rpm"),
+    ("xz", "xz-utils"),
+];
+
+/// Installs the packages of programs that are missing.
+pub(crate) fn install_programs(programs: &[(&str, &str)]) -> Result<()> {
+    let find = r#"PATH=$PATH:/usr/sbin:/sbin; command -v "$1" >/dev/null"#;
+    let is_missing = |program: &str| {
+        let found = Command::new("sh")
+            .args(["-c", find, "sh", program])
+            .status();
+        !found.is_ok_and(|status| status.success())
+    };
+    let missing = programs.iter().filter(|(program, _)| is_missing(program));
+    let missing: Vec<_> = missing.map(|(_, package)| package).collect();
     if missing.is_empty() {
         return Ok(());
     }

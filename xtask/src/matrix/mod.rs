@@ -53,7 +53,7 @@ const PATIENCE: &str = "300";
 #[command(
     long_about = "Boots Debian's kernels in an emulator, with and without what sessions need, and runs doctor, \
         verify and a session there as an ordinary user. Prints a table, and fails if a row is not as expected. \
-        The first run builds images, as root, with mmdebstrap."
+        The first run installs what it needs, and builds images, as root, with mmdebstrap."
 )]
 pub(crate) struct Arguments {
     /// Only rows whose name contains this
@@ -97,10 +97,9 @@ fn try_all(arguments: &Arguments) -> Result<bool> {
     let has_arm64 = rows
         .iter()
         .any(|row| row.architecture == Architecture::Arm64);
-    let foreign = if has_arm64 { &TOOLS_ARM64[..] } else { &[] };
-    for (tool, package) in TOOLS.iter().chain(foreign) {
-        let found = shell(&format!("PATH=$PATH:/usr/sbin:/sbin command -v {tool}")).output()?;
-        ensure!(found.status.success(), "install the package {package}");
+    dist::install_programs(&TOOLS)?;
+    if has_arm64 {
+        dist::install_programs(&TOOLS_ARM64)?;
     }
     let products = Products::of(arguments, &rows)?;
     let images = Images::of(&rows)?;

@@ -135,6 +135,7 @@ pub(crate) fn agent(words: &[OsString]) -> Result<Run, clap::Error> {
             None => Ok(Run {
                 profile: Some(name.to_owned()),
                 quiet: false,
+                learn: false,
                 settings: Settings::default(),
                 command: words.to_vec(),
             }),
@@ -152,6 +153,9 @@ const OURS: &[&str] = &[
     "--internet",
     "--no-internet",
     "--allow",
+    "--near",
+    "--device",
+    "--discovery",
     "--host-port",
     "--publish",
     "--hide",

@@ -8,19 +8,15 @@
 //! [decision 31]: ../../../../docs/decisions/0031-forges-by-curl.md
 
 use std::{
-    env,
-    fs::File,
-    io::{self, Read as _, Seek as _, Write as _},
-    os::fd::AsFd as _,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    env, io,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
 };
 
-use rustix::{event::PollFlags, fs::MemfdFlags};
 use serde_json::Value;
 use stockade_config::{Token, shown};
-use stockade_sys::deadline::poll_until;
+use stockade_sys::helper::{self, Helper};
 
 use crate::terminal::cut;
 
@@ -83,15 +79,13 @@ impl<'a> Client<'a> {
     /// # Errors
     /// If there is no curl.
     pub(super) fn new(token: &'a Token) -> Result<Self, String> {
-        let mut places = PLACES.iter().map(Path::new);
-        let program = places.find(|path| path.is_file()).map(Path::to_owned);
         let missing = || {
             let places = PLACES.join(", ");
             format!(
                 "curl is not installed (looked for {places}); install it with your package manager"
             )
         };
-        let program = program.ok_or_else(missing)?;
+        let program = helper::find(PLACES).ok_or_else(missing)?;
         Ok(Self { program, token })
     }
 
@@ -114,37 +108,31 @@ impl<'a> Client<'a> {
     }
 
     fn run(&self, options: &str) -> io::Result<Result<Vec<u8>, String>> {
-        let mut input = File::from(rustix::fs::memfd_create("options", MemfdFlags::CLOEXEC)?);
-        input.write_all(options.as_bytes())?;
-        input.rewind()?;
         let variables = VARIABLES.iter();
         let variables = variables.filter_map(|name| Some((name, env::var_os(name)?)));
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             // The first argument, or it does not count: no file of the user's.
             .args(["-q", "--config", "-"])
             .env_clear()
             .envs(variables)
             .env("LC_ALL", "C")
             .current_dir("/")
-            .stdin(input)
+            .stdin(helper::input(options.as_bytes())?)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut child = Ended(child);
-        let Some(output) = read(&mut child.0)? else {
+            .stderr(Stdio::piped());
+        let mut curl = Helper::start(&mut command)?;
+        // curl itself gives up first, and says why.
+        let Some(output) = curl.output(PATIENCE + Duration::from_secs(1), MOST)? else {
             return Ok(Err(format!(
                 "no answer, or one that is too long, within {} seconds",
                 PATIENCE.as_secs()
             )));
         };
-        if child.0.wait()?.success() {
+        if curl.succeeded()? {
             return Ok(Ok(output));
         }
-        let mut message = String::new();
-        if let Some(stderr) = child.0.stderr.take() {
-            // What is not text is not worth saying.
-            let _ = stderr.take(4096).read_to_string(&mut message);
-        }
+        let message = curl.complaint();
         let line = message.lines().next().unwrap_or("curl failed");
         Ok(Err(self.said(line)))
     }
@@ -173,39 +161,6 @@ fn options(url: &str, headers: &[&str], token: &Token) -> String {
          silent\n\
          show-error\n"
     )
-}
-
-/// A process that does not outlive its use.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It may have ended before.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// All that it says, unless that is too much or takes too long.
-fn read(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
-    let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    // curl itself gives up first, and says why.
-    let deadline = Instant::now() + PATIENCE + Duration::from_secs(1);
-    let mut all = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        if poll_until(output.as_fd(), PollFlags::IN, deadline)?.is_empty() {
-            return Ok(None);
-        }
-        let count = output.read(&mut buffer)?;
-        if count == 0 {
-            return Ok(Some(all));
-        }
-        all.extend(buffer.iter().take(count));
-        if all.len() > MOST {
-            return Ok(None);
-        }
-    }
 }
 
 /// Head and body of the final answer.

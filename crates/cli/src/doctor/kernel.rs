@@ -70,9 +70,13 @@ pub(super) fn ping(machine: &Machine) -> Check {
     {
         return Check::ok(NAME, "users may send pings");
     }
-    Check::warning(NAME, format!("group {gid} may not send pings ({range:?})"))
-        .cost("ping does not work inside")
-        .fix("sudo sysctl net.ipv4.ping_group_range=\"0 2147483647\"")
+    let range = range.replace('\t', " ");
+    Check::warning(
+        NAME,
+        format!("group {gid} may not send pings (ping_group_range is {range})"),
+    )
+    .cost("ping does not work inside")
+    .fix("sudo sysctl net.ipv4.ping_group_range=\"0 2147483647\"")
 }
 
 #[cfg(test)]

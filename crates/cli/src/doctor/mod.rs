@@ -252,7 +252,7 @@ fn as_text(checks: &[Check]) -> String {
     text.push_str(match worst(checks) {
         CheckState::Ok => "All is well.\n",
         CheckState::Warning => "Sessions can be started; the warnings say what they lack.\n",
-        CheckState::Failure => "No session can be started until the failures are mended.\n",
+        CheckState::Failure => "Fix the failures above to start sessions.\n",
     });
     text
 }

@@ -152,7 +152,7 @@ fn lacking(layer: &str, why: &str, machine: &Machine) -> Option<Check> {
             OWN_GROUP.to_owned(),
         ),
     };
-    let found = format!("not there: {layer}: {why}");
+    let found = format!("unavailable: {layer}: {why}");
     Some(Check::warning(name, found).cost(cost).fix(fix))
 }
 
@@ -254,7 +254,7 @@ fn try_it(workspace: &Path, messages: &OwnedFd, mut teller: File) -> io::Result<
 fn start(workspace: &Path) -> Result<Attempt, SessionError> {
     let config = Config {
         network: Network::Jail {
-            resolv_conf: stockade_gate::resolv_conf(NAME_SERVER),
+            resolv_conf: stockade_gate::resolv_conf(NAME_SERVER, false, false),
         },
         ..Config::default()
     };
@@ -265,6 +265,7 @@ fn start(workspace: &Path) -> Result<Attempt, SessionError> {
             arguments: vec!["--version".into()],
         },
         policy: effective.policy(),
+        proxies: stockade_gate::Proxies::default(),
         effective,
         listing: None,
     };

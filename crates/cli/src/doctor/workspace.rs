@@ -1,5 +1,6 @@
 //! What `stockade run` would meet in the current directory.
 
+use stockade_config::proxy_variables;
 use stockade_wall::{Facts, Plan};
 
 use super::Check;
@@ -35,7 +36,31 @@ pub(super) fn checks() -> Vec<Check> {
     }
     let mut checks = vec![Check::ok(CONFIGURATION, found)];
     checks.push(workspace(&loader, &loaded));
+    checks.extend(proxy(&loader, &loaded));
     checks
+}
+
+/// The proxy that sessions use, or one that they do not.
+fn proxy(loader: &stockade_config::Loader, loaded: &stockade_config::Loaded) -> Option<Check> {
+    const NAME: &str = "proxy";
+    match loader.proxy(&loaded.effective) {
+        Ok(Some(proxy)) => {
+            let (what, origin) = (proxy.describe(), &proxy.origin);
+            Some(Check::ok(
+                NAME,
+                format!("sessions reach the internet through {what} ({origin})"),
+            ))
+        }
+        // The workspace's check says so.
+        Err(_) => None,
+        Ok(None) => {
+            let (variable, address) = proxy_variables(&loader.environment).next()?;
+            let found = format!("{variable} names the proxy {address}, which sessions do not use");
+            let cost = "if this machine has no other way to the internet, sessions have none";
+            let fix = "add --proxy environment, or proxy = \"environment\" to [network]";
+            Some(Check::warning(NAME, found).cost(cost).fix(fix))
+        }
+    }
 }
 
 /// Another directory may do, so it is no failure of the machine.

@@ -1,12 +1,13 @@
 //! Sessions, one line for each: `stockade log --list`, `stockade ps`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use stockade_warden::{self as warden, LogDirectory};
+use stockade_warden::{
+    self as warden, LogDirectory, LogItem as Item, LogReader as Reader, live::LiveConnection,
+};
 
-use super::reader::{Item, Reader};
 use crate::{
     args, context,
     terminal::{self, cut, said, table},
@@ -26,7 +27,7 @@ impl Summary {
         let Ok(mut reader) = Reader::open(directory.clone(), id) else {
             return summary;
         };
-        while let Ok(Some(item)) = reader.next() {
+        while let Ok(Some(item)) = reader.read() {
             if let Item::Line(line, _) = item {
                 summary.take(line);
             }
@@ -57,6 +58,18 @@ impl Summary {
         }
     }
 
+    /// What it does now, if it says so.
+    fn ask(&mut self, id: &str) {
+        let stream = warden::connect(id).ok().flatten();
+        let live = stream.and_then(|it| LiveConnection::with_patience(it, PATIENCE).ok());
+        let Some(Ok(snapshot)) = live.map(|mut live| live.snapshot(false)) else {
+            return;
+        };
+        self.set("open", snapshot.counts.open.into());
+        self.set("denied", snapshot.counts.denied.into());
+        self.set("questions", snapshot.questions.len().into());
+    }
+
     fn set(&mut self, field: &str, value: Value) {
         if !value.is_null() {
             self.0[field] = value;
@@ -84,28 +97,36 @@ impl Summary {
         }
     }
 
-    /// A line of the table, with a column that says what `third` does.
-    fn row(&self, third: String) -> [String; 6] {
+    /// A line of the table of all sessions.
+    fn row(&self) -> [String; 6] {
         [
             said(&self.0["session"]),
             self.since(),
-            third,
+            self.end(),
             said(&self.0["denied"]),
             cut(&said(&self.0["workspace"]), 40),
             self.command(),
         ]
     }
-}
 
-fn heading(third: &str) -> [&str; 6] {
-    [
-        "SESSION",
-        "SINCE (UTC)",
-        third,
-        "DENIED",
-        "WORKSPACE",
-        "COMMAND",
-    ]
+    /// A line of the table of those that run.
+    fn live_row(&self) -> [String; 8] {
+        let field = |name: &str| match &self.0[name] {
+            Value::Null => "-".to_owned(),
+            value => said(value),
+        };
+        let [session, since, _, denied, workspace, command] = self.row();
+        [
+            session,
+            since,
+            field("pid"),
+            field("open"),
+            denied,
+            field("questions"),
+            workspace,
+            command,
+        ]
+    }
 }
 
 /// All sessions that have a log, the latest last.
@@ -123,25 +144,30 @@ pub(super) fn list(directory: &LogDirectory, json: bool) -> Result<ExitCode> {
         terminal::print(format_args!("there are no logs in {path}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<_> = all.iter().map(|one| one.row(one.end())).collect();
-    terminal::write(table(heading("END"), &rows).as_bytes())?;
+    let heading = [
+        "SESSION",
+        "SINCE (UTC)",
+        "END",
+        "DENIED",
+        "WORKSPACE",
+        "COMMAND",
+    ];
+    let rows: Vec<_> = all.iter().map(Summary::row).collect();
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// How long a session may take to say what it does. One that is suspended says nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Those that run: by their logs, and by their sockets where they could not be logged.
 pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
     let directory = LogDirectory::of(&context::home()?);
-    let mut ids = directory.sessions();
-    ids.retain(|id| directory.is_running(id));
-    for id in warden::all().context("cannot look for sessions")? {
-        if !ids.contains(&id) && warden::connect(&id)?.is_some() {
-            ids.push(id);
-        }
-    }
-    warden::sort(&mut ids);
+    let ids = warden::running(&directory).context("cannot look for sessions")?;
     let summary = |id: &String| {
         let mut summary = Summary::of(&directory, id);
         summary.set("state", "running".into());
+        summary.ask(id);
         summary
     };
     let running: Vec<_> = ids.iter().map(summary).collect();
@@ -152,11 +178,18 @@ pub(crate) fn ps(arguments: &args::Ps) -> Result<ExitCode> {
         terminal::write(b"no session is running\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<_> = running
-        .iter()
-        .map(|one| one.row(said(&one.0["pid"])))
-        .collect();
-    terminal::write(table(heading("PID"), &rows).as_bytes())?;
+    let heading = [
+        "SESSION",
+        "SINCE (UTC)",
+        "PID",
+        "OPEN",
+        "DENIED",
+        "ASKS",
+        "WORKSPACE",
+        "COMMAND",
+    ];
+    let rows: Vec<_> = running.iter().map(Summary::live_row).collect();
+    terminal::write(table(heading, &rows).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,17 +1,16 @@
 //! `stockade log`: what happened in a session. `stockade ps`: which sessions run.
 //!
-//! A log is read line by line ([`reader`]) and shown as it is, or for people ([`text`]). A
+//! A log is read line by line and shown as it is, or for people ([`text`]). A
 //! line that is none (the machine lost its power, the disk was full) is said to be there, and
 //! the rest is shown.
 
 mod list;
-mod reader;
 mod text;
 
 use std::{
     cell::Cell,
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     thread,
     time::Duration,
@@ -20,11 +19,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use stockade_config::shown;
-use stockade_warden::{LOG_VERSION, LogDirectory};
+use stockade_warden::{LOG_VERSION, LogDirectory, LogItem as Item, LogReader as Reader};
 
 use crate::{args, context, exit::refused, session_id, terminal, verify};
 pub(crate) use list::ps;
-use reader::{Item, Reader};
 
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,7 +54,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
 
 /// The session that is meant: by its name or the beginning of it, or the latest of this workspace,
 /// or of all.
-fn choose(
+pub(crate) fn choose(
     directory: &LogDirectory,
     wanted: Option<&str>,
     workspace: Option<&Path>,
@@ -93,12 +91,18 @@ fn choose(
     })
 }
 
-fn first_line(directory: &LogDirectory, id: &str) -> Option<Value> {
-    let first = Reader::open(directory.clone(), id).and_then(|mut reader| reader.next());
+pub(crate) fn first_line(directory: &LogDirectory, id: &str) -> Option<Value> {
+    let first = Reader::open(directory.clone(), id).and_then(|mut reader| reader.read());
     match first {
         Ok(Some(Item::Line(line, _))) => Some(line),
         _ => None,
     }
+}
+
+/// The workspace of a session, as its log says.
+pub(crate) fn workspace(directory: &LogDirectory, id: &str) -> Option<PathBuf> {
+    let first = first_line(directory, id)?;
+    first["workspace"].as_str().map(PathBuf::from)
 }
 
 struct Shower {
@@ -116,7 +120,7 @@ impl Shower {
         loop {
             // First: what a session wrote before it ended is there after it has ended.
             let running = directory.is_running(id);
-            while let Some(item) = reader.next()? {
+            while let Some(item) = reader.read()? {
                 if self.item(&item)? {
                     return Ok(());
                 }

@@ -19,7 +19,7 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
     let (dim, plain) = (colour(DIM), colour(PLAIN));
     let mark = match event {
         "deny" => colour(RED),
-        "lost" | "part" | "unreadable" | "found" => colour(YELLOW),
+        "lost" | "part" | "unreadable" | "found" | "ask" | "answer" | "pause" => colour(YELLOW),
         _ => "",
     };
     if line.is_null() {
@@ -50,7 +50,14 @@ pub(super) fn line(event: &str, line: &Value, colours: bool) -> String {
     }
     let fixes = [&line["fix"], &line["setting"]];
     if let Some(fix) = fixes.into_iter().find(|fix| fix.is_string()) {
-        text.push_str(&format!("{BELOW}to allow it: {}", said(fix)));
+        let label = match event {
+            "answer" => "the rule",
+            _ => "to allow it",
+        };
+        text.push_str(&format!("{BELOW}{label}: {}", said(fix)));
+        if line["danger"].is_string() {
+            text.push_str(&format!(" (WARNING: {})", said(&line["danger"])));
+        }
     }
     text
 }
@@ -85,6 +92,20 @@ fn what(event: &str, line: &Value) -> String {
             open(line),
             counted(line, "rules", "rule")
         ),
+        "ask" => format!("{}: {}", field("what"), field("text")),
+        "answer" => format!(
+            "{}: {}, from {}",
+            field("what"),
+            field("answer"),
+            field("from")
+        ),
+        "pause" => {
+            let until = &line["until"];
+            let until = clock(until)
+                .get(..8)
+                .map_or_else(|| said(until), str::to_owned);
+            format!("nothing more is asked until {until}: {}", field("why"))
+        }
         "lost" => format!(
             "{} could not be written: {}",
             counted(line, "count", "event"),
@@ -136,7 +157,10 @@ fn start(line: &Value) -> String {
             .and_then(|state| state.strip_prefix("absent: "))
         {
             let name = said(&Value::from(name.as_str()));
-            text.push_str(&format!("{BELOW}not there: {name}: {}", said(&why.into())));
+            text.push_str(&format!(
+                "{BELOW}unavailable: {name}: {}",
+                said(&why.into())
+            ));
         }
     }
     text
@@ -170,9 +194,12 @@ fn open(line: &Value) -> &'static str {
 }
 
 fn named(line: &Value) -> String {
-    match &line["names"] {
-        Value::Null => String::new(),
-        names => format!(" ({})", said(names)),
+    let device = line["device"].as_str();
+    let device = device.map(|_| format!("device {}", said(&line["device"])));
+    let names = line["names"].as_array().map(|_| said(&line["names"]));
+    match [device, names].into_iter().flatten().collect::<Vec<_>>() {
+        names if names.is_empty() => String::new(),
+        names => format!(" ({})", names.join("; ")),
     }
 }
 
@@ -220,6 +247,7 @@ mod tests {
             "what",
             "text",
             "fix",
+            "danger",
             "name",
             "type",
             "command",
@@ -248,8 +276,8 @@ mod tests {
         all["diff"] = json!([hostile]);
         all["layers"] = json!({ hostile: format!("absent: {hostile}") });
         for event in [
-            "start", "open", "close", "deny", "name", "reload", "lost", "part", "found", "end",
-            hostile,
+            "start", "open", "close", "deny", "name", "ask", "answer", "pause", "reload", "lost",
+            "part", "found", "end", hostile,
         ] {
             let shown = line(event, &all, false).replace(BELOW, "");
             let acted_on = shown.contains(|c: char| c.is_control() || c == '\u{202e}');

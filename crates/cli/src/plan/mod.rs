@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use stockade_config::Effective;
+use stockade_config::{Diagnostics, Effective};
 use stockade_wall::{Facts, Plan, Step, Variable};
 
 use crate::{args, context, terminal, wall_config};
@@ -23,7 +23,8 @@ pub(crate) fn plan(arguments: &args::Plan) -> Result<ExitCode> {
     if arguments.json {
         terminal::print(format_args!("{:#}\n", as_json(&plan, &loaded.effective)))?;
     } else {
-        let network = network::as_text(&loaded.effective);
+        let proxy = loader.proxy(&loaded.effective).map_err(Diagnostics::from)?;
+        let network = network::as_text(&loaded.effective, proxy.as_ref());
         terminal::print(format_args!("{network}{plan}"))?;
     }
     Ok(ExitCode::SUCCESS)

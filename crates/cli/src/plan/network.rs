@@ -1,12 +1,12 @@
 //! The network that a session would have, each line with its reason, as in the rest of a plan.
 
 use serde_json::{Value, json};
-use stockade_config::{Effective, Key, Mode, shown};
+use stockade_config::{Effective, Key, Mode, ProxyInUse, Unknown, shown};
 
 use crate::config;
 
 /// The profile, and the group `network`.
-pub(super) fn as_text(effective: &Effective) -> String {
+pub(super) fn as_text(effective: &Effective, proxy: Option<&ProxyInUse>) -> String {
     let mut lines = Vec::new();
     if let Some(profile) = &effective.profile {
         lines.push("profile".to_owned());
@@ -15,14 +15,14 @@ pub(super) fn as_text(effective: &Effective) -> String {
     lines.push("network".to_owned());
     let line = |what: String, reason: String| format!("  {what:<56}  {reason}");
     lines.extend(
-        group(effective)
+        group(effective, proxy)
             .into_iter()
             .map(|(what, why)| line(what, why)),
     );
     lines.join("\n") + "\n"
 }
 
-fn group(effective: &Effective) -> Vec<(String, String)> {
+fn group(effective: &Effective, proxy: Option<&ProxyInUse>) -> Vec<(String, String)> {
     let network = &effective.network;
     let mode = &network.mode;
     let what = match mode.value {
@@ -33,6 +33,9 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
     let mut lines = vec![(what.to_owned(), mode.origin.to_string())];
     if mode.value != Mode::Jail {
         if !(network.allow.is_empty()
+            && network.near.is_empty()
+            && effective.devices.devices.is_empty()
+            && network.discovery.is_empty()
             && network.host_ports.is_empty()
             && network.publish.is_empty())
         {
@@ -41,17 +44,48 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
         }
         return lines;
     }
-    let internet = if network.internet.value {
+    let internet = if network.internet.value && proxy.is_some() {
+        "open: global addresses through the proxy, by TCP alone"
+    } else if network.internet.value {
         "open: global addresses by the default route"
     } else {
         "closed: only what the rules allow"
     };
     let origin = network.internet.origin.to_string();
     lines.push((format!("internet {internet}"), origin));
+    if let Some(proxy) = proxy {
+        lines.push((
+            format!("proxy       {}", proxy.describe()),
+            proxy.origin.clone(),
+        ));
+        for exempt in &proxy.proxy.exempt.0 {
+            let what = format!("no proxy    for {exempt}");
+            lines.push((what, proxy.origin.clone()));
+        }
+    }
     for rule in &network.allow {
         lines.push((
             format!("allow       {}", rule.value),
             rule.origin.to_string(),
+        ));
+    }
+    for rule in &network.near {
+        let what = format!("near        {}", rule.value);
+        lines.push((what, rule.origin.to_string()));
+    }
+    for (name, rules) in effective.devices.devices.iter() {
+        for rule in rules {
+            let what = format!("device      {name}: {}", rule.value);
+            lines.push((what, rule.origin.to_string()));
+        }
+    }
+    for entry in &network.discovery {
+        lines.push((
+            format!(
+                "discovery   {}: searches go to the devices that rules name",
+                entry.value
+            ),
+            entry.origin.to_string(),
         ));
     }
     for port in &network.host_ports {
@@ -69,6 +103,10 @@ fn group(effective: &Effective) -> Vec<(String, String)> {
         );
         lines.push((what, published.origin.to_string()));
     }
+    if network.unknown.value == Unknown::Ask {
+        let what = "what no rule covers waits for your answer, where you can be asked";
+        lines.push((what.to_owned(), network.unknown.origin.to_string()));
+    }
     if !network.log_denials.value {
         let origin = network.log_denials.origin.to_string();
         lines.push(("denials are neither logged nor reported".to_owned(), origin));
@@ -84,6 +122,7 @@ pub(super) fn as_json(effective: &Effective) -> Value {
     };
     json!(
         Key::in_section("network")
+            .chain([Key::Devices])
             .map(key)
             .collect::<serde_json::Map<_, _>>()
     )

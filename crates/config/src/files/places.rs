@@ -70,6 +70,26 @@ impl Places {
         self.user.join("projects")
     }
 
+    /// A name for a file about this workspace: the last part of the path, in plain letters. The
+    /// file says inside what it is about.
+    pub fn project_file_name(&self, number: u32) -> String {
+        let name = self.workspace.file_name().unwrap_or_default();
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        };
+        let name: String = name.to_string_lossy().chars().map(plain).take(64).collect();
+        let name = name.trim_matches('.');
+        let name = if name.is_empty() { "project" } else { name };
+        match number {
+            1 => format!("{name}.toml"),
+            number => format!("{name}-{number}.toml"),
+        }
+    }
+
     /// The files about projects, in the order of their names.
     pub(crate) fn project_files(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(self.projects()) {

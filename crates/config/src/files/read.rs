@@ -126,7 +126,7 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    fn check_directories(&self, path: &Path) -> Result<(), Diagnostic> {
+    pub(crate) fn check_directories(&self, path: &Path) -> Result<(), Diagnostic> {
         // The root comes first, so that a message is about the widest hole.
         let directories = path.ancestors().skip(1).filter(|path| path.is_absolute());
         for directory in directories.collect::<Vec<_>>().into_iter().rev() {

@@ -202,6 +202,10 @@ impl Reader<'_> {
             return;
         };
         for (name, node) in table {
+            if section == Key::Devices.section() {
+                self.device(name, node, changes);
+                continue;
+            }
             match Key::find(section, name.get_ref()) {
                 Some(key) => self.value(key, node, changes),
                 None => {
@@ -248,6 +252,30 @@ impl Reader<'_> {
                 let change = Change::read(key, given(node), &self.roots);
                 self.take(change, node, changes);
             }
+        }
+    }
+
+    /// A device with its rule, or with a list of them.
+    fn device(&mut self, name: &Name<'_>, node: &Node<'_>, changes: &mut Vec<Written>) {
+        let device = match value::device::name(name.get_ref()) {
+            Ok(device) => device,
+            Err(fault) => {
+                let problem = Diagnostic::fault(fault, self.place(name.span()));
+                return self.report(problem);
+            }
+        };
+        let rules = match node.get_ref() {
+            DeValue::Array(rules) if rules.is_empty() => {
+                let title = format!("device `{device}` has no rule");
+                let help = "write its address, or [\"ADDRESS\", \"ADDRESS\"] for several";
+                return self.report(self.problem(node, title).help(help));
+            }
+            DeValue::Array(rules) => rules.iter().collect(),
+            _ => vec![node],
+        };
+        for rule in rules {
+            let change = value::device::rule(&device, given(rule));
+            self.take(change.map(Change::Devices), rule, changes);
         }
     }
 

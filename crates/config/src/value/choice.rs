@@ -63,6 +63,26 @@ choice! {
 }
 
 choice! {
+    /// What becomes of a flow or name that no rule covers.
+    Unknown {
+        Deny as "deny",
+        /// It waits for the user's answer.
+        Ask as "ask",
+    }
+}
+
+choice! {
+    /// Where denials are shown while the command runs.
+    Notify {
+        Off as "off",
+        /// Where that disturbs nobody: in tmux, inside tmux.
+        Auto as "auto",
+        Tmux as "tmux",
+        Desktop as "desktop",
+    }
+}
+
+choice! {
     /// What of the disk is the floor that everything else stands on.
     Root {
         /// The directories of the system, read-only.

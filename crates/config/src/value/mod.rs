@@ -4,9 +4,12 @@
 //! [`ConfigValue::read`], so that none of them can say what another may not.
 
 mod choice;
+pub(crate) mod device;
+mod discovery;
 mod host;
 mod path;
 mod ports;
+mod proxy;
 mod rule;
 mod units;
 mod variable;
@@ -16,10 +19,13 @@ use std::{fmt, ops::Range};
 use serde_json::Value;
 
 pub use self::{
-    choice::{Caches, GitSettings, Hardening, Mode, Root},
+    choice::{Caches, GitSettings, Hardening, Mode, Notify, Root, Unknown},
+    device::DeviceTable,
     host::HostName,
     path::Roots,
     ports::{Port, Published},
+    proxy::{LoginFile, ProxySetting},
+    rule::NearRule,
     units::{Count, Memory, Seconds, Size},
     variable::VariableName,
 };
@@ -79,6 +85,8 @@ pub(crate) struct Fault {
     pub(crate) instead: Option<Instead>,
     /// What to do instead, where that is to write something elsewhere.
     pub(crate) help: Option<String>,
+    /// The text holds a secret, and is not to be shown.
+    pub(crate) is_secret: bool,
 }
 
 /// A value to write, in the form in which a flag takes it.
@@ -95,6 +103,7 @@ impl Fault {
             span: None,
             instead: None,
             help: None,
+            is_secret: false,
         }
     }
 
@@ -155,11 +164,16 @@ pub(crate) fn expected(kind: Kind) -> String {
         Kind::Size => "a size in quotes, such as \"8G\"".to_owned(),
         Kind::Time => "a time in quotes, such as \"2h\"".to_owned(),
         Kind::Rule => "a rule in quotes".to_owned(),
+        Kind::NearRule => "a rule for a host name in quotes".to_owned(),
+        Kind::Discovery => "\"epics\", or a UDP port such as \"udp://3702\"".to_owned(),
         Kind::Port => "a port, a number without quotes".to_owned(),
         Kind::Published => "a port, such as \"3000\" or \"3000:80\"".to_owned(),
+        Kind::Proxy => "a proxy in quotes, such as \"http://proxy.example:3128\"".to_owned(),
+        Kind::Exemption => "a domain, an address or a network in quotes".to_owned(),
         Kind::Path => "a path in quotes".to_owned(),
         Kind::Variable => "a variable name in quotes".to_owned(),
         Kind::Host => "a host name in quotes".to_owned(),
+        Kind::Devices => "a section of names and rules".to_owned(),
         Kind::Variables => "a table of names and values, such as { NAME = \"value\" }".to_owned(),
     }
 }
@@ -167,6 +181,8 @@ pub(crate) fn expected(kind: Kind) -> String {
 fn plural(item: Kind) -> &'static str {
     match item {
         Kind::Rule => "rules",
+        Kind::NearRule => "rules for host names",
+        Kind::Discovery => "searches",
         Kind::Port | Kind::Published => "ports",
         Kind::Path => "paths",
         Kind::Variable => "variable names",

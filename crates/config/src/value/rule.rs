@@ -1,4 +1,6 @@
-//! Rules, and what to write instead of one for the loopback.
+//! Rules, those of `near`, and what to write instead of one for the loopback.
+
+use std::fmt;
 
 use serde_json::Value;
 use stockade_policy::{Protocol, Rule, RuleError, Target};
@@ -21,6 +23,45 @@ impl ConfigValue for Rule {
 
     fn to_json(&self) -> Value {
         self.to_string().into()
+    }
+}
+
+/// A rule for names that may lead to private addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearRule(Rule);
+
+impl NearRule {
+    pub(crate) fn new(rule: &Rule) -> Option<Self> {
+        rule.is_near().then(|| Self(rule.clone()))
+    }
+
+    pub fn rule(&self) -> &Rule {
+        &self.0
+    }
+}
+
+impl ConfigValue for NearRule {
+    const KIND: Kind = Kind::NearRule;
+
+    fn read(given: Given<'_>, _: &Roots, wrong: &dyn Fn() -> Fault) -> Result<Self, Fault> {
+        let text = given.text().ok_or_else(wrong)?;
+        let fault = |error: RuleError| {
+            let fault = loopback(given, text).unwrap_or_else(|| {
+                Fault::new(error.problem().to_string()).instead_if(error.suggestion())
+            });
+            fault.at(error.span())
+        };
+        Rule::parse_near(text).map(Self).map_err(fault)
+    }
+
+    fn to_json(&self) -> Value {
+        self.0.to_string().into()
+    }
+}
+
+impl fmt::Display for NearRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

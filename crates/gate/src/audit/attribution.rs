@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::thread::CapabilitySet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stockade_policy::Flow;
 use stockade_sys::confine::keep_capabilities;
 use tokio::{sync::oneshot, time::timeout};
@@ -25,7 +25,7 @@ const HELD: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A program inside, as it was when it was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Its number inside.
     pub pid: u32,
@@ -34,6 +34,32 @@ pub struct Program {
     pub argv: Vec<String>,
     /// The names of those that started it, the nearest first, up to the agent.
     pub parents: Vec<String>,
+}
+
+/// The name of a program's file, for a line that Stockade writes. The program may have chosen it so that it
+/// reads like more of that line, or like a line of its own where the line is wrapped. So one that is
+/// not a word is quoted, with its blanks escaped, and no name is long.
+#[must_use]
+pub fn program_name(exe: &str) -> String {
+    const LONGEST: usize = 40;
+    let name = exe.rsplit('/').next().unwrap_or_default();
+    let is_word = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || "._+-".contains(c));
+    let mut shown = String::new();
+    for c in name.chars() {
+        match c {
+            ' ' => shown.extend(c.escape_unicode()),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    if shown.chars().count() > LONGEST {
+        shown = shown.chars().take(LONGEST - 1).chain(['…']).collect();
+    }
+    match is_word {
+        true => shown,
+        false => format!("\"{shown}\""),
+    }
 }
 
 /// Finds the program that has a flow.
@@ -114,5 +140,22 @@ fn serve(mut attribution: Attribution, questions: &Receiver<Question>) {
             // There is room for one, and the log may be gone.
             let _ = question.log.try_send(program);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_a_sentence_is_seen_to_be_a_name() {
+        assert_eq!(program_name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(program_name("/x/c++-é"), "c++-é");
+        assert_eq!(program_name("/x/a: b\n\u{1b}"), "\"a:\\u{20}b\\n\\u{1b}\"");
+        assert_eq!(program_name("/x/a\"b"), "\"a\\\"b\"");
+        let long = program_name(&format!("/x/{}", "y".repeat(255)));
+        assert!(long.starts_with("yyy") && long.chars().count() == 40);
+        let blanks = program_name(&format!("/x/git{}allowing it", " ".repeat(200)));
+        assert!(!blanks.contains(' ') && blanks.chars().count() == 42);
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use stockade_policy::{Flow, Hostname, NameVerdict, Rule, Verdict};
+use stockade_policy::{Discovery, Flow, Hostname, NameVerdict, Rule, Verdict};
 
 use super::events::{Event, EventSender};
 
@@ -22,6 +22,8 @@ pub(crate) const FOLD: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Subject {
     Flow(Flow),
+    /// A datagram from outside to a program that searches for devices: the flow that it would answer.
+    Answer(Flow),
     /// A question for a name.
     Name(String),
     /// A connection that may be made, but showed a name that it may not.
@@ -35,7 +37,7 @@ pub enum Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flow(flow) => write!(f, "{flow}"),
+            Self::Flow(flow) | Self::Answer(flow) => write!(f, "{flow}"),
             Self::Name(name) => write!(f, "the name {name}"),
             Self::Claim(flow, name) => write!(f, "{name} at {flow}"),
             Self::HostPort(port) => write!(f, "localhost:{port}"),
@@ -53,6 +55,10 @@ pub enum Ruling {
     HostPort(u16),
     /// Not a matter of rules.
     Malformed(String),
+    /// It may pass, but the proxy makes no connection.
+    Proxy(String),
+    /// It is the proxy that a variable of the caller's names, with the reason why it is denied.
+    ProxyVariable(&'static str, Box<Ruling>),
 }
 
 /// The narrowest change of the settings that would have allowed it.
@@ -60,18 +66,77 @@ pub enum Ruling {
 pub enum Fix {
     /// A rule more.
     Allow(Rule),
+    /// A rule more for a name that may lead to private addresses.
+    Near(Rule),
     /// A port of the host's loopback.
     HostPort(u16),
+    /// Searches for devices.
+    Discovery(Discovery),
+    /// Stockade uses the proxy of the caller's environment, for the command.
+    Proxy,
 }
 
 impl Ruling {
     #[must_use]
     pub fn fix(&self) -> Option<Fix> {
         match self {
-            Self::Flow(verdict) => verdict.fix().cloned().map(Fix::Allow),
-            Self::Name(verdict) => verdict.fix().map(Fix::Allow),
+            Self::Flow(verdict) => {
+                let discovery = verdict.discovery().map(Fix::Discovery);
+                discovery.or_else(|| verdict.fix().cloned().map(Fix::from))
+            }
+            Self::Name(verdict) => verdict.fix().map(Fix::from),
             Self::HostPort(port) => Some(Fix::HostPort(*port)),
-            Self::Malformed(_) => None,
+            Self::ProxyVariable(..) => Some(Fix::Proxy),
+            Self::Malformed(_) | Self::Proxy(_) => None,
+        }
+    }
+}
+
+impl Ruling {
+    /// What somebody gives away who makes the change that [`fix`](Self::fix) says.
+    #[must_use]
+    pub fn danger(&self) -> Option<&'static str> {
+        match self {
+            Self::Flow(verdict) => verdict.danger(),
+            Self::HostPort(port) => danger_of_port(*port),
+            Self::Name(_) | Self::Malformed(_) | Self::Proxy(_) | Self::ProxyVariable(..) => None,
+        }
+    }
+}
+
+/// The same of services of the host that are made to be driven by whoever reaches them.
+#[must_use]
+pub fn danger_of_port(port: u16) -> Option<&'static str> {
+    match port {
+        22 => Some("it is where people log in to this machine"),
+        2375 | 2376 => Some("whoever reaches Docker is root on this machine"),
+        5037 => Some("whoever reaches adb drives the phones at this machine"),
+        6443 | 10250 => Some("whoever reaches Kubernetes may run containers on this machine"),
+        8888 => Some("whoever reaches Jupyter may run programs outside"),
+        9222 | 9229 => Some("whoever reaches a debugger drives the browser or program outside"),
+        _ => None,
+    }
+}
+
+impl From<Rule> for Fix {
+    fn from(rule: Rule) -> Self {
+        match rule.is_near() {
+            true => Self::Near(rule),
+            false => Self::Allow(rule),
+        }
+    }
+}
+
+impl Fix {
+    /// The option of `run` that has the same effect.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        match self {
+            Self::Allow(rule) => format!("--allow {rule}"),
+            Self::Near(rule) => format!("--near {rule}"),
+            Self::HostPort(port) => format!("--host-port {port}"),
+            Self::Discovery(entry) => format!("--discovery {entry}"),
+            Self::Proxy => "--proxy environment".to_owned(),
         }
     }
 }
@@ -81,7 +146,10 @@ impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allow(rule) => write!(f, "{rule}"),
+            Self::Near(rule) => write!(f, "near = [\"{rule}\"]"),
             Self::HostPort(port) => write!(f, "host_ports = [{port}]"),
+            Self::Discovery(entry) => write!(f, "discovery = [\"{entry}\"]"),
+            Self::Proxy => f.write_str("proxy = \"environment\""),
         }
     }
 }
@@ -92,10 +160,15 @@ impl fmt::Display for Ruling {
             Self::Flow(verdict) => verdict.fmt(f),
             Self::Name(verdict) => write!(f, "{verdict}"),
             Self::HostPort(_) => f.write_str(
-                "no program listens there inside; one outside does, but the sandbox has a localhost of \
-                 its own",
+                "nothing listens there inside the sandbox, which has a localhost of its own; a program \
+                 of your machine does",
             ),
-            Self::Malformed(why) => f.write_str(why),
+            Self::Malformed(why) | Self::Proxy(why) => f.write_str(why),
+            Self::ProxyVariable(variable, ruling) => write!(
+                f,
+                "{ruling}; it is the proxy in {variable}. A command that uses it directly bypasses \
+                 your rules; Stockade can use it for the command instead"
+            ),
         }
     }
 }
@@ -198,7 +271,7 @@ impl Denials {
         }
     }
 
-    /// The most frequent first.
+    /// The most frequent first. What programs inside tried comes before what others sent.
     #[must_use]
     pub fn by_count(&self) -> Vec<Denial> {
         let mut all: Vec<_> = self
@@ -210,7 +283,10 @@ impl Denials {
                 count: *count,
             })
             .collect();
-        all.sort_by_key(|denial| (Reverse(denial.count), denial.subject.to_string()));
+        all.sort_by_key(|denial| {
+            let is_answer = matches!(denial.subject, Subject::Answer(_));
+            (is_answer, Reverse(denial.count), denial.subject.to_string())
+        });
         all
     }
 

@@ -14,12 +14,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use stockade_policy::{Flow, Hostname, Verdict};
+use stockade_policy::{Flow, Hostname, Rule, Verdict};
 
 use super::{
     attribution::PendingProgram,
     denials::{Ruling, Subject},
 };
+use crate::questions::{Answer, AnsweredBy};
 
 /// Room for denials. It is counted, not allocated: for so many it would be two megabytes at each
 /// start.
@@ -70,6 +71,33 @@ pub enum Event {
     },
     /// So many packets came faster than the gate could look at them. They went nowhere.
     Unseen { count: u64 },
+    /// Something waits for the user's answer.
+    Held {
+        /// Counted from one.
+        id: u64,
+        subject: Subject,
+        /// Why it would be denied.
+        ruling: Ruling,
+        /// What would allow it.
+        rule: Rule,
+        names: Vec<Hostname>,
+        /// When the answer is no.
+        until: SystemTime,
+        program: Option<PendingProgram>,
+    },
+    /// So many attempts wait for the answer now.
+    HeldMore { id: u64, count: usize },
+    /// They wait no more.
+    Answered {
+        id: u64,
+        subject: Subject,
+        rule: Rule,
+        answer: Answer,
+        by: AnsweredBy,
+        count: usize,
+    },
+    /// So much was refused that nothing is asked until then.
+    Paused { until: SystemTime },
     /// Another policy is in force.
     Reloaded { internet: bool, rules: usize },
 }
@@ -78,12 +106,25 @@ pub enum Event {
 #[derive(Debug)]
 pub enum Grounds {
     Policy(Box<Verdict>),
+    /// The same, and it carries what was sent to many: a search for devices.
+    Search(Box<Verdict>, Flow),
     /// It is to a port of the host's loopback that the configuration names.
     HostPort,
     /// It comes from the host, where this port stands for one inside.
     Published {
         outside: u16,
     },
+}
+
+impl Grounds {
+    /// The device at the destination, if the user gave it a name.
+    #[must_use]
+    pub fn device(&self) -> Option<&Hostname> {
+        match self {
+            Self::Policy(verdict) | Self::Search(verdict, _) => verdict.device(),
+            Self::HostPort | Self::Published { .. } => None,
+        }
+    }
 }
 
 /// Where events go. Clones go to the same place.

@@ -5,9 +5,8 @@
 //!   meant. The host's table of sockets tells who listens; nothing is sent to find out. The
 //!   program has its answer from the kernel before the gate even looks, the same answer in the
 //!   same time whether anybody listens outside or not.
-//! * A datagram to many: a group of multicast, or everybody. The filter drops it. A
-//!   program that looks for a device that way (mDNS, EPICS) hears nothing, as nobody answers such
-//!   datagrams anywhere.
+//! * A datagram to many: a group of multicast, or everybody. The filter drops it. If it is a
+//!   search for devices that the user lets pass, it goes on to these ([`Datagrams::to_many`]).
 //! * A packet of which no flow can be made. The filter drops it, and the gate says to the program
 //!   that it got nowhere.
 //!
@@ -23,17 +22,16 @@ use std::{
 };
 
 use stockade_jail::is_inside;
-use stockade_policy::Flow;
 use stockade_sys::{
     diag::SocketTable,
     packet::{Injector, Tap},
     watch::watch,
 };
-use stockade_wire::packet::{Foreign, Refused, Sent, Unreachable};
+use stockade_wire::packet::{Foreign, Refused, Udp, Unreachable};
 use tokio::{io::unix::AsyncFd, task::LocalSet, time::sleep};
 
 use super::denials::{Ruling, Subject};
-use crate::judge::Judge;
+use crate::{flows::FlowKey, judge::Judge, udp::Datagrams};
 
 /// As many of a tap are looked at before there is a pause.
 const AT_A_TIME: u32 = 32;
@@ -130,14 +128,20 @@ pub(crate) fn refused(judge: Rc<Judge>, published: Vec<u16>) -> io::Result<impl 
 }
 
 /// Hears of datagrams to many.
-pub(crate) fn to_many(judge: Rc<Judge>) -> impl Fn(&[u8]) {
+pub(crate) fn to_many(datagrams: Rc<Datagrams>) -> impl Fn(&[u8]) {
     move |packet| {
-        if let Ok(sent) = Sent::parse(packet)
-            && let Some(flow) = Flow::udp(sent.destination)
-            && is_inside(sent.client.ip())
+        if let Ok(udp) = Udp::parse(packet)
+            && let Some(payload) = packet.get(udp.payload)
+            && is_inside(udp.client.ip())
         {
-            // No rule allows it; that it is told is all that comes of this.
-            drop(judge.judge(sent.client, flow));
+            let (client, destination) = (udp.client, udp.destination);
+            datagrams.to_many(
+                FlowKey {
+                    client,
+                    destination,
+                },
+                payload,
+            );
         }
     }
 }

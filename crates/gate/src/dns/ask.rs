@@ -131,7 +131,7 @@ async fn ask_stream(server: SocketAddr, query: &Query) -> io::Result<Vec<u8>> {
 }
 
 /// Chance from the kernel, a handful at a time.
-fn random_id() -> io::Result<u16> {
+pub(super) fn random_id() -> io::Result<u16> {
     thread_local! {
         static HANDFUL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }

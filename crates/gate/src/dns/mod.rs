@@ -7,11 +7,13 @@
 
 mod ask;
 mod cache;
+pub(crate) mod lookup;
 pub(crate) mod resolvers;
 mod upstream;
 
-use std::{io, net::SocketAddr, rc::Rc, time::Duration};
+use std::{io, net::IpAddr, rc::Rc, time::Duration};
 
+use stockade_policy::{Hostname, Protocol};
 use stockade_sys::transparent::{AnyAddressUdp, Arrival};
 use stockade_wire::dns::{self, Query};
 use tokio::{
@@ -26,13 +28,16 @@ pub(crate) use upstream::Upstream;
 
 use crate::{
     event_loop::{busy_poll, for_each_packet},
-    names::Names,
+    flows::FlowKey,
+    names::{Asker, Names},
+    questions::MOST_WAITING,
 };
 
 pub(crate) const PORT: u16 = 53;
 
-/// Queries under way at a time; more are dropped, and the client asks again.
-const IN_FLIGHT: usize = 512;
+/// Queries under way at a time; more are dropped, and the client asks again. Those that wait for the
+/// user keep no other waiting.
+const IN_FLIGHT: usize = 512 + MOST_WAITING;
 /// Connections for queries at a time.
 const STREAMS: usize = 256;
 const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
@@ -55,6 +60,16 @@ impl Resolution {
             permits: Semaphore::new(IN_FLIGHT),
             streams: Semaphore::new(STREAMS),
         }
+    }
+
+    /// The addresses of a name that the gate itself looks up.
+    pub(crate) async fn addresses(&self, name: &Hostname) -> Vec<IpAddr> {
+        self.names.addresses(name).await
+    }
+
+    /// Where a device is, of one family: the answer that a program inside gets for its name.
+    pub(crate) async fn device_addresses(&self, device: &Hostname, is_ipv4: bool) -> Vec<IpAddr> {
+        self.names.device_addresses(device, is_ipv4).await
     }
 
     /// The next message may be near: of somebody who asks one question after the other. Where
@@ -98,7 +113,12 @@ fn answer(
             return resolution.names.judge.events.overlook();
         };
         resolution.await_next();
-        let response = resolution.names.resolve(&query, arrival.destination).await;
+        let from = Asker {
+            client: arrival.client,
+            server: arrival.destination,
+            protocol: Protocol::Udp,
+        };
+        let response = resolution.names.resolve(&query, &from).await;
         resolution.await_next();
         reply(&socket, &query.fit(response, query.udp_limit()), arrival);
     });
@@ -114,7 +134,10 @@ fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
 /// Answers the queries of one DNS connection to this server (RFC 7766), one after the other.
 pub(crate) async fn serve_stream(
     mut stream: TcpStream,
-    server: SocketAddr,
+    FlowKey {
+        client,
+        destination: server,
+    }: FlowKey,
     resolution: &Resolution,
 ) {
     // One too many is closed; the client comes again.
@@ -132,7 +155,12 @@ pub(crate) async fn serve_stream(
                 let Ok(_permit) = resolution.permits.acquire().await else {
                     return;
                 };
-                resolution.names.resolve(&query, server).await
+                let from = Asker {
+                    client,
+                    server,
+                    protocol: Protocol::Tcp,
+                };
+                resolution.names.resolve(&query, &from).await
             }
             Err(_) => match dns::formerr(&bytes) {
                 Some(complaint) => complaint,

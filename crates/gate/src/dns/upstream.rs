@@ -7,11 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stockade_policy::NameServer;
-use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure};
+use stockade_policy::{Hostname, NameServer};
+use stockade_wire::dns::{ExtendedError, Query, Rcode, is_failure, name_exists};
 use tokio::time::timeout;
 
-use super::{ask::SocketPool, cache::Cache, resolvers::Resolvers};
+use super::{
+    ask::SocketPool,
+    cache::Cache,
+    resolvers::{Resolvers, SplitResolvers},
+};
 use crate::names::host_file::HostFile;
 
 /// The agent's resolver waits five seconds by default, then asks again. Two rounds over
@@ -22,6 +26,7 @@ const ROUNDS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
     resolvers: HostFile<Resolvers>,
+    split: HostFile<SplitResolvers>,
     sockets: SocketPool,
     asked: RefCell<Rc<Resolvers>>,
     cache: RefCell<Cache>,
@@ -56,6 +61,38 @@ impl Upstream {
         servers
     }
 
+    /// The domains that complete a short name inside, as the file there was made.
+    pub(crate) fn search(&self) -> Vec<Hostname> {
+        let (host, split) = (self.resolvers.current(), self.split.current());
+        let domains = host.search.iter().chain(&split.0.search);
+        domains.cloned().collect()
+    }
+
+    /// The answer about a name that may be private, which may be known on one link only. It is asked
+    /// for anew each time: a VPN that comes up or goes down changes it from one moment to the next.
+    /// Others are asked only if the stub does not know the name: they could place the IPv6 address
+    /// of a host that has none.
+    pub(crate) async fn ask_near(&self, query: &Query) -> Vec<u8> {
+        let (servers, split) = (self.servers(), self.split.current());
+        let is_new = |server: &&SocketAddr| !servers.servers.contains(server);
+        let stubs: Vec<_> = split
+            .0
+            .servers
+            .iter()
+            .copied()
+            .filter(|it| is_new(&it))
+            .collect();
+        for stub in stubs {
+            let asking = self.sockets.ask(stub, query);
+            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, asking).await
+                && name_exists(&answer)
+            {
+                return answer;
+            }
+        }
+        self.ask_all(&servers, query).await
+    }
+
     /// The answer of the first resolver that knows one, or the failure that one reported, or
     /// one of our own that says why there is none.
     pub(crate) async fn ask(&self, query: &Query) -> Vec<u8> {
@@ -65,6 +102,15 @@ impl Upstream {
         if let Some(answer) = self.cache.borrow().get(&key, query, now) {
             return answer;
         }
+        let answer = self.ask_all(&servers, query).await;
+        if !is_failure(&answer) {
+            self.cache.borrow_mut().put(key, query, &answer, now);
+        }
+        answer
+    }
+
+    async fn ask_all(&self, resolvers: &Resolvers, query: &Query) -> Vec<u8> {
+        let servers = &resolvers.servers;
         let mut failure = None;
         for server in servers.iter().cycle().take(servers.len() * ROUNDS) {
             if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, self.sockets.ask(*server, query)).await {
@@ -72,7 +118,6 @@ impl Upstream {
                     failure = Some(answer);
                     continue;
                 }
-                self.cache.borrow_mut().put(key, query, &answer, now);
                 return answer;
             }
         }

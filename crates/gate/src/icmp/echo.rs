@@ -6,7 +6,7 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket},
     rc::Rc,
@@ -30,7 +30,7 @@ use crate::{
     event_loop::for_each_packet,
     flows::{ActiveFlow, FlowKey, forget},
     icmp::icmp_error::{queued_error, unreachable},
-    judge::Judge,
+    judge::{Judge, Judgement},
     udp::{INPUT, receive_now, send_now},
 };
 
@@ -45,6 +45,8 @@ pub(crate) struct Echoes {
     pub(crate) judge: Rc<Judge>,
     pub(crate) injector: Rc<Injector>,
     pub(crate) pings: RefCell<HashMap<FlowKey, Rc<Ping>>>,
+    /// Those whose first request waits for the user's answer. Later ones are lost meanwhile.
+    pub(crate) held: RefCell<HashSet<FlowKey>>,
 }
 
 /// The host's socket of one flow.
@@ -67,30 +69,71 @@ impl Echoes {
         if !is_inside(echo.source()) {
             return;
         }
-        let sent = self.ping(key, packet).and_then(|ping| {
-            let send = || send_now(&ping.socket, echo.message());
-            // The first error may be that of an earlier request, which `carry` takes from its queue.
-            let sent = send().or_else(|_| send());
-            sent.map_err(|error| unreachable(&error))?;
-            ping.flow.sent(echo.message().len());
-            Ok(())
-        });
-        if let Err(why) = sent {
-            self.injector.send(&echo.unreachable(why), key.client.ip());
+        match self.ping(key, packet) {
+            Ok(Some(ping)) => self.send(key, &ping, &echo),
+            Ok(None) => {}
+            Err(why) => self.injector.send(&echo.unreachable(why), key.client.ip()),
         }
     }
 
-    /// The flow that a request belongs to; a new one is judged first.
-    fn ping(self: &Rc<Self>, key: FlowKey, packet: &[u8]) -> Result<Rc<Ping>, Unreachable> {
-        let mut pings = self.pings.borrow_mut();
-        if let Some(known) = pings.get(&key).filter(|ping| !ping.flow.has_ended()) {
-            return Ok(Rc::clone(known));
+    fn send(&self, key: FlowKey, ping: &Ping, echo: &Echo<'_>) {
+        let send = || send_now(&ping.socket, echo.message());
+        // The first error may be that of an earlier request, which `carry` takes from its queue.
+        let sent = send().or_else(|_| send());
+        match sent {
+            Ok(()) => ping.flow.sent(echo.message().len()),
+            Err(error) => {
+                let answer = echo.unreachable(unreachable(&error));
+                self.injector.send(&answer, key.client.ip());
+            }
         }
-        let destination = key.destination.ip();
+    }
+
+    /// The flow that a request belongs to; a new one is judged first. Nothing if it has to wait.
+    fn ping(self: &Rc<Self>, key: FlowKey, packet: &[u8]) -> Result<Option<Rc<Ping>>, Unreachable> {
+        let known = self.pings.borrow().get(&key).cloned();
+        if let Some(known) = known.filter(|ping| !ping.flow.has_ended()) {
+            return Ok(Some(known));
+        }
+        if self.held.borrow().contains(&key) {
+            return Ok(None);
+        }
+        let flow = Flow::echo(key.destination.ip());
         // The log knows no identifiers.
         let client = SocketAddr::new(key.client.ip(), 0);
-        let flow = self.judge.judge(client, Flow::echo(destination));
-        let flow = flow.map_err(|refusal| refusal.why)?;
+        match self.judge.judge(client, flow) {
+            Judgement::Admitted(flow) => self.open(key, flow, packet).map(Some),
+            Judgement::Refused(refusal) => Err(refusal.why),
+            Judgement::Held(waiting) => {
+                self.held.borrow_mut().insert(key);
+                let (this, packet) = (Rc::clone(self), packet.to_vec());
+                spawn_local(async move {
+                    let decision = waiting.decision().await;
+                    this.held.borrow_mut().remove(&key);
+                    let flow = this.judge.judge_answered(client, flow, decision);
+                    let flow = flow.map_err(|refusal| refusal.why);
+                    let ping = flow.and_then(|flow| this.open(key, flow, &packet));
+                    let Ok(echo) = Echo::parse(&packet) else {
+                        return;
+                    };
+                    match ping {
+                        Ok(ping) => this.send(key, &ping, &echo),
+                        Err(why) => this.injector.send(&echo.unreachable(why), key.client.ip()),
+                    }
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    fn open(
+        self: &Rc<Self>,
+        key: FlowKey,
+        flow: Arc<ActiveFlow>,
+        packet: &[u8],
+    ) -> Result<Rc<Ping>, Unreachable> {
+        let destination = key.destination.ip();
+        let mut pings = self.pings.borrow_mut();
         if pings.len() >= FLOW_LIMIT {
             return Err(Unreachable::Host);
         }

@@ -7,21 +7,23 @@
 //! is what would hide the names of later connections (keys for encrypted hellos).
 //!
 //! With the internet open, answers pass as they come. Their addresses are pinned all the same:
-//! a denial is easier to understand with a name in it.
+//! a denial is easier to understand with a name in it. Only names that may lead to private
+//! addresses are treated as if the internet were closed: their connections are looked into, too.
 
+mod devices;
 pub(crate) mod host_file;
 pub(crate) mod hosts;
 pub(crate) mod pins;
 mod tunnel;
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     rc::Rc,
     time::Instant,
 };
 
-use stockade_policy::{Hostname, NameReason, NameVerdict};
-use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type};
+use stockade_policy::{Flow, Hostname, NameReason, NameServer, NameVerdict, Protocol};
+use stockade_wire::dns::{Answer, Class, ExtendedError, Name, Own, Query, Rcode, Type, is_unknown};
 
 use crate::{
     audit::{
@@ -30,6 +32,8 @@ use crate::{
     },
     dns::Upstream,
     judge::Judge,
+    proxy::pool,
+    questions::Decision,
 };
 use host_file::HostFile;
 use tunnel::Budget;
@@ -60,18 +64,28 @@ impl Names {
 
     /// The answer to a question that was sent to this server. If a rule names the server it is
     /// asked itself; it knows nothing of the host's file.
-    pub(crate) async fn resolve(&self, query: &Query, server: SocketAddr) -> Vec<u8> {
+    pub(crate) async fn resolve(&self, query: &Query, from: &Asker) -> Vec<u8> {
+        let server = from.server;
         let name = Hostname::from_labels(query.name().labels());
-        let by = self.judge.name_server(server);
+        if let Some(device) = name.as_ref().and_then(|name| self.device(name, query)) {
+            return self.resolve_device(query, &device).await;
+        }
+        // Whoever answers for a name of `near` chooses a private address. That is the host's resolvers
+        // alone: a server that a rule names may serve anybody.
+        let is_near = name.as_ref().is_some_and(|name| self.is_near(name));
+        let by = match is_near {
+            true => NameServer::default(),
+            false => self.judge.name_server(server),
+        };
         if !by.is_named()
-            && let Some(answer) = self.own_answer(query, name.as_ref())
+            && let Some(answer) = self.own_answer(query, name.as_ref(), from).await
         {
             return answer;
         }
         let open = self.judge.policy().internet;
         match &name {
             Some(name) => {
-                if let Err(refusal) = self.admit(query, name) {
+                if let Err(refusal) = self.admit(query, name, from).await {
                     return refusal;
                 }
             }
@@ -93,22 +107,93 @@ impl Names {
             query,
             addresses: None,
         };
+        // The proxy may know what the resolvers do not. A name of `near` is the company's own.
+        let upstream = self.judge.upstream.as_ref();
+        let may_be_proxied = !by.is_named() && !is_near;
+        let by_proxy = upstream.zip(name.as_ref()).filter(|_| may_be_proxied);
+        if let Some((upstream, name)) = by_proxy
+            && let Some(address) = upstream.pool.fresh(name, Instant::now())
+        {
+            return stand_in(query, address, asked);
+        }
         let answer = match by.is_named() {
             true => self.upstream.ask_named(server, by, query).await,
+            false if is_near => self.upstream.ask_near(query).await,
             false => self.upstream.ask(query).await,
         };
+        let only_proxy = match by_proxy {
+            Some((upstream, name)) if is_unknown(&answer) && upstream.may_know(name) => {
+                self.is_unknown_here(query, name).await
+            }
+            _ => false,
+        };
+        // The rules changed meanwhile: another server may have answered than the one to be asked now.
+        if name.as_ref().is_some_and(|name| self.is_near(name)) != is_near {
+            return query.error(Rcode::ServFail, None);
+        }
+        if let Some((upstream, name)) = by_proxy.filter(|_| only_proxy)
+            && let Some(address) = upstream.pool.give(name, Instant::now())
+        {
+            return stand_in(query, address, asked);
+        }
         self.release(query, name.as_ref(), answer, asked)
     }
 
-    /// Whether a name may be asked for, and else the answer.
-    fn admit(&self, query: &Query, name: &Hostname) -> Result<(), Vec<u8>> {
-        let verdict = self.judge.judge_name(name);
+    /// Whether the resolvers do not know a name either if they are asked as most programs ask. Of some
+    /// questions they want to know nothing (a transfer, another class, one without recursion), and
+    /// whoever asks those would have a name of the company's own left to the proxy.
+    async fn is_unknown_here(&self, refused: &Query, name: &Hostname) -> bool {
+        let plain = Name::from_text(name.as_str()).and_then(|name| Query::of(&name, Type::A));
+        match plain {
+            Some(plain) if plain.key() == refused.key() => true,
+            Some(plain) => is_unknown(&self.upstream.ask(&plain).await),
+            None => false,
+        }
+    }
+
+    /// The addresses of a name that the gate itself looks up, by the host's file and resolvers.
+    pub(crate) async fn addresses(&self, name: &Hostname) -> Vec<IpAddr> {
+        let known = self.hosts.current().addresses(name).to_vec();
+        if !known.is_empty() {
+            return known;
+        }
+        let mut found = Vec::new();
+        for kind in [Type::A, Type::AAAA] {
+            let Some(query) =
+                Name::from_text(name.as_str()).and_then(|name| Query::of(&name, kind))
+            else {
+                continue;
+            };
+            let answer = self.upstream.ask(&query).await;
+            if let Ok(answer) = Answer::open(&query, &answer) {
+                found.extend(answer.addresses().map(|(address, _)| address));
+            }
+        }
+        found
+    }
+
+    /// Whether a name may be asked for, and else the answer. It may take the user's.
+    async fn admit(&self, query: &Query, name: &Hostname, from: &Asker) -> Result<(), Vec<u8>> {
+        let mut verdict = self.judge.judge_name(name);
+        // Programs look up names of addresses for their logs; nobody is asked about that.
+        if !verdict.is_allowed() && query.name().reversed_address().is_none() {
+            if self.judge.questions().was_allowed_once(name) {
+                return Ok(());
+            }
+            if let Some(waiting) = self.judge.hold_name(&verdict, from.socket()) {
+                if let Decision::Once(_) = waiting.decision().await {
+                    return Ok(());
+                }
+                verdict = self.judge.judge_name(name);
+            }
+        }
         if !verdict.is_allowed() {
             let note = verdict.note().unwrap_or_default();
             // Programs look up names of addresses for their logs; nobody misses those.
             if query.name().reversed_address().is_none() {
-                self.judge
-                    .denied(name.into(), Ruling::Name(Box::new(verdict)), None);
+                let ruling = Ruling::Name(Box::new(verdict));
+                let ruling = self.judge.named_proxy(name, ruling);
+                self.judge.denied(name.into(), ruling, None);
             }
             return Err(refusal(query, note));
         }
@@ -136,6 +221,11 @@ impl Names {
             let asked = (query.name(), query.qtype());
             self.budget.spend(asked, below, Instant::now())
         })
+    }
+
+    /// Whether a name may lead to private addresses.
+    fn is_near(&self, name: &Hostname) -> bool {
+        self.judge.policy().is_near(name)
     }
 
     fn refuse_malformed(&self, query: &Query) -> Vec<u8> {
@@ -169,7 +259,8 @@ impl Names {
         }
         // It is in the book before the client can act on it.
         drop(asked);
-        let Some(name) = name.filter(|_| !self.judge.policy().internet) else {
+        let open = self.judge.policy().internet;
+        let Some(name) = name.filter(|name| !open || self.is_near(name)) else {
             return answer;
         };
         let pins = &self.judge.pins;
@@ -183,7 +274,12 @@ impl Names {
     }
 
     /// What the host knows without asking: `localhost`, and its file of hosts.
-    fn own_answer(&self, query: &Query, name: Option<&Hostname>) -> Option<Vec<u8>> {
+    async fn own_answer(
+        &self,
+        query: &Query,
+        name: Option<&Hostname>,
+        from: &Asker,
+    ) -> Option<Vec<u8>> {
         if let Some(address) = query.name().reversed_address() {
             return self.name_of(address, query);
         }
@@ -198,7 +294,7 @@ impl Names {
         if addresses.is_empty() {
             return None;
         }
-        if let Err(refusal) = self.admit(query, name) {
+        if let Err(refusal) = self.admit(query, name, from).await {
             return Some(refusal);
         }
         let reachable = addresses
@@ -212,8 +308,13 @@ impl Names {
         Some(query.answer(&known, HOSTS_TTL))
     }
 
-    /// The name of an address, as far as the file of hosts has it.
+    /// The name of an address, if it is a device's or the file of hosts has it.
     fn name_of(&self, address: IpAddr, query: &Query) -> Option<Vec<u8>> {
+        let policy = self.judge.policy();
+        if let Some(device) = policy.rules.device_at(address) {
+            let device = Name::from_text(device.as_str())?;
+            return Some(query.answer(&[Own::Name(device)], HOSTS_TTL));
+        }
         let table = self.hosts.current();
         let name = table.name(address)?;
         // What may not be asked for is not told either.
@@ -222,6 +323,36 @@ impl Names {
         }
         let name = Name::from_text(name.as_str())?;
         Some(query.answer(&[Own::Name(name)], HOSTS_TTL))
+    }
+}
+
+/// The answer for a name that only the proxy knows: an address of the gate's own, which is one of
+/// IPv4.
+fn stand_in(query: &Query, address: Ipv4Addr, mut asked: Asked<'_>) -> Vec<u8> {
+    let is_asked = query.qtype() == Type::A;
+    asked.addresses = Some(is_asked.then_some(address.into()).into_iter().collect());
+    drop(asked);
+    let ttl = u32::try_from(pool::TTL.as_secs()).unwrap_or_default();
+    query.answer(&[Own::Address(address.into())], ttl)
+}
+
+/// Who asks for a name, and which server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+    pub(crate) protocol: Protocol,
+}
+
+impl Asker {
+    /// The flow of the question itself, by which the program is found.
+    fn socket(&self) -> Option<(Flow, SocketAddr)> {
+        let flow = match self.protocol {
+            Protocol::Udp => Flow::udp(self.server),
+            Protocol::Tcp => Flow::tcp(self.server),
+            Protocol::Icmp => None,
+        };
+        Some((flow?, self.client))
     }
 }
 

@@ -48,6 +48,12 @@ struct Pin {
 #[derive(Debug)]
 pub(crate) struct Use(#[expect(dead_code, reason = "only counted")] Arc<()>);
 
+impl Use {
+    pub(crate) fn new(used: &Arc<()>) -> Self {
+        Self(Arc::clone(used))
+    }
+}
+
 impl Entry {
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.used) > 1
@@ -92,6 +98,13 @@ impl Pins {
         holding.rev().map(|pin| pin.name.clone()).collect()
     }
 
+    /// Drops names: who means them has to ask again.
+    pub(crate) fn forget(&self, is_meant: impl Fn(&Hostname) -> bool) {
+        for entry in self.entries.borrow_mut().values_mut() {
+            entry.names.retain(|pin| !is_meant(&pin.name));
+        }
+    }
+
     pub(crate) fn is_pinned(&self, address: IpAddr, name: &Hostname, now: Instant) -> bool {
         self.names(address, now).contains(name)
     }
@@ -103,7 +116,7 @@ impl Pins {
         if !entry.is_used() {
             entry.names.retain(|pin| pin.until > now);
         }
-        Some(Use(Arc::clone(&entry.used)))
+        Some(Use::new(&entry.used))
     }
 }
 
@@ -143,6 +156,18 @@ mod tests {
         assert_eq!(at(69), [name("a.example")]);
         assert_eq!(at(71), []);
         assert_eq!(pins.names(Ipv4Addr::LOCALHOST.into(), start), []);
+    }
+
+    #[test]
+    fn a_name_that_is_forgotten_takes_no_other_with_it() {
+        let (pins, start) = (Pins::default(), Instant::now());
+        for text in ["a.example", "b.example"] {
+            pins.pin(ADDRESS, &name(text), 10, start);
+        }
+        // A flow that uses the address does not keep it either.
+        let _flow = pins.hold(ADDRESS, start).expect("pinned");
+        pins.forget(|other| other.as_str() == "a.example");
+        assert_eq!(pins.names(ADDRESS, start), [name("b.example")]);
     }
 
     #[test]

@@ -15,7 +15,12 @@ use super::{
     inspect::Inspector,
     relay::{Direction, relay},
 };
-use crate::{flows::ActiveFlow, hold::HeldSyn};
+use crate::{
+    audit::denials::{Ruling, Subject},
+    flows::{ActiveFlow, FlowKey},
+    hold::HeldSyn,
+    proxy::{NoTunnel, connect},
+};
 
 #[derive(Debug)]
 pub(crate) struct Connection<State> {
@@ -57,7 +62,7 @@ impl Connection<Held> {
 
     /// The whole life of a connection that was admitted.
     pub(crate) async fn carry(self, tcp: Rc<Tcp>) {
-        let Some(dialled) = self.dial().await else {
+        let Some(dialled) = self.dial(&tcp).await else {
             return;
         };
         let Some(connection) = dialled.let_through(&tcp.acceptor).await else {
@@ -70,10 +75,26 @@ impl Connection<Held> {
     }
 
     /// Connects outside. If that fails, so does the agent's attempt.
-    async fn dial(self) -> Option<Connection<Dialled>> {
+    async fn dial(self, tcp: &Tcp) -> Option<Connection<Dialled>> {
         let Self { flow, state } = self;
         let Held { syn } = state;
-        match dial(syn.key.destination).await {
+        let FlowKey {
+            client,
+            destination,
+        } = syn.key;
+        let dialled = match &flow.admission.proxied {
+            None => dial(destination).await,
+            Some(host) => {
+                let target = (host, destination.port());
+                let tunnel = connect(&tcp.judge, &tcp.resolution, target, &flow);
+                tunnel.await.map_err(|NoTunnel { failure, why }| {
+                    let subject = Subject::Flow(flow.flow);
+                    drop(tcp.judge.denied(subject, Ruling::Proxy(why), Some(client)));
+                    failure
+                })
+            }
+        };
+        match dialled {
             Ok(far) => Some(Connection {
                 flow,
                 state: Dialled { syn, far },

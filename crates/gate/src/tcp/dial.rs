@@ -23,7 +23,7 @@ pub(crate) async fn connect(destination: SocketAddr) -> io::Result<TcpStream> {
 /// The agent's own probes end at the gate. So the gate sends some, as often as the routers on
 /// the way need them to remember an idle connection, and with more patience than they have:
 /// a peer that was out of reach for an hour may come back.
-pub(super) fn keep_alive(far: &TcpStream) {
+pub(crate) fn keep_alive(far: &TcpStream) {
     let probes = TcpKeepalive::new()
         .with_time(Duration::from_secs(120))
         .with_interval(Duration::from_secs(75))

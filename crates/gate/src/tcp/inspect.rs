@@ -313,7 +313,7 @@ impl Inspector {
         let refused = |why: String| Stop::Denied(forbidden(403, &why));
         if head.kind == Kind::Connect {
             let why = "a tunnel through a server that is allowed by name could lead anywhere; \
-                       allow the proxy by its address";
+                       have Stockade use the proxy, with --proxy";
             self.record("CONNECT", why);
             return Err(refused(why.to_owned()));
         }
@@ -338,7 +338,7 @@ impl Inspector {
             self.record(&shown(text), why);
             return Err(Ruling::Malformed(why.to_owned()));
         };
-        self.judge.judge_claim(&self.flow.flow, &name)?;
+        self.judge.judge_claim(&self.flow, &name)?;
         self.flow.claims(name);
         Ok(())
     }

@@ -12,7 +12,7 @@ pub(crate) mod relay;
 
 use std::rc::Rc;
 
-use crate::judge::Judge;
+use crate::{dns::Resolution, judge::Judge};
 use accept::Acceptor;
 use carriers::Carriers;
 
@@ -20,6 +20,8 @@ use carriers::Carriers;
 #[derive(Debug)]
 pub(crate) struct Tcp {
     pub(crate) judge: Rc<Judge>,
+    /// Finds the proxy.
+    pub(crate) resolution: Rc<Resolution>,
     pub(crate) acceptor: Acceptor,
     pub(crate) carriers: Carriers,
 }

@@ -108,10 +108,10 @@ async fn probe_when_old(far: &TcpStream, carriers: Option<&Carriers>) -> Infalli
 static UNDERWAY: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
-struct Underway(());
+pub(crate) struct Underway(());
 
 impl Underway {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         UNDERWAY.fetch_add(1, Ordering::Relaxed);
         Self(())
     }

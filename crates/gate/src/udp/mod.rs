@@ -6,6 +6,9 @@
 //! some protocols write the port into their messages; to the internet it has one that the
 //! kernel chooses. What clients send, to whatever destination, arrives at one tap of each family.
 
+mod discovery;
+mod kept;
+mod named_devices;
 mod pair;
 mod ports;
 mod sockets;
@@ -35,8 +38,12 @@ use crate::{
     event_loop::{busy_poll, for_each_packet},
     flows::{ActiveFlow, FlowKey},
     icmp::icmp_error::unreachable,
-    judge::Judge,
+    judge::{Judge, Judgement},
+    questions::Decision,
 };
+use discovery::Searches;
+use kept::Kept;
+use named_devices::NamedDevices;
 use pair::{BATCHES, FEW, Pair, carry};
 use ports::Ports;
 use sockets::icmp_error;
@@ -50,24 +57,33 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     judge: Rc<Judge>,
+    resolution: Rc<dns::Resolution>,
     injector: Rc<Injector>,
     socket_factory: Rc<RefCell<SocketFactory>>,
     ports: Ports,
     pairs: RefCell<HashMap<FlowKey, Rc<Pair>>>,
+    kept: RefCell<Kept>,
+    searches: Searches,
+    named_devices: NamedDevices,
 }
 
 impl Datagrams {
     pub(crate) fn new(
         judge: Rc<Judge>,
+        resolution: Rc<dns::Resolution>,
         injector: Rc<Injector>,
         socket_factory: Rc<RefCell<SocketFactory>>,
     ) -> Self {
         Self {
             judge,
+            resolution,
             injector,
             socket_factory,
             ports: Ports::default(),
             pairs: RefCell::default(),
+            kept: RefCell::default(),
+            searches: Searches::default(),
+            named_devices: NamedDevices::default(),
         }
     }
 
@@ -95,14 +111,28 @@ impl Datagrams {
     }
 
     fn arrived(self: &Rc<Self>, key: FlowKey, datagram: &[u8]) {
+        // A search goes to a broadcast address of one of the host's subnets.
+        if self.known(key).is_some() || !self.search(key, datagram) {
+            self.carry_out(key, datagram, None);
+        }
+    }
+
+    /// `search`: what the client sent to many, of which this is a copy.
+    fn carry_out(self: &Rc<Self>, key: FlowKey, datagram: &[u8], search: Option<Flow>) {
         let pair = match self.known(key) {
             Some(pair) => pair,
-            None => match self.open(key, datagram) {
-                Ok(pair) => pair,
+            None => match self.open(key, datagram, search) {
+                Ok(Some(pair)) => pair,
+                Ok(None) => return,
                 Err(why) => return self.refuse(key, datagram.len(), why),
             },
         };
-        if self.denies(key, &pair, datagram) {
+        self.pass(key, &pair, datagram);
+    }
+
+    /// A datagram of a flow that stands.
+    fn pass(&self, key: FlowKey, pair: &Pair, datagram: &[u8]) {
+        if self.denies(key, pair, datagram) {
             return self.refuse(key, datagram.len(), Unreachable::AdminProhibited);
         }
         pair.touch();
@@ -115,8 +145,10 @@ impl Datagrams {
     fn denies(&self, key: FlowKey, pair: &Pair, datagram: &[u8]) -> bool {
         pair.flow.admission.by_name
             && has_long_header(datagram)
-            && Flow::udp(key.destination)
-                .is_some_and(|flow| self.judge.denies_quic(key.client, flow))
+            && Flow::udp(key.destination).is_some_and(|flow| {
+                let once = pair.flow.admission.once.as_ref();
+                self.judge.denies_quic(key.client, flow, once)
+            })
     }
 
     /// Sends a datagram on. A full buffer loses datagrams, as on any network.
@@ -146,17 +178,65 @@ impl Datagrams {
         }
     }
 
-    /// `first` is the datagram that it begins with.
-    fn open(self: &Rc<Self>, key: FlowKey, first: &[u8]) -> Result<Rc<Pair>, Unreachable> {
+    /// `first` is the datagram that it begins with. It is kept if the flow has to wait for an answer,
+    /// and there is no pair yet. A copy of a search never waits.
+    fn open(
+        self: &Rc<Self>,
+        key: FlowKey,
+        first: &[u8],
+        search: Option<Flow>,
+    ) -> Result<Option<Rc<Pair>>, Unreachable> {
+        if self.kept.borrow_mut().add(key, first) {
+            return Ok(None);
+        }
         let flow = Flow::udp(key.destination).ok_or(Unreachable::AdminProhibited)?;
-        if has_long_header(first) && self.judge.denies_quic(key.client, flow) {
+        if has_long_header(first) && self.judge.denies_quic(key.client, flow, None) {
             return Err(Unreachable::AdminProhibited);
         }
-        let flow = self.judge.judge(key.client, flow);
-        let flow = flow.map_err(|refusal| refusal.why)?;
+        let judgement = match search {
+            Some(search) => match self.judge.judge_search(key.client, flow, search) {
+                Ok(admitted) => Judgement::Admitted(admitted),
+                Err(refusal) => Judgement::Refused(refusal),
+            },
+            None => self.judge.judge(key.client, flow),
+        };
+        match judgement {
+            Judgement::Admitted(flow) => self.establish(key, flow).map(Some),
+            Judgement::Refused(refusal) => Err(refusal.why),
+            Judgement::Held(waiting) => {
+                self.kept.borrow_mut().begin(key, first);
+                let this = Rc::clone(self);
+                spawn_local(async move {
+                    let decision = waiting.decision().await;
+                    this.answered(key, flow, decision);
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends on what was kept, or refuses it.
+    fn answered(self: &Rc<Self>, key: FlowKey, flow: Flow, decision: Decision) {
+        let kept = self.kept.borrow_mut().take(key);
+        let flow = self.judge.judge_answered(key.client, flow, decision);
+        let flow = flow.map_err(|refusal| refusal.why);
+        match flow.and_then(|flow| self.establish(key, flow)) {
+            Ok(pair) => kept.iter().for_each(|it| self.pass(key, &pair, it)),
+            Err(why) => kept.iter().for_each(|it| self.refuse(key, it.len(), why)),
+        }
+    }
+
+    fn establish(
+        self: &Rc<Self>,
+        key: FlowKey,
+        flow: Arc<ActiveFlow>,
+    ) -> Result<Rc<Pair>, Unreachable> {
+        self.admit(key, flow).map_err(|error| unreachable(&error))
+    }
+
+    fn admit(self: &Rc<Self>, key: FlowKey, flow: Arc<ActiveFlow>) -> io::Result<Rc<Pair>> {
         self.make_room();
-        let pair = self.pair(key, flow);
-        let pair = Rc::new(pair.map_err(|error| unreachable(&error))?);
+        let pair = Rc::new(self.pair(key, flow)?);
         self.pairs.borrow_mut().insert(key, Rc::clone(&pair));
         spawn_local(carry(Rc::clone(self), key, Rc::clone(&pair)));
         Ok(pair)

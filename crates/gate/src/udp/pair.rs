@@ -13,7 +13,7 @@ use tokio::{net::UdpSocket, task::yield_now, time::Instant};
 
 use super::{
     Datagrams,
-    ports::Claim,
+    ports::Share,
     sockets::{INPUT, icmp_error, receive_batch, receive_now, send_now},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) struct Pair {
     pub(super) near: UdpSocket,
     pub(super) far: UdpSocket,
     /// Keeps the port for the client, if the outer socket has the client's.
-    _port: Option<Rc<Claim>>,
+    _port: Option<Share>,
     pub(super) flow: Arc<ActiveFlow>,
     used: Cell<Instant>,
     answered: Cell<bool>,
@@ -65,7 +65,7 @@ pub(super) async fn carry(datagrams: Rc<Datagrams>, key: FlowKey, pair: Rc<Pair>
 impl Pair {
     pub(super) fn new(
         [near, far]: [UdpSocket; 2],
-        port: Option<Rc<Claim>>,
+        port: Option<Share>,
         flow: Arc<ActiveFlow>,
     ) -> Self {
         Self {
@@ -96,6 +96,14 @@ impl Pair {
     /// It is not idle.
     pub(super) fn touch(&self) {
         self.used.set(Instant::now());
+    }
+
+    /// Passes one datagram to the client that came by another socket.
+    pub(super) fn answer(&self, datagram: &[u8]) {
+        self.touch();
+        self.answered.set(true);
+        self.flow.received(datagram.len());
+        let _ = send_now(&self.near, datagram);
     }
 
     /// Nothing arrives at the inner socket but errors.

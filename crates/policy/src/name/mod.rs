@@ -14,6 +14,7 @@
 //! same set of names.
 
 mod pattern;
+mod punycode;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,19 @@ use crate::syntax::{Fault, Part, Problem, RuleError, check_characters};
 /// The length of the longest name, without the dot of the root.
 pub(crate) const LONGEST: usize = 253;
 const LONGEST_LABEL: usize = 63;
+/// Names of special use: programs and resolvers do not ask for them as for others.
+const RESERVED: [&str; 10] = [
+    "localhost",
+    "local",
+    "localdomain",
+    "arpa",
+    "alt",
+    "invalid",
+    "onion",
+    "test",
+    "example",
+    "internal",
+];
 
 /// A valid host name. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,6 +76,31 @@ impl Hostname {
         Self::from_wire(&joined)
     }
 
+    /// Reads the name of a device, as users write it: one word. It may be that of a top-level
+    /// domain (`cam`), as nobody means a host by that.
+    ///
+    /// # Errors
+    /// If it is none, or has a meaning in DNS (RFC 6761) that it would take away.
+    pub fn parse_device(text: &str) -> Result<Self, RuleError> {
+        let parse = |text: &str| {
+            check_characters(text)?;
+            let whole = Part::whole(text);
+            if text.contains('.') {
+                return Err(whole.fault(Problem::DottedDevice));
+            }
+            if text.contains(|c: char| c.is_ascii_uppercase()) {
+                let fault = whole.fault(Problem::CapitalDevice);
+                return Err(fault.mend(text.to_ascii_lowercase()));
+            }
+            let name = hostname(whole)?;
+            if RESERVED.contains(&text) {
+                return Err(whole.fault(Problem::ReservedDevice(text.to_owned())));
+            }
+            Ok(name)
+        };
+        parse(text).map_err(|fault| fault.explain(text, parse))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -81,6 +120,15 @@ impl Hostname {
     /// Whether resolvers take it for the loopback of whoever asks (RFC 6761).
     pub fn is_localhost(&self) -> bool {
         self.labels().next_back() == Some("localhost")
+    }
+
+    /// The name as a browser would show it, if it has letters that are not ASCII. For people only: they
+    /// may look like others.
+    pub fn unicode(&self) -> Option<String> {
+        let label = |label| punycode::label(label).unwrap_or_else(|| String::from(label));
+        let shown: Vec<String> = self.labels().map(label).collect();
+        let shown = shown.join(".");
+        (shown != self.as_str()).then_some(shown)
     }
 
     fn lower_case(checked: &str) -> Self {

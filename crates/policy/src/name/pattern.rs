@@ -36,6 +36,11 @@ impl NamePattern {
         &self.name
     }
 
+    /// Whether its top-level domain is one of the internet, and not a private one (`lan`, `corp`).
+    pub fn is_public(&self) -> bool {
+        psl::suffix(self.name.as_str().as_bytes()).is_some_and(|suffix| suffix.is_known())
+    }
+
     pub fn is_wildcard(&self) -> bool {
         self.wildcard
     }

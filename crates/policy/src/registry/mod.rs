@@ -39,6 +39,11 @@ pub enum Reach {
 }
 
 impl Entry {
+    /// Whether packets to it are for many.
+    pub(crate) fn is_for_many(&self) -> bool {
+        matches!(self.name, "multicast" | "limited broadcast")
+    }
+
     /// Whether the address is in the block. (`IpNet::contains` computes the bounds
     /// of the network each time, and each flow passes the whole table.)
     fn holds(&self, address: IpAddr) -> bool {
@@ -77,12 +82,19 @@ pub struct Special {
 }
 
 impl Special {
+    /// Whether it is an address of the kind that a company or a laboratory numbers its own hosts
+    /// with. Of special addresses, a rule of `near` for a name opens only these.
+    pub(crate) fn is_private(self) -> bool {
+        let names = ["private use", "shared address space", "unique local"];
+        names.contains(&self.entry.name)
+    }
+
     /// What to do instead of reaching it, where that is not plain. To be read after
     /// the rest of a sentence.
     pub(crate) fn instead(self) -> &'static str {
         match self.entry.name {
             "loopback" => "; `host_ports` opens single ports of the host's loopback",
-            "multicast" | "limited broadcast" => ": name the device's own address",
+            _ if self.entry.is_for_many() => ": name the device's own address",
             _ => "",
         }
     }

@@ -16,6 +16,9 @@
 //! audit them: what other programs would read otherwise, or guess at, is an
 //! error with the correction. `Display` gives the canonical form, which parses
 //! to the same rule.
+//!
+//! The list `near` has rules for names that may also lead to private addresses
+//! ([`Scope::Near`]). They are written alike; only the list tells them apart.
 
 mod address;
 pub(crate) mod parse;
@@ -46,6 +49,8 @@ pub struct Rule {
     /// None: all ports, and what has no ports. Never with ICMP, and never only
     /// that of QUIC for a name and UDP.
     ports: Option<Ports>,
+    /// The device that it is a rule of, if it is one: a single address or name.
+    device: Option<Hostname>,
 }
 
 /// The hosts that a rule is about.
@@ -55,6 +60,9 @@ pub enum Scope {
     Network(IpNet),
     /// Hosts on the internet by the names that the program asked for.
     Name(NamePattern),
+    /// Hosts by the names that the program asked for, at private addresses too. Never the machine
+    /// itself, a metadata service or a link-local address.
+    Near(NamePattern),
 }
 
 impl Rule {
@@ -65,6 +73,7 @@ impl Rule {
             protocol: Some(flow.protocol()),
             scope: Scope::Network(IpNet::from(flow.destination())),
             ports: flow.port().map(Ports::from),
+            device: None,
         }
     }
 
@@ -82,7 +91,90 @@ impl Rule {
             protocol,
             scope: Scope::Name(NamePattern::exactly(name)?),
             ports: port.map(Ports::from),
+            device: None,
         })
+    }
+
+    /// Reads a rule of the list `near`: one for names whose addresses may be private.
+    ///
+    /// # Errors
+    /// As for other rules, and for a rule for addresses.
+    pub fn parse_near(text: &str) -> Result<Rule, RuleError> {
+        parse::near(text).map_err(|fault| fault.explain(text, parse::near))
+    }
+
+    /// Reads a rule of a device: for one address, or for one name, which may lead to private ones.
+    ///
+    /// # Errors
+    /// As for other rules, and for a rule for several hosts.
+    pub fn parse_device(device: &Hostname, text: &str) -> Result<Rule, RuleError> {
+        let rule = parse::device(text).map_err(|fault| fault.explain(text, parse::device))?;
+        Ok(Rule {
+            device: Some(device.clone()),
+            ..rule
+        })
+    }
+
+    /// What allows flows to one host, in as few rules as can be: the ports that any of them is to,
+    /// of TCP alone if all are of TCP, and else of both TCP and UDP; and ping.
+    ///
+    /// The flows are to one destination.
+    pub fn for_flows(flows: &[Flow]) -> Vec<Rule> {
+        let Some(destination) = flows.first().map(Flow::destination) else {
+            return Vec::new();
+        };
+        let rule = |protocol, ports| Rule {
+            protocol,
+            scope: Scope::Network(IpNet::from(destination)),
+            ports,
+            device: None,
+        };
+        let is_tcp = flows.iter().all(|flow| flow.protocol() != Protocol::Udp);
+        let ports: Vec<NonZeroU16> = flows.iter().filter_map(Flow::port).collect();
+        let served = Ports::of(ports).map(|ports| {
+            let protocol = is_tcp.then_some(Protocol::Tcp);
+            rule(protocol, Some(ports))
+        });
+        let mut echo = flows
+            .iter()
+            .filter(|flow| flow.protocol() == Protocol::Icmp);
+        let echo = echo.next().map(|_| rule(Some(Protocol::Icmp), None));
+        served.into_iter().chain(echo).collect()
+    }
+
+    /// The same for names that may lead to private addresses. A rule for addresses stays as it is.
+    pub(crate) fn into_near(self) -> Rule {
+        match self.scope {
+            Scope::Name(pattern) => Rule {
+                scope: Scope::Near(pattern),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// Whether it is for names that may lead to private addresses: a rule of the list `near`.
+    pub fn is_near(&self) -> bool {
+        matches!(self.scope, Scope::Near(_))
+    }
+
+    /// Whether it opens private addresses by a name that anybody on the internet could own.
+    pub fn is_of_strangers(&self) -> bool {
+        self.is_near() && self.name().is_some_and(NamePattern::is_public)
+    }
+
+    /// The device that it is a rule of.
+    pub fn device(&self) -> Option<&Hostname> {
+        self.device.as_ref()
+    }
+
+    /// The rule as a part of a sentence: its text, and where it belongs.
+    pub(crate) fn described(&self) -> String {
+        match &self.device {
+            Some(device) => format!("rule `{self}` of device {device}"),
+            None if self.is_near() => format!("near rule `{self}`"),
+            None => format!("rule `{self}`"),
+        }
     }
 
     /// The same hosts, with another protocol and port.
@@ -95,6 +187,7 @@ impl Rule {
             protocol,
             scope: self.scope.clone(),
             ports: port.map(Ports::from),
+            device: None,
         }
     }
 
@@ -125,7 +218,7 @@ impl Rule {
     pub fn network(&self) -> Option<IpNet> {
         match self.scope {
             Scope::Network(network) => Some(network),
-            Scope::Name(_) => None,
+            Scope::Name(_) | Scope::Near(_) => None,
         }
     }
 
@@ -133,7 +226,7 @@ impl Rule {
     pub fn name(&self) -> Option<&NamePattern> {
         match &self.scope {
             Scope::Network(_) => None,
-            Scope::Name(pattern) => Some(pattern),
+            Scope::Name(pattern) | Scope::Near(pattern) => Some(pattern),
         }
     }
 
@@ -173,7 +266,7 @@ impl fmt::Display for Rule {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Scope::Name(pattern) => write!(f, "{pattern}"),
+            Scope::Name(pattern) | Scope::Near(pattern) => write!(f, "{pattern}"),
             Scope::Network(network) if network.prefix_len() != network.max_prefix_len() => {
                 write!(f, "{network}")
             }

@@ -29,9 +29,32 @@ pub(super) fn rule(text: &str) -> Result<Rule, Fault> {
         protocol,
         scope,
         ports,
+        device: None,
     };
     refuse_what_has_no_effect(&rule, whole, &cut)?;
     Ok(rule)
+}
+
+/// A rule of the list `near`, which has names only.
+pub(super) fn near(text: &str) -> Result<Rule, Fault> {
+    let rule = rule(text)?;
+    match rule.scope {
+        Scope::Network(_) => Err(Part::whole(text).fault(Problem::NearAddress)),
+        Scope::Name(_) | Scope::Near(_) => Ok(rule.into_near()),
+    }
+}
+
+/// A rule of a device, which is one host.
+pub(super) fn device(text: &str) -> Result<Rule, Fault> {
+    let rule = rule(text)?;
+    let several = match &rule.scope {
+        Scope::Network(network) => network.prefix_len() != network.max_prefix_len(),
+        Scope::Name(pattern) | Scope::Near(pattern) => pattern.is_wildcard(),
+    };
+    match several {
+        true => Err(Part::whole(text).fault(Problem::SeveralHosts)),
+        false => Ok(rule.into_near()),
+    }
 }
 
 /// `tcp:/x`, `tcp:x`, `tcp/x`. A host may be called `redis`, so for the
@@ -225,7 +248,7 @@ fn refuse_what_has_no_effect(rule: &Rule, whole: Part<'_>, cut: &Cut<'_>) -> Res
             }
             None => Ok(()),
         },
-        Scope::Name(name) => {
+        Scope::Name(name) | Scope::Near(name) => {
             let port = rule.ports.as_ref().and_then(Ports::single);
             if rule.protocol == Some(Protocol::Udp) && port.is_some_and(|port| port == QUIC) {
                 let mended = format!("tcp://{name}:{QUIC}");

@@ -15,6 +15,17 @@ pub struct Ports {
 }
 
 impl Ports {
+    /// These ports; none if there are none.
+    pub(crate) fn of(ports: impl IntoIterator<Item = NonZeroU16>) -> Option<Self> {
+        let ranges: Vec<_> = ports
+            .into_iter()
+            .map(|port| port.get()..=port.get())
+            .collect();
+        (!ranges.is_empty()).then(|| Self {
+            ranges: merge(ranges).into(),
+        })
+    }
+
     pub fn contains(&self, port: NonZeroU16) -> bool {
         self.ranges.iter().any(|range| range.contains(&port.get()))
     }

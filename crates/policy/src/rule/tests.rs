@@ -125,12 +125,12 @@ fn mistakes_are_named_with_their_correction() {
         (
             "10.0.0.1:443/tcp",
             "443/tcp",
-            "`443/tcp` is no port from 1 to 65535; write `10.0.0.1:443`",
+            "invalid port `443/tcp`: ports are 1 to 65535; write `10.0.0.1:443`",
         ),
         (
             "example.org:80:90",
             "80:90",
-            "`80:90` is no port from 1 to 65535",
+            "invalid port `80:90`: ports are 1 to 65535",
         ),
         (
             "10.1.2.3/8",
@@ -170,12 +170,12 @@ fn mistakes_are_named_with_their_correction() {
         (
             "10.0.0.1:",
             "",
-            "`` is no port from 1 to 65535; write `10.0.0.1`",
+            "invalid port ``: ports are 1 to 65535; write `10.0.0.1`",
         ),
         (
             "10.0.0.1:*",
             "*",
-            "`*` is no port from 1 to 65535; write `10.0.0.1`",
+            "invalid port `*`: ports are 1 to 65535; write `10.0.0.1`",
         ),
         (
             "10.0.0.1:80-",
@@ -187,19 +187,31 @@ fn mistakes_are_named_with_their_correction() {
             "-80",
             "`-80` lacks an end: a range of ports has two, as in 5064-5065, up to 65535",
         ),
-        ("10.0.0.1:0", "0", "`0` is no port from 1 to 65535"),
+        ("10.0.0.1:0", "0", "invalid port `0`: ports are 1 to 65535"),
         (
             "10.0.0.1:65536",
             "65536",
-            "`65536` is no port from 1 to 65535",
+            "invalid port `65536`: ports are 1 to 65535",
         ),
-        ("10.0.0.1:+80", "+80", "`+80` is no port from 1 to 65535"),
-        ("10.0.0.1:http", "http", "`http` is no port from 1 to 65535"),
-        ("10.0.0.1:80,,81", "", "`` is no port from 1 to 65535"),
+        (
+            "10.0.0.1:+80",
+            "+80",
+            "invalid port `+80`: ports are 1 to 65535",
+        ),
+        (
+            "10.0.0.1:http",
+            "http",
+            "invalid port `http`: ports are 1 to 65535",
+        ),
+        (
+            "10.0.0.1:80,,81",
+            "",
+            "invalid port ``: ports are 1 to 65535",
+        ),
         (
             "10.0.0.1:080",
             "080",
-            "`080` is no port from 1 to 65535; write `10.0.0.1:80`",
+            "invalid port `080`: ports are 1 to 65535; write `10.0.0.1:80`",
         ),
         (
             "10.0.0.1:90-80",

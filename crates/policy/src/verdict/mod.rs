@@ -9,9 +9,16 @@ use ipnet::IpNet;
 
 pub use reason::{BROADCAST, Near, Reason};
 
+use crate::discovery::Discovery;
 use crate::flow::Flow;
+use crate::name::Hostname;
+use crate::policy::Policy;
 use crate::registry::{Embedding, Metadata, Special};
 use crate::rule::Rule;
+
+/// What a rule gives away that opens private addresses by a name of strangers.
+pub const STRANGERS: &str =
+    "whoever controls the DNS of this name chooses which private address it opens";
 
 /// A decision that explains itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +26,11 @@ pub struct Verdict {
     flow: Flow,
     reason: Reason,
     fix: Option<Rule>,
+    /// The device at the destination, if the user gave it a name.
+    device: Option<Hostname>,
+    /// Of a denial, or if a name allowed it: the names under which the program was given the
+    /// destination.
+    names: Vec<Hostname>,
 }
 
 impl Verdict {
@@ -31,13 +43,57 @@ impl Verdict {
             flow: *flow,
             reason,
             fix: fix.into(),
+            device: None,
+            names: Vec::new(),
         }
+    }
+
+    /// The same, with the device that is at the destination.
+    pub(crate) fn at(mut self, policy: &Policy) -> Self {
+        let at = policy.rules.device_at(self.flow.destination());
+        let by_name = match &self.reason {
+            Reason::Name { rule, .. } => rule.device(),
+            _ => None,
+        };
+        self.device = by_name.or(at).cloned();
+        self
+    }
+
+    /// The device at the destination, if the user gave it a name.
+    pub fn device(&self) -> Option<&Hostname> {
+        self.device.as_ref()
+    }
+
+    /// Keeps the names of the destination where a program inside may be told of them.
+    pub(crate) fn known_as(mut self, names: &[Hostname]) -> Self {
+        let has_names = match self.reason {
+            // No name changes what nothing inside can reach.
+            Reason::NeverReachable(_) => false,
+            Reason::Name { .. } => true,
+            _ => !self.is_allowed(),
+        };
+        if has_names {
+            self.names = names.to_vec();
+        }
+        self
+    }
+
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    pub(crate) fn names(&self) -> &[Hostname] {
+        &self.names
     }
 
     pub fn is_allowed(&self) -> bool {
         matches!(
             self.reason,
-            Reason::Rule { .. } | Reason::Internet | Reason::Name { .. }
+            Reason::Rule { .. }
+                | Reason::Internet
+                | Reason::InternetByProxy
+                | Reason::Name { .. }
+                | Reason::Search { .. }
         )
     }
 
@@ -63,20 +119,91 @@ impl Verdict {
         &self.reason
     }
 
+    /// The entry of `discovery` that would pass it on, if it is a search for devices.
+    pub fn discovery(&self) -> Option<Discovery> {
+        match self.reason {
+            Reason::SearchOff { discovery, .. } => Some(discovery),
+            _ => None,
+        }
+    }
+
     /// The narrowest rule that would allow exactly this flow, if it is denied
-    /// and a rule would help: by its name if it has one, or the program says one,
-    /// and is on the internet; the program has to ask for the name then.
+    /// and a rule would help: by its name if it has one, or the program says one; the
+    /// program has to ask for the name then. For a private address it is one of `near`.
     /// For QUIC it is the rule for the TCP connection that programs fall back to,
     /// or none if that is allowed already.
     pub fn fix(&self) -> Option<&Rule> {
         self.fix.as_ref()
+    }
+
+    /// What somebody gives away who adds the fix. Whoever shows a fix shows this with it.
+    pub fn danger(&self) -> Option<&'static str> {
+        match self.reason {
+            Reason::Restricted {
+                restriction: Restriction::Metadata { .. },
+                ..
+            } => Some("it hands out this machine's login at its cloud"),
+            Reason::Restricted {
+                restriction: Restriction::Own,
+                ..
+            } => Some("services there may take the command for the user"),
+            Reason::Restricted {
+                restriction: Restriction::Proxy,
+                ..
+            } => Some("a command that uses the proxy directly bypasses your rules"),
+            Reason::OtherName { .. } => {
+                Some("suspicious: the program used an address that it was given for another name")
+            }
+            Reason::OtherAnswer => Some("only if you know this device"),
+            // The program may have asked for a name of its own.
+            _ if self.fix().is_some_and(Rule::is_of_strangers) => Some(STRANGERS),
+            _ => None,
+        }
+    }
+
+    /// The rule that the user can be asked to add while the program waits: the
+    /// fix, where it would admit this very flow and merely nobody has said so.
+    ///
+    /// Not for a destination that a rule has to mean (the host itself, a metadata
+    /// service), which nobody should open in passing. Nor for a name that a rule
+    /// covers and that points inward: the user knows the name, and its owner chose
+    /// the address.
+    ///
+    /// For a private address it is that address, whatever name led there: who asks
+    /// shows one address, and a rule of `near` would open each that the name's owner
+    /// chooses, now or later.
+    pub fn question(&self) -> Option<Rule> {
+        match self.reason {
+            Reason::NotListed { .. } | Reason::Near(_) => {
+                self.fix().map(|fix| match fix.is_near() {
+                    true => Rule::exactly(&self.flow),
+                    false => fix.clone(),
+                })
+            }
+            Reason::Rule { .. }
+            | Reason::Internet
+            | Reason::InternetByProxy
+            | Reason::NotThroughProxy
+            | Reason::Name { .. }
+            | Reason::NeverReachable(_)
+            | Reason::Broadcast { .. }
+            | Reason::Search { .. }
+            | Reason::SearchOff { .. }
+            | Reason::NobodyToAsk { .. }
+            | Reason::OtherAnswer
+            | Reason::Restricted { .. }
+            | Reason::Inward { .. }
+            | Reason::Quic { .. }
+            | Reason::OtherName { .. }
+            | Reason::NoRoute => None,
+        }
     }
 }
 
 /// The reason, as a sentence for people.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.say(&self.flow, f)
+        self.reason.say(&self.flow, self.device(), f)
     }
 }
 
@@ -93,7 +220,7 @@ pub enum Decider<'a> {
 impl fmt::Display for Decider<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Decider::Rule { rule, .. } => write!(f, "rule `{rule}`"),
+            Decider::Rule { rule, .. } => f.write_str(&rule.described()),
             Decider::BuiltIn(name) => write!(f, "built-in rule {name}"),
         }
     }
@@ -108,6 +235,8 @@ pub enum Restriction {
         via: Option<Embedding>,
     },
     Own,
+    /// Who speaks to the proxy goes around the policy.
+    Proxy,
     /// An IPv6 address that carries a special IPv4 address inside.
     Disguised(Special),
 }
@@ -129,6 +258,7 @@ impl Restriction {
         match self {
             Restriction::Metadata { .. } => "metadata-service",
             Restriction::Own => "own-address",
+            Restriction::Proxy => "proxy-address",
             Restriction::Disguised(_) => "special-address",
         }
     }
@@ -145,6 +275,9 @@ impl fmt::Display for Restriction {
                 write!(f, "is a cloud metadata service ({})", service.name)
             }
             Restriction::Own => f.write_str("is an address of the host itself"),
+            Restriction::Proxy => f.write_str(
+                "is the proxy, which Stockade itself uses; programs inside need no proxy setting",
+            ),
             Restriction::Disguised(special) => write!(f, "{special}"),
         }
     }

@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use proptest::prelude::*;
-use stockade_policy::{Flow, Policy, Reason, Rule, Scope, decide};
+use stockade_policy::{Evidence, Flow, Policy, Protocol, Reason, Rule, Scope, decide};
 
 use crate::strategies::{
-    any_address, any_evidence, any_flow, any_length, any_name, any_policy, any_port, any_ports,
-    any_protocol, network, with_rules, write, write_name,
+    any_address, any_evidence, any_flow, any_kernel_evidence, any_length, any_name, any_policy,
+    any_port, any_ports, any_protocol, network, with_rules, write, write_name,
 };
 
 proptest! {
@@ -88,7 +88,7 @@ proptest! {
         let narrow = parse(write(protocol, network(address, narrow), ports.as_deref()));
         let (Some(wide), Some(narrow)) = (wide, narrow) else { return Ok(()) };
 
-        let policy = Policy { internet, rules: [wide].into_iter().collect() };
+        let policy = Policy { internet, rules: [wide].into_iter().collect(), ..Policy::default() };
         let narrowed = with_rules(&policy, [narrow]);
         let before = decide(&policy, &flow, &evidence.evidence());
         if decide(&narrowed, &flow, &evidence.evidence()).is_allowed() && !before.is_allowed() {
@@ -113,7 +113,7 @@ proptest! {
         let narrow = parse(write_name(protocol, &below, wildcard, ports.as_deref()));
         let (Some(wide), Some(narrow)) = (wide, narrow) else { return Ok(()) };
 
-        let policy = Policy { internet: false, rules: [wide].into_iter().collect() };
+        let policy = Policy { internet: false, rules: [wide].into_iter().collect(), ..Policy::default() };
         let narrowed = with_rules(&policy, [narrow]);
         if decide(&narrowed, &flow, &evidence.evidence()).is_allowed() {
             prop_assert!(decide(&policy, &flow, &evidence.evidence()).is_allowed());
@@ -130,7 +130,9 @@ proptest! {
         let verdict = decide(&policy, &flow, &evidence.evidence());
         let Some(fix) = verdict.fix() else { return Ok(()) };
         prop_assert!(!verdict.is_allowed());
-        prop_assert_eq!(&fix.to_string().parse::<Rule>().unwrap(), fix);
+        let text = fix.to_string();
+        let parsed = if fix.is_near() { Rule::parse_near(&text) } else { text.parse() };
+        prop_assert_eq!(&parsed.unwrap(), fix);
 
         let fixed = with_rules(&policy, policy.rules.iter().chain([fix]).cloned());
         let meant = match verdict.reason() {
@@ -145,7 +147,7 @@ proptest! {
                 network.contains(&other.destination())
             }
             // As every destination has the names of the evidence here.
-            Scope::Name(_) => true,
+            Scope::Name(_) | Scope::Near(_) => true,
         };
         if !(is_covered && other.protocol() == meant.protocol() && other.port() == meant.port()) {
             let (before, after) = (
@@ -160,11 +162,24 @@ proptest! {
     fn worse_evidence_never_allows_more(
         policy in any_policy(),
         flow in any_flow(),
-        evidence in any_evidence(),
-        embedded in any_evidence(),
+        evidence in any_kernel_evidence(),
+        embedded in any_kernel_evidence(),
+        through_proxy in any::<bool>(),
+        stands_for_name in any::<bool>(),
     ) {
-        if decide(&policy, &flow, &evidence.evidence().also(embedded.evidence())).is_allowed() {
-            prop_assert!(decide(&policy, &flow, &evidence.evidence()).is_allowed());
+        // A proxy carries TCP alone. What is near does not go through it, so a rule may allow UDP
+        // there that it cannot allow to the internet.
+        let through_proxy = through_proxy && flow.protocol() == Protocol::Tcp;
+        let is_allowed = |evidence: Evidence<'_>| {
+            let address = flow.destination();
+            let evidence = match through_proxy {
+                true => evidence.through_proxy(address, stands_for_name),
+                false => evidence,
+            };
+            decide(&policy, &flow, &evidence).is_allowed()
+        };
+        if is_allowed(evidence.evidence().also(embedded.evidence())) {
+            prop_assert!(is_allowed(evidence.evidence()));
         }
     }
 }

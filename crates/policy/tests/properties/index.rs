@@ -55,6 +55,7 @@ fn decided_by(rules: &RuleSet, flow: &Flow) -> Option<Option<usize>> {
     let policy = Policy {
         internet: false,
         rules: rules.clone(),
+        ..Policy::default()
     };
     let evidence = Evidence {
         route: Route::Default,
@@ -91,7 +92,7 @@ proptest! {
         name in any_name(),
         flow in any_flow(),
     ) {
-        let policy = Policy { internet: false, rules: rules.iter().cloned().collect() };
+        let policy = Policy { internet: false, rules: rules.iter().cloned().collect(), ..Policy::default() };
         let names = [names, vec![name]].concat();
         let evidence = Evidence { route: Route::Default, own: false, names: &names };
         let verdict = decide(&policy, &flow, &evidence);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod decisions;
+mod disclosure;
 mod explanations;
 mod index;
 mod names;

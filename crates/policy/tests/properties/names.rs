@@ -1,8 +1,9 @@
 //! Names, and what programs say they are.
 
+use ipnet::IpNet;
 use proptest::prelude::*;
 use stockade_policy::{
-    LONGEST_NOTE, NameReason, Policy, Reason, decide, decide_claim, decide_name,
+    LONGEST_NOTE, NameReason, Policy, Reason, Route, decide, decide_claim, decide_name,
 };
 
 use crate::strategies::{any_evidence, any_flow, any_name, any_policy, with_rules};
@@ -41,20 +42,34 @@ proptest! {
     ) {
         let verdict = decide(&policy, &flow, &evidence.evidence());
         if let Reason::Name { name, .. } = verdict.reason() {
-            prop_assert_eq!(&decide_claim(&policy, &flow, &evidence.evidence(), name), &verdict);
+            let claim = decide_claim(&policy, &flow, &evidence.evidence(), name);
+            prop_assert_eq!(claim.reason(), verdict.reason());
+            prop_assert_eq!(claim.device(), verdict.device());
         }
     }
 
     #[test]
-    fn names_never_open_what_is_not_on_the_internet(
+    fn names_open_the_internet_and_by_near_rules_private_addresses(
         policy in any_policy(),
         flow in any_flow(),
         evidence in any_evidence(),
     ) {
         let verdict = decide(&policy, &flow, &evidence.evidence());
-        if verdict.rests_on_names() {
-            let open = Policy { internet: true, rules: Default::default() };
-            prop_assert!(decide(&open, &flow, &evidence.evidence()).is_allowed());
+        let Reason::Name { rule, .. } = verdict.reason() else { return Ok(()) };
+        let open = Policy { internet: true, ..Policy::default() };
+        if !decide(&open, &flow, &evidence.evidence()).is_allowed() {
+            prop_assert!(rule.is_near());
+            prop_assert!(!evidence.own);
+            prop_assert!(!matches!(evidence.route, Route::Local | Route::Broadcast));
+            let private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
+            let is_in = |block: &&str| {
+                block.parse::<IpNet>().unwrap().contains(&flow.destination())
+            };
+            let is_known = matches!(evidence.route, Route::Specific(_));
+            prop_assert!(private.iter().any(is_in) || is_known);
+            prop_assert!(flow.embedded().next().is_none());
+            let metadata = ["100.100.100.200", "168.63.129.16", "fd00:ec2::254"];
+            prop_assert!(!metadata.contains(&flow.destination().to_string().as_str()));
         }
     }
 

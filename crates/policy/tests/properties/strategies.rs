@@ -151,6 +151,10 @@ pub(crate) fn any_name_rule() -> impl Strategy<Value = Rule> {
     )
 }
 
+pub(crate) fn any_near_rule() -> impl Strategy<Value = Rule> {
+    any_name_rule().prop_map(|rule| Rule::parse_near(&rule.to_string()).unwrap())
+}
+
 pub(crate) fn write_name(
     protocol: Option<Protocol>,
     name: &Hostname,
@@ -164,13 +168,14 @@ pub(crate) fn write_name(
 }
 
 pub(crate) fn any_rule() -> impl Strategy<Value = Rule> {
-    prop_oneof![3 => any_address_rule(), 2 => any_name_rule()]
+    prop_oneof![3 => any_address_rule(), 2 => any_name_rule(), 2 => any_near_rule()]
 }
 
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     (any::<bool>(), prop::collection::vec(any_rule(), 0..5)).prop_map(|(internet, rules)| Policy {
         internet,
         rules: rules.into_iter().collect(),
+        ..Policy::default()
     })
 }
 
@@ -192,14 +197,31 @@ impl Known {
     }
 }
 
-pub(crate) fn any_evidence() -> impl Strategy<Value = Known> {
-    let route = prop_oneof![
+/// What the kernel says.
+fn any_kernel_route() -> impl Strategy<Value = Route> {
+    prop_oneof![
         3 => Just(Route::Default),
         1 => Just(Route::Specific("93.0.0.0/8".parse().unwrap())),
         1 => Just(Route::Local),
         1 => Just(Route::Broadcast),
         1 => Just(Route::None),
-    ];
+    ]
+}
+
+/// Evidence before it is known whether there is a proxy.
+pub(crate) fn any_kernel_evidence() -> impl Strategy<Value = Known> {
+    evidence_with(any_kernel_route())
+}
+
+pub(crate) fn any_evidence() -> impl Strategy<Value = Known> {
+    evidence_with(prop_oneof![
+        7 => any_kernel_route(),
+        1 => Just(Route::Proxied),
+        1 => Just(Route::ToProxy),
+    ])
+}
+
+fn evidence_with(route: impl Strategy<Value = Route>) -> impl Strategy<Value = Known> {
     (route, prop::bool::weighted(0.2), any_names()).prop_map(|(route, own, names)| Known {
         route,
         own,

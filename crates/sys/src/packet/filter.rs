@@ -21,6 +21,8 @@ const RETURN: u16 = 0x06;
 
 /// Where a program finds the packet's mark.
 const MARK: u32 = 0xffff_f000 + 20;
+/// Where it finds to whom the packet is: to this host, or to many.
+const PACKET_TYPE: u32 = 0xffff_f000 + 4;
 const TAKE: u32 = 0xffff;
 
 /// As many ports of loopback as a program may look for.
@@ -182,6 +184,15 @@ pub(super) fn to_many() -> Vec<SockFilter> {
         (JUMP_EQUAL, 0xff, IgnoreUnless),
     ]);
     assemble(steps)
+}
+
+/// A packet to this host alone.
+pub(super) fn to_one() -> Vec<SockFilter> {
+    const TO_THIS_HOST: u32 = 0;
+    assemble(vec![
+        (LOAD_WORD, PACKET_TYPE, Go),
+        (JUMP_EQUAL, TO_THIS_HOST, IgnoreUnless),
+    ])
 }
 
 fn group_v4() -> Steps {

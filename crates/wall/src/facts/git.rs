@@ -45,6 +45,8 @@ pub struct Git {
 pub(crate) struct Given {
     pub(crate) path: PathBuf,
     pub(crate) git: Git,
+    /// It is of an agent's state: only what git runs counts there.
+    pub(crate) is_state: bool,
 }
 
 impl Given {
@@ -52,6 +54,7 @@ impl Given {
     /// where a session can write to them.
     pub(super) fn find(
         directories: &[PathBuf],
+        state: &[PathBuf],
         workspace: &Path,
         home: &Place,
         writable: &[PathBuf],
@@ -69,6 +72,7 @@ impl Given {
         tops.retain(|path| !path.starts_with(workspace));
         let given = tops.into_iter().map(|path| Self {
             git: Git::find_given(&path, home, writable),
+            is_state: is_in(&path, state),
             path,
         });
         given.collect()

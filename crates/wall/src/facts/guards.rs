@@ -13,7 +13,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{Git, place::absolute};
+use super::{Git, Given, place::absolute};
 use crate::{
     config::{Config, Hardening},
     git::{
@@ -55,18 +55,25 @@ const LOOP: i32 = Errno::LOOP.raw_os_error();
 
 impl Guards {
     /// `tops` are the workspace and what is given like it, `trees` all that a session can write.
-    pub(super) fn find(
-        config: &Config,
-        tops: &[(&Path, &Git)],
-        trees: &[&Path],
-        home: &Path,
-    ) -> Self {
+    pub(super) fn find(config: &Config, tops: &[&Given], trees: &[&Path], home: &Path) -> Self {
         let own = Own::read(home, trees);
         let written = own.written(home, &in_file);
         let mut guards = Self::default();
-        for (top, git) in tops {
+        for Given {
+            path: top,
+            git,
+            is_state,
+        } in tops
+        {
+            let dot_git = top.join(".git");
+            let metadata = fs::symlink_metadata(&dot_git).ok();
+            // Without a repository, an agent's files are its own, whatever they are called.
+            if *is_state && metadata.is_none() && git.directories.is_empty() {
+                continue;
+            }
             let runs = WORKSPACE.iter().filter(|runs| runs.are_guarded());
-            let names = Names::of((*top).to_owned());
+            let runs = runs.filter(|_| !is_state);
+            let names = Names::of(top.clone());
             let runs = runs.flat_map(|runs| runs.below(top));
             let runs = runs.filter(|(path, _)| names.may_hold(path));
             let runs: Vec<Guarded> = guards.existing(runs, trees);
@@ -77,8 +84,7 @@ impl Guards {
             let hooks = git.hooks(top, home).into_iter().chain(own);
             let hooks = hooks.map(|path| (path, HOOKS));
             // The directory `.git` is for work; the file is not.
-            let dot_git = top.join(".git");
-            let is_file = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_file());
+            let is_file = metadata.is_some_and(|metadata| metadata.is_file());
             let dot_git = is_file.then_some((dot_git, DOT_GIT));
             let git_runs = guards.existing(hooks.chain(dot_git), trees);
             guards.add(config, top, git, runs, git_runs);
@@ -248,7 +254,12 @@ mod tests {
                 ..Git::default()
             };
             let home = self.path.join("no-home");
-            Guards::find(&config, &[(&self.path, &git)], &[&self.path], &home)
+            let top = Given {
+                path: self.path.clone(),
+                git,
+                is_state: false,
+            };
+            Guards::find(&config, &[&top], &[&self.path], &home)
         }
 
         fn names(&self, paths: &[PathBuf]) -> Vec<String> {

@@ -104,7 +104,7 @@ pub struct Facts {
     /// Variables for certificates that name something else, with what that is.
     pub no_certificates: Vec<(&'static str, PathBuf, &'static str)>,
     pub git: Git,
-    /// What counts like the workspace, since the command may write there.
+    /// What counts like the workspace, since the command may write there; of agents' state only git's part.
     pub(crate) given: Vec<Given>,
     /// What programs outside execute of the workspace, and of what is given like it.
     pub guards: Guards,
@@ -167,17 +167,16 @@ impl Facts {
             .chain(state.iter().cloned())
             .chain([workspace.clone()])
             .collect();
-        let directories: Vec<PathBuf> = given_directories(config, &found, &state).collect();
-        let given = Given::find(&directories, &workspace, &home, &writable);
+        let directories: Vec<PathBuf> = given_directories(config, &found).collect();
+        let given = Given::find(&directories, &state, &workspace, &home, &writable);
         let trees = writable.iter().chain(&git.outside).map(PathBuf::as_path);
-        let trees: Vec<&Path> = trees
-            .filter(|tree| !state.iter().any(|it| it == tree))
-            .collect();
-        let tops = given.iter().map(|given| (given.path.as_path(), &given.git));
-        let tops: Vec<_> = [(workspace.as_path(), &git)]
-            .into_iter()
-            .chain(tops)
-            .collect();
+        let trees: Vec<&Path> = trees.collect();
+        let own = Given {
+            path: workspace.clone(),
+            git: git.clone(),
+            is_state: false,
+        };
+        let tops: Vec<&Given> = [&own].into_iter().chain(&given).collect();
         let guards = Guards::find(config, &tops, &trees, &home.real);
         let led_from_inside = led_from_inside(config, &writable, &found);
         let astray = take_astray(&mut found, &home.real, &environment, &writable);
@@ -214,9 +213,9 @@ impl Facts {
             .next()
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
-        let given_paths = given.iter().map(|given| &given.path);
         let has_store = |place: &Path| shared::has_store(place, &home.real, &environment);
-        let shared = SharedFiles::find([&workspace].into_iter().chain(given_paths), &has_store);
+        let places = tops.iter().filter(|top| !top.is_state).map(|top| &top.path);
+        let shared = SharedFiles::find(places, &has_store);
         Ok(Self {
             system: SYSTEM
                 .iter()
@@ -259,6 +258,13 @@ impl Facts {
     /// A variable of the caller's.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         variable(&self.environment, name)
+    }
+
+    /// The workspace and what counts like it, but for agents' state.
+    pub(crate) fn projects(&self) -> impl Iterator<Item = &Path> {
+        let given = self.given.iter().filter(|given| !given.is_state);
+        let given = given.map(|given| given.path.as_path());
+        given.chain([self.workspace.as_path()])
     }
 }
 
@@ -315,18 +321,16 @@ fn paths(
         .chain(asked_for)
 }
 
-/// The directories that the user gives to be written, without devices and what is an agent's own.
+/// The directories besides the workspace that the command may write, without devices.
 fn given_directories(
     config: &Config,
     found: &BTreeMap<PathBuf, Found>,
-    state: &[PathBuf],
 ) -> impl Iterator<Item = PathBuf> {
-    let given = config.write.iter();
+    let given = config.write.iter().chain(&config.agent.state);
     let given = given.filter_map(|request| found.get(&request.path));
     let is_directory = |found: &&Found| {
         let is_device = found.real.starts_with("/dev") && !found.real.starts_with("/dev/shm");
-        let is_state = state.iter().any(|state| found.real.starts_with(state));
-        found.kind == Kind::Directory && !is_device && !is_state
+        found.kind == Kind::Directory && !is_device
     };
     given.filter(is_directory).map(|found| found.real.clone())
 }

@@ -4,24 +4,24 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     ffi::OsStr,
     fs,
-    io::ErrorKind::{NotADirectory, NotFound},
+    io::ErrorKind::{NotADirectory, NotFound, PermissionDenied},
     os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
     path::{Component, Path, PathBuf},
 };
 
 use super::{
-    repositories::{Repositories, Repository, TOO_DEEP, is_too_deep},
+    repositories::{Repositories, Repository, UNLISTED, is_too_deep},
     settings::{self, Own, Setting},
 };
 use crate::{
-    facts::{absolute, is_in},
+    facts::{absolute, is_in, line_of},
     leftovers::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
         content::Content,
         innermost,
     },
-    nofollow,
+    nofollow::{self, MOST_ENTRIES},
     tables::autorun::{
         ALTERNATES, ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX,
         PIPE, REDIRECTION, REMOTES, STRATEGY,
@@ -34,12 +34,51 @@ const BORROWED: &str = "info/alternates";
 const MANY_DIRECTORIES: &str = "there are too many git directories to look at all of them";
 const MANY_FILES: &str = "there are too many files to look at all of them";
 
+/// So many new files of a kind in a directory are nothing that git or people make.
+const MOST_NEW: usize = 64;
+
+/// A path in a directory with a longer one may be too long for the kernel, and is not for git, which
+/// begins at the worktree.
+const LONGEST_PATH: usize = 3800;
+
+/// What git has in a repository, and goes on writing to.
+#[rustfmt::skip]
+const WRITTEN: &[&str] = &[
+    "logs/HEAD", "logs/refs/heads", "logs/refs/remotes", "logs/refs/stash", "refs/heads", "refs/remotes",
+    "refs/tags", "refs/stash", "packed-refs", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "COMMIT_EDITMSG",
+    "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION", "MERGE_RR", "AUTO_MERGE",
+    "index", "shallow", "gc.log", "info", "objects/info/commit-graph", "objects/pack", "rr-cache",
+    "rebase-merge", "rebase-apply", "sequencer", "lfs", "modules", "worktrees",
+];
+/// The directories among these.
+const FOLDERS: [&str; 8] = [
+    "info",
+    "lfs",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "rr-cache",
+    "logs",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
     pub(crate) kind: Kind,
     pub(crate) content: Content,
     /// The repository that it is of.
     pub(crate) repository: Option<PathBuf>,
+    pub(crate) stage: Stage,
+}
+
+/// What is looked for and judged before the rest, in all repositories: the time may run out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Settings,
+    Programs,
+    /// Links at what git writes to most.
+    Written,
+    Rest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +130,7 @@ pub(crate) struct Collection<'a> {
     /// The directories that are looked at each on its own.
     pub(crate) repositories: HashSet<PathBuf>,
     pub(crate) is_brief: bool,
+    pub(crate) stage: Stage,
     pub(crate) named: Named,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
@@ -117,29 +157,63 @@ impl Collection<'_> {
             }
             self.add(path, Kind::Away, Some(path));
         }
-        for (directory, repository) in &repositories.found {
-            if self.is_over(directory, MANY_DIRECTORIES) {
+        for path in &repositories.files {
+            if self.is_over(path, MANY_DIRECTORIES) {
                 return;
             }
-            let top = innermost(tops, directory);
-            self.add_parts(directory, Some(directory), repository, top);
-        }
-        for directory in &repositories.worktrees {
-            if self.is_over(directory, MANY_DIRECTORIES) {
-                return;
+            // A session may make repositories, but not give a worktree that has one another one.
+            let is_known = |before: &Baseline| {
+                before.contents.contains_key(path) || before.repositories.contains(path)
+            };
+            if self.before.is_none_or(is_known) {
+                self.add(path, Kind::Whole(REDIRECTION), None);
             }
-            let owner = directory.ancestors().nth(2);
-            self.add(&directory.join("commondir"), Kind::Common, owner);
-            // Without that file, it would be a repository of its own.
-            let repository = Repository::default();
-            let top = innermost(tops, directory);
-            self.add_parts(directory, owner, &repository, top);
         }
+        let is_file = |content: &Content| content.bytes().is_some();
+        for path in repositories.found.keys() {
+            let before = self.before.and_then(|before| before.contents.get(path));
+            if before.is_some_and(is_file) {
+                self.add_whole(path, REDIRECTION, None);
+            }
+        }
+        // What one repository is filled with keeps nobody from the settings of the next.
+        for stage in [
+            Stage::Settings,
+            Stage::Programs,
+            Stage::Written,
+            Stage::Rest,
+        ] {
+            self.stage = stage;
+            for (directory, repository) in &repositories.found {
+                if self.is_over(directory, MANY_DIRECTORIES) {
+                    return;
+                }
+                let top = innermost(tops, directory);
+                self.add_parts(directory, Some(directory), repository, top);
+            }
+            for directory in &repositories.worktrees {
+                if self.is_over(directory, MANY_DIRECTORIES) {
+                    return;
+                }
+                let owner = directory.ancestors().nth(2);
+                self.add(&directory.join("commondir"), Kind::Common, owner);
+                // Without that file, it would be a repository of its own.
+                let repository = Repository::default();
+                let top = innermost(tops, directory);
+                self.add_parts(directory, owner, &repository, top);
+            }
+        }
+    }
+
+    /// Whether it is about the settings of the workspace's own repository. They are few, and there is time
+    /// for them however busy the machine is.
+    fn is_first(&self) -> bool {
+        self.is_brief && self.stage == Stage::Settings
     }
 
     /// Whether there is no time for this any more, nor for what comes after it.
     fn is_over(&mut self, directory: &Path, why: &'static str) -> bool {
-        let is_over = self.bounds.are_reached();
+        let is_over = self.bounds.are_reached() && !self.is_first();
         if is_over {
             self.unseen.add(directory, why);
         }
@@ -153,10 +227,29 @@ impl Collection<'_> {
         repository: &Repository,
         top: &Path,
     ) {
+        match self.stage {
+            Stage::Settings => self.add_leading(directory, of),
+            Stage::Programs => self.add_running(directory, of, repository, top),
+            Stage::Written => self.add_links_to_logs(directory, of),
+            Stage::Rest => {
+                for name in ["remotes", "branches"] {
+                    let directory = directory.join(name);
+                    let most = self.most_in(&directory);
+                    self.add_programs(&directory, REMOTES, of, most);
+                }
+                // They are looked for in all of its directories, which may be made to take long.
+                if !self.is_brief {
+                    self.add_links(directory, of);
+                }
+            }
+        }
+    }
+
+    /// Settings, and what has git take others.
+    fn add_leading(&mut self, directory: &Path, of: Option<&Path>) {
         for name in ["config", "config.worktree"] {
             self.add_settings(&directory.join(name), of, 0);
         }
-        let settings = self.settings_of(directory);
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
         let objects = directory.join("objects");
         if self.takes_objects_elsewhere(&objects) {
@@ -167,10 +260,20 @@ impl Collection<'_> {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
             self.add(&directory.join(EXCLUDE), Kind::Told(EXCLUDED), of);
         }
-        self.add_programs(&directory.join("hooks"), HOOKS, of);
-        for name in ["remotes", "branches"] {
-            self.add_programs(&directory.join(name), REMOTES, of);
-        }
+    }
+
+    /// What git runs, there or where settings say.
+    fn add_running(
+        &mut self,
+        directory: &Path,
+        of: Option<&Path>,
+        repository: &Repository,
+        top: &Path,
+    ) {
+        let settings = self.settings_of(directory);
+        let hooks = directory.join("hooks");
+        let most = self.most_in(&hooks);
+        self.add_programs(&hooks, HOOKS, of, most);
         self.add_plans(directory, of);
         let root = repository.root.as_deref().unwrap_or(top);
         // The user's own settings count where git comes to by itself.
@@ -189,31 +292,51 @@ impl Collection<'_> {
         self.named.hooks.extend(hooks.iter().cloned());
         self.named.files.extend(attributes.iter().cloned());
         for hooks in hooks {
-            self.add_programs(&hooks, HOOKS, of);
+            self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
         }
         for attributes in attributes {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
-        }
-        // They are looked for in all of its directories, which may be made to take long.
-        if !self.is_brief {
-            self.add_links(directory, of);
         }
     }
 
     /// Git reads and writes through any link in its directory, such as `logs/HEAD`,
     /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
     /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
+    /// So is, as a whole, a directory that is too deep or too large to be looked at.
     fn add_links(&mut self, top: &Path, of: Option<&Path>) {
         let mut left = vec![top.to_owned()];
         while let Some(directory) = left.pop() {
-            if let Some(deepest) = is_too_deep(&directory) {
-                self.unseen.add(deepest, TOO_DEEP);
+            if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
+                self.add_whole(&directory, REDIRECTION, of);
                 continue;
             }
-            let Ok(entries) = nofollow::list(&directory) else {
-                self.unseen.add(&directory, "it cannot be listed");
-                continue;
+            let entries = match nofollow::list(&directory) {
+                Ok(entries) => entries,
+                // The repository itself stays: what is most dangerous in it is known by name.
+                Err(_) if directory == top => {
+                    self.unseen.add(top, UNLISTED);
+                    left.extend(
+                        FOLDERS
+                            .map(|name| top.join(name))
+                            .into_iter()
+                            .filter(is_real),
+                    );
+                    continue;
+                }
+                // It is another user's, since the owner is let in. No session can have made it.
+                Err(error) if error.kind() == PermissionDenied => {
+                    self.unseen.add(&directory, UNLISTED);
+                    continue;
+                }
+                Err(_) => {
+                    self.add_whole(&directory, REDIRECTION, of);
+                    continue;
+                }
             };
+            if directory != top && self.has_many_new_links(&entries) {
+                self.add_whole(&directory, REDIRECTION, of);
+                continue;
+            }
             for entry in entries {
                 if self.is_over(&directory, MANY_FILES) {
                     return;
@@ -222,18 +345,80 @@ impl Collection<'_> {
                 let Ok(kind) = entry.file_type() else {
                     continue;
                 };
-                if kind.is_symlink() && !is_branch(&path) {
-                    self.add(&path, Kind::Whole(REDIRECTION), of);
-                }
-                if kind.is_fifo() {
-                    self.add(&path, Kind::Whole(PIPE), of);
-                }
+                self.add_link(&path, kind, of);
                 // Repositories of submodules and worktrees have a look of their own.
                 if kind.is_dir() && !is_of_objects(&path, top) && !self.repositories.contains(&path)
                 {
                     left.push(path);
                 }
             }
+        }
+    }
+
+    /// What git writes to most, whatever else there is to be looked at: its own files, and the log of the
+    /// branch that is checked out and of those that were there before.
+    fn add_links_to_logs(&mut self, top: &Path, of: Option<&Path>) {
+        let head = nofollow::read(&top.join("HEAD")).unwrap_or_default();
+        let current = line_of(&head).strip_prefix(b"ref:");
+        let current = current.map(|name| name.trim_ascii().to_vec());
+        let before = self.before.filter(|_| !self.is_brief);
+        let before = before.and_then(|before| before.branches.get(top));
+        let before = before.into_iter().flat_map(|branches| &branches.0);
+        let before = before.map(|name| [b"refs/heads/", name.as_slice()].concat());
+        let logs = current.into_iter().chain(before);
+        let logs = logs.map(|name| Path::new("logs").join(OsStr::from_bytes(&name)));
+        let written = WRITTEN.iter().map(PathBuf::from);
+        for below in written.chain(logs) {
+            let is_plain = |part| matches!(part, Component::Normal(_));
+            if self.is_over(top, MANY_FILES) {
+                return;
+            }
+            if !below.components().all(is_plain) {
+                continue;
+            }
+            let mut path = top.to_owned();
+            for name in &below {
+                path.push(name);
+                let Ok(metadata) = fs::symlink_metadata(&path) else {
+                    break;
+                };
+                if !metadata.is_dir() {
+                    self.add_link(&path, metadata.file_type(), of);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn has_many_new_links(&self, entries: &[fs::DirEntry]) -> bool {
+        let is_new = |entry: &&fs::DirEntry| {
+            let kind = entry.file_type();
+            let is_link = kind.is_ok_and(|kind| kind.is_symlink() || kind.is_fifo());
+            let is_known = |before: &Baseline| before.contents.contains_key(&entry.path());
+            is_link && self.before.is_some_and(|before| !is_known(before))
+        };
+        entries.iter().filter(is_new).count() > MOST_NEW
+    }
+
+    fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
+        if kind.is_symlink() && !is_branch(path) {
+            self.add(path, Kind::Whole(REDIRECTION), of);
+        }
+        if kind.is_fifo() {
+            self.add(path, Kind::Whole(PIPE), of);
+        }
+    }
+
+    /// A directory that stands for all that is in it, which nobody looks at.
+    fn add_whole(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+        if let Some(content) = Content::of_unlisted(directory) {
+            let control = Control {
+                kind: Kind::Whole(why),
+                content,
+                repository: repository.map(Path::to_owned),
+                stage: self.stage,
+            };
+            self.controls.insert(directory.to_owned(), control);
         }
     }
 
@@ -318,6 +503,7 @@ impl Collection<'_> {
                 kind,
                 content,
                 repository: repository.map(Path::to_owned),
+                stage: self.stage,
             };
             self.controls.insert(path.to_owned(), control);
         }
@@ -350,7 +536,14 @@ impl Collection<'_> {
     }
 
     /// A directory of programs that git runs, but for the samples that it never does.
-    fn add_programs(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+    /// One with more than `most` files is put back as a whole.
+    fn add_programs(
+        &mut self,
+        directory: &Path,
+        why: &'static str,
+        repository: Option<&Path>,
+        most: usize,
+    ) {
         let Ok(metadata) = fs::symlink_metadata(directory) else {
             return;
         };
@@ -359,10 +552,10 @@ impl Collection<'_> {
             self.add_target(directory, why, repository);
             return;
         }
-        let Ok(entries) = nofollow::list(directory) else {
+        let Ok(entries) = nofollow::list_at_most(directory, most) else {
             // Git may find programs in it by their names.
-            self.unseen.add(directory, "it cannot be listed");
-            self.add(directory, Kind::Whole(why), repository);
+            self.unseen.add(directory, UNLISTED);
+            self.add_whole(directory, why, repository);
             return;
         };
         for entry in entries {
@@ -371,12 +564,24 @@ impl Collection<'_> {
             }
             let path = entry.path();
             let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_directory || path.extension() == Some("sample".as_ref()) {
+            let is_sample = why == HOOKS && path.extension() == Some("sample".as_ref());
+            if is_directory || is_sample {
                 continue;
             }
             self.add(&path, Kind::Whole(why), repository);
             self.add_target(&path, why, repository);
         }
+    }
+
+    /// How many files there may be in a directory of the repository's own. To put back each of very
+    /// many takes the time that others need.
+    fn most_in(&self, directory: &Path) -> usize {
+        let Some(before) = self.before else {
+            return MOST_ENTRIES;
+        };
+        let known = before.contents.range(directory.to_owned()..);
+        let known = known.take_while(|(path, _)| path.starts_with(directory));
+        MOST_NEW + known.count()
     }
 
     /// What a link leads to that a session can write is what runs.
@@ -386,7 +591,7 @@ impl Collection<'_> {
         };
         if real.is_dir() {
             self.named.hooks.insert(real.clone());
-            self.add_programs(&real, why, repository);
+            self.add_programs(&real, why, repository, MOST_ENTRIES);
         } else {
             self.named.files.insert(real.clone());
             self.add(&real, Kind::Whole(why), repository);
@@ -437,6 +642,11 @@ impl Collection<'_> {
     }
 }
 
+/// Whether it is a directory, and no link to one.
+fn is_real(path: &PathBuf) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
 /// Whether a directory holds single objects: there are many, git writes no file twice, and takes
 /// nothing for an object that is none.
 fn is_of_objects(directory: &Path, repository: &Path) -> bool {
@@ -480,7 +690,7 @@ fn names_a_program(contents: &[u8]) -> bool {
 }
 
 /// What there is to be told about, of a file that has much else in it.
-fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
     if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
         Some(parts_that_run(bytes))
     } else {

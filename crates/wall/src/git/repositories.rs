@@ -34,9 +34,9 @@ use crate::{
 /// An index of a million files is about this long.
 pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
-pub(crate) const TOO_DEEP: &str = "there are too many git directories in one another below it";
+const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
-const UNLISTED: &str = "it cannot be listed";
+pub(super) const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -50,6 +50,8 @@ pub(crate) struct Repositories {
     pub(crate) astray: BTreeMap<PathBuf, bool>,
     /// Files called `.git` that lead where no session can write, and that git at the top does not come to.
     pub(crate) away: BTreeSet<PathBuf>,
+    /// Files called `.git` that lead to a repository that a session can write.
+    pub(crate) files: BTreeSet<PathBuf>,
     /// Where gitlinks lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
     pub(crate) unseen: Unseen,
@@ -60,7 +62,8 @@ pub(crate) struct Repositories {
 impl Repositories {
     /// How much there is to be looked at.
     pub(crate) fn len(&self) -> usize {
-        self.found.len() + self.worktrees.len() + self.astray.len() + self.away.len()
+        let files = self.astray.len() + self.away.len() + self.files.len();
+        self.found.len() + self.worktrees.len() + files
     }
 }
 
@@ -211,6 +214,8 @@ impl Search<'_> {
             self.repositories.astray.insert(dot_git, is_reached);
         } else if leads_away {
             self.repositories.away.insert(dot_git);
+        } else {
+            self.repositories.files.insert(dot_git);
         }
         if let Some(real) = leads_to.filter(|_| !leads_away) {
             self.add(&real, Some(root), is_reached, depth);

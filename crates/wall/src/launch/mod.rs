@@ -14,7 +14,7 @@ pub(crate) mod streams;
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, Seek, Write},
+    io,
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::process::CommandExt,
@@ -25,9 +25,9 @@ use std::{
     thread,
 };
 
-use rustix::fs::MemfdFlags;
 use stockade_sys::{
     closing::SlowToClose,
+    helper,
     namespace::{Identity, enter_user_namespace, has_authority},
     process::Descent,
 };
@@ -158,8 +158,9 @@ impl Plan {
         control: OwnedFd,
         mut descent: Descent,
     ) -> Result<Command, Error> {
-        let options = in_memory(&arguments(self)).map_err(failed("bubblewrap's arguments"))?;
-        let settings = encode(&InnerSettings::of(self)).and_then(|settings| in_memory(&settings));
+        let options = helper::input(&arguments(self)).map_err(failed("bubblewrap's arguments"))?;
+        let settings =
+            encode(&InnerSettings::of(self)).and_then(|settings| helper::input(&settings));
         let settings = settings.map_err(failed("the command's environment"))?;
         let program = match &self.program {
             Some(path) => path.into(),
@@ -177,7 +178,9 @@ impl Plan {
             .arg(program)
             .args(command.arguments)
             .env_clear();
-        descent.keep.extend([options, settings, control]);
+        descent
+            .keep
+            .extend([options.into(), settings.into(), control]);
         descent.prepare(&mut bubblewrap);
         Ok(bubblewrap)
     }
@@ -345,12 +348,4 @@ fn own_mounts() -> Option<SlowToClose<File>> {
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |error| Error::Prepare { what, error }
-}
-
-/// A file without a name, with these contents, ready to be read.
-fn in_memory(contents: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("stockade", MemfdFlags::CLOEXEC)?);
-    file.write_all(contents)?;
-    file.rewind()?;
-    Ok(file.into())
 }

@@ -5,6 +5,10 @@
 //! The baseline lies in the directory of Stockade's own state, which no session sees. Each session
 //! holds a lock on a file of its own beside it; the kernel releases the lock however the process
 //! ends. The baseline of the first session is valid until the last one has ended.
+//!
+//! Other workspaces may reach the same repository: worktrees share one, and a workspace may lie in
+//! another. A new baseline takes from those of all sessions that run what they say of such a
+//! repository, and not what is there now.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +27,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use serde::{Deserialize, Serialize};
 
-use super::content::Content;
+use super::{content::Content, settlement::changed};
 use crate::{
     encoding::{Text, decode, encode, list, map},
     git::branches::Branches,
@@ -82,6 +86,8 @@ pub(crate) fn join(
         .mode(0o700)
         .create(&directory)?;
     let _lock = lock(&directory, START_PATIENCE)?;
+    // Whoever starts later finds this baseline, wherever that is.
+    let _start = wait_for(open(&state.join("baselines.lock"))?, START_PATIENCE)?;
     let kept = read(&directory, workspace);
     let is_in_use = is_in_use(&directory);
     if is_in_use && kept.is_none() {
@@ -92,7 +98,12 @@ pub(crate) fn join(
     let (baseline, abandoned) = match kept {
         Some(kept) if is_in_use => (kept, None),
         kept => {
-            let baseline = take();
+            // Before the look: one that ends meanwhile has put back what it planted, or it counts.
+            let others = others(state, &directory)?;
+            let mut baseline = take();
+            for (top, other) in others {
+                baseline.inherit(&top, other);
+            }
             // On a full disk the session is alone: others find that it runs, and no baseline.
             if write(&directory, workspace, &baseline).is_err() {
                 let _ = fs::remove_file(directory.join("baseline.new"));
@@ -113,6 +124,61 @@ pub(crate) fn join(
         },
         abandoned,
     })
+}
+
+/// The baselines of all other sessions that run, each with the directory that it is of.
+fn others(state: &Path, own: &Path) -> io::Result<Vec<(PathBuf, Baseline)>> {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(state.join("baselines"))? {
+        let directory = entry?.path();
+        if directory == own || !is_in_use(&directory) {
+            continue;
+        }
+        match read_any(&directory) {
+            Some(other) => others.push(other),
+            // It may have ended since.
+            None if !is_in_use(&directory) => {}
+            None => {
+                let why = "what a session elsewhere started from cannot be read";
+                return Err(io::Error::other(why));
+            }
+        }
+    }
+    Ok(others)
+}
+
+impl Baseline {
+    /// Takes what sessions of `top` started from, for all that they may have changed since. A file in
+    /// a repository of theirs that they do not know was not there.
+    fn inherit(&mut self, top: &Path, other: Self) {
+        let ours = self.repositories.clone();
+        let theirs = other.repositories.clone();
+        let is_ours = |path: &Path| path.ancestors().any(|above| ours.contains(above));
+        let is_theirs = |path: &Path| path.ancestors().any(|above| theirs.contains(above));
+        let is_shared = |path: &Path| is_ours(path) && is_theirs(path);
+        // Whether this one counts depends on what a session can write: they may have passed it over.
+        let is_passed_over = |path: &Path| {
+            path.ends_with("objects/info/alternates")
+                && fs::symlink_metadata(path).is_ok_and(|file| changed(&file) < other.taken)
+        };
+        self.repositories.retain(|path| !is_theirs(path));
+        self.branches.retain(|path, _| !is_theirs(path));
+        self.contents
+            .retain(|path, _| !is_theirs(path) || is_passed_over(path));
+        let mut repositories = other.repositories;
+        repositories.retain(|path| is_shared(path));
+        self.repositories.extend(repositories);
+        let mut branches = other.branches;
+        branches.retain(|path, _| is_shared(path));
+        self.branches.extend(branches);
+        for (path, content) in other.contents {
+            let is_known = path.starts_with(top) && self.contents.contains_key(&path);
+            // One that says which repository a worktree has may be gone by now.
+            if is_shared(&path) || is_known || path.ends_with(".git") {
+                self.contents.insert(path, content);
+            }
+        }
+    }
 }
 
 impl Default for Baseline {
@@ -197,7 +263,10 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
-    let file = open(&directory.join("lock"))?;
+    wait_for(open(&directory.join("lock"))?, patience)
+}
+
+fn wait_for(file: File, patience: Duration) -> io::Result<File> {
     let deadline = Instant::now() + patience;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -217,8 +286,9 @@ fn is_in_use(directory: &Path) -> bool {
         if !entry.file_name().as_bytes().starts_with(b"session-") {
             continue;
         }
+        // Shared, so that of two who ask neither takes the other one for the session.
         let is_dead = File::open(entry.path())
-            .is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok());
+            .is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok());
         if is_dead {
             let _ = fs::remove_file(entry.path());
         } else {

@@ -73,6 +73,21 @@ impl Content {
         })
     }
 
+    /// That of a directory whose own time of change stands for all that is in it.
+    pub(crate) fn of_unlisted(directory: &Path) -> Option<Self> {
+        let metadata = fs::symlink_metadata(directory).ok()?;
+        let own = (PathBuf::from("."), Fingerprint::of(&metadata));
+        metadata.is_dir().then(|| Self::Directory([own].into()))
+    }
+
+    /// Whether it is a directory that stands for all that is in it.
+    pub(super) fn is_unlisted(&self) -> bool {
+        match self {
+            Self::Directory(files) => files.len() == 1 && files.contains_key(Path::new(".")),
+            _ => false,
+        }
+    }
+
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::File { bytes, .. } => Some(bytes),

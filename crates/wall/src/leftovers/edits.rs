@@ -25,8 +25,7 @@ pub(super) struct Edits {
 
 impl Edits {
     pub(super) fn new(facts: &Facts) -> Self {
-        let given = facts.given.iter().map(|given| given.path.as_path());
-        let tops = given.chain([facts.workspace.as_path()]);
+        let tops = facts.projects();
         let guards = WORKSPACE.iter().filter(|runs| runs.are_guarded());
         let names = tops.flat_map(|top| guards.clone().flat_map(|runs| runs.below(top)));
         let tracked = facts.guards.tracked.iter();

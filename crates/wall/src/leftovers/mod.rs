@@ -63,7 +63,7 @@ use crate::{
     facts::{Facts, Git, Place, is_in},
     git::{
         branches::branches,
-        controls::{Collection, Controls, Kind, Named},
+        controls::{Collection, Controls, Kind, Named, Stage},
         repositories::{Repositories, Search},
         settings::Own,
     },
@@ -82,6 +82,8 @@ const MOST_FILES: usize = 1_000_000;
 /// be. Those that are found later only are judged as new, or told of if they are older.
 pub(crate) const SHALLOW: usize = 2;
 const FEW_FILES: usize = 4096;
+/// The same in directories of an agent's state that hold programs: `marketplaces/NAME` of `plugins` is a clone.
+const SHALLOW_IN_STATE: usize = 3;
 pub(crate) const DEEP: usize = 2048;
 
 /// What there was before a session.
@@ -90,6 +92,8 @@ pub struct Watch {
     workspace: PathBuf,
     /// What counts like the workspace.
     given: Vec<PathBuf>,
+    /// Of these, what is of an agent's state.
+    state: Vec<PathBuf>,
     home: Place,
     /// The repository outside, and all else that a session can write.
     writable: Vec<PathBuf>,
@@ -157,6 +161,9 @@ impl Watch {
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             given: facts.given.iter().map(|given| given.path.clone()).collect(),
+            state: (facts.given.iter().filter(|given| given.is_state))
+                .map(|given| given.path.clone())
+                .collect(),
             home: facts.home.clone(),
             covers: Covers::new(covers, &writable),
             writable,
@@ -306,6 +313,13 @@ impl Watch {
         // Not what is too deep, or cannot be listed: the end does not look there either, and a session
         // could leave such a thing to have the next one's plants taken for older.
         let is_partial = bounds.are_reached();
+        if self.state.iter().any(|state| state == top) {
+            let told = self.told.iter().filter(|(path, _)| path.starts_with(top));
+            let told: Vec<_> = told
+                .map(|(path, _)| (path.as_path(), Git::default()))
+                .collect();
+            self.search(&told, &few, &mut search, Some(SHALLOW_IN_STATE));
+        }
         self.search(&git, &few, &mut search, Some(SHALLOW));
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
@@ -376,11 +390,13 @@ impl Watch {
             before,
             repositories: HashSet::new(),
             is_brief: repositories.is_brief,
+            stage: Stage::Settings,
             named: Named::default(),
             controls: Controls::new(),
             unseen: Unseen::default(),
         };
         collection.add_repositories(repositories, tops);
+        collection.stage = Stage::Settings;
         for path in &self.own.writable {
             collection.named.files.insert(path.clone());
             collection.add_settings(path, None, 0);
@@ -389,10 +405,14 @@ impl Watch {
         if repositories.is_brief {
             return (collection.controls, collection.unseen);
         }
+        collection.stage = Stage::Rest;
         // Some are directories, with any number of files.
         let half = bounds.half();
         collection.bounds = &half;
-        let all = self.tops();
+        // Agents' settings are compared with those at the start of this session: others may have
+        // changed them before, and told of it.
+        let mut all = self.tops();
+        all.retain(|top| !self.state.iter().any(|state| state == top));
         for top in tops {
             let names = Names::of(top.to_path_buf());
             let is_there = |path: &Path| innermost(&all, path) == *top && names.may_hold(path);

@@ -1,20 +1,22 @@
 //! Files that run by themselves outside, or that agents obey: their changes are reported.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use crate::{
     config::{Config, MovedState},
-    facts::Facts,
-    tables::autorun::{Autoruns, DOTFILE, STATE, WORKSPACE},
+    facts::{Facts, absolute},
+    git::controls::parts_that_count,
+    nofollow,
+    tables::autorun::{Autoruns, DOTFILE, NAMED, STATE, WORKSPACE},
 };
 
 /// Files that run by themselves or are obeyed.
 pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'static str)> {
-    let given = facts.given.iter().map(|given| given.path.as_path());
-    let tops: Vec<&Path> = given.chain([facts.workspace.as_path()]).collect();
+    let tops: Vec<&Path> = facts.projects().collect();
     let in_tops = tops
         .iter()
         .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
@@ -41,9 +43,99 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
     let tracked = tracked.map(|guarded| (guarded.path.clone(), guarded.reason));
     let all = in_tops.chain(in_home).chain(in_moved).chain(dotfiles);
     let mut all: Vec<_> = all.chain(tracked).collect();
+    let named = NamedFiles::of(config, facts);
+    let found: BTreeSet<PathBuf> = all.iter().flat_map(|(path, _)| named.by(path)).collect();
+    let is_other = |path: &PathBuf| !all.iter().any(|(known, _)| path.starts_with(known));
+    let found: Vec<_> = found.into_iter().filter(is_other).collect();
+    all.extend(found.into_iter().map(|path| (path, NAMED)));
+    let state = named.state.iter().map(PathBuf::as_path);
+    let tops: Vec<&Path> = tops.into_iter().chain(state).collect();
     let led: Vec<_> = all.iter().filter_map(|it| led_to(it, &tops)).collect();
     all.extend(led);
     all
+}
+
+/// Files in agents' state that settings name: scripts, mostly.
+struct NamedFiles {
+    /// Variables, and what stands for them, with the directories that they name.
+    places: Vec<(String, PathBuf)>,
+    /// Where state is, by name and with links resolved.
+    state: Vec<PathBuf>,
+}
+
+impl NamedFiles {
+    fn of(config: &Config, facts: &Facts) -> Self {
+        let moved = config.moved_state.iter();
+        let moved = moved.map(|moved| (format!("${}", moved.variable), moved.at.clone()));
+        let home = ["~", "$HOME"].map(|name| (name.to_owned(), facts.home.real.clone()));
+        let state = config.agent.state.iter();
+        let state = state.filter_map(|it| Some((it, facts.found.get(&it.path)?)));
+        let state: BTreeSet<PathBuf> = state
+            .flat_map(|(it, found)| [it.path.clone(), found.real.clone()])
+            .collect();
+        Self {
+            places: moved.chain(home).collect(),
+            state: state.into_iter().collect(),
+        }
+    }
+
+    /// Those that one file of settings names, as it is now, or that one of instructions takes in.
+    fn by(&self, settings: &Path) -> Vec<PathBuf> {
+        // Far more than people write. Each may take a look at the disk.
+        const MOST_WORDS: usize = 16384;
+        const MOST: usize = 256;
+        let extension = settings.extension().and_then(|it| it.to_str());
+        let is_prose = extension == Some("md");
+        if !is_prose && !matches!(extension, Some("json" | "toml" | "yml" | "yaml")) {
+            return Vec::new();
+        }
+        let bytes = nofollow::read_through_links(settings).unwrap_or_default();
+        let bytes = parts_that_count(settings, &bytes).unwrap_or(bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        // Without what quotes: a shell puts `"$HOME"/x` together, and a string may have quotes in it.
+        let text = text.replace("\\n", " ").replace("\\t", " ");
+        let text = text.replace(['"', '\'', '\\', '{', '}'], "");
+        let (mut found, mut mark) = (Vec::new(), ' ');
+        let ends = |it: char| it.is_whitespace() || ",:;|&()<>=[]@`".contains(it);
+        for piece in text.split_inclusive(ends).take(MOST_WORDS) {
+            let word = piece.trim_end_matches(ends);
+            // What output goes to does not run. Instructions are full of words.
+            let counts = if is_prose { mark == '@' } else { mark != '>' };
+            if !word.is_empty() {
+                let paths = self.paths(word).into_iter().filter(|_| counts);
+                found.extend(paths);
+                mark = ' ';
+            }
+            mark = piece
+                .chars()
+                .last()
+                .filter(|it| ends(*it) && !it.is_whitespace())
+                .unwrap_or(mark);
+        }
+        found.truncate(MOST);
+        found
+    }
+
+    /// Where a word leads in agents' state, if it is a path.
+    fn paths(&self, word: &str) -> Vec<PathBuf> {
+        let mut places = self.places.iter();
+        let below = places.find_map(|(name, place)| {
+            let below = word.strip_prefix(name.as_str())?.strip_prefix('/')?;
+            Some(place.join(below))
+        });
+        let path = below.unwrap_or_else(|| word.into());
+        let all = match path.is_absolute() {
+            true => vec![path],
+            // A command may change to the directory before.
+            false => {
+                let all = self.state.iter().map(|state| state.join(&path));
+                all.filter(|path| path.is_file()).collect()
+            }
+        };
+        let all = all.into_iter().map(|path| absolute(&path));
+        all.filter(|path| !word.contains('*') && is_below(path, &self.state))
+            .collect()
+    }
 }
 
 /// What a link of the user's leads to in what a session can write: that is what runs.
@@ -56,9 +148,9 @@ fn led_to(
     is_below(&real, tops).then_some((real, *why))
 }
 
-fn is_below(path: &Path, tops: &[&Path]) -> bool {
-    let is_below = |top: &&Path| path.starts_with(top) && path != *top;
-    tops.iter().any(is_below)
+fn is_below(path: &Path, tops: &[impl AsRef<Path>]) -> bool {
+    let mut tops = tops.iter().map(AsRef::as_ref);
+    tops.any(|top: &Path| path.starts_with(top) && path != top)
 }
 
 /// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or

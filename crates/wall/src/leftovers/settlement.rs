@@ -12,11 +12,11 @@ use std::{
 };
 
 use super::{
-    END, MOST_FILES, TOP, Watch,
+    END, Identity, MOST_FILES, TOP, Watch,
     bounds::Bounds,
     content::Content,
     finding::{Change, Finding},
-    locked,
+    identity, locked,
     quarantine::{Keeping, Kept},
     restore::{self, Put},
 };
@@ -24,7 +24,7 @@ use crate::{
     config::GitSettings,
     facts::Git,
     git::{
-        controls::{Control, Controls, Kind, without_commands},
+        controls::{Control, Controls, Kind, Stage, without_commands},
         repositories::{Repositories, Repository},
         settings::{self, Context, GitProgram, Setting},
     },
@@ -40,6 +40,8 @@ pub(super) struct Settlement<'a> {
     findings: RefCell<Vec<Finding>>,
     /// The same, to be looked up.
     told: RefCell<HashSet<Finding>>,
+    /// Directories that were moved aside: under their new names they are as deep and as large.
+    moved: RefCell<HashSet<Identity>>,
     /// The session runs: what it needs itself until its end is left alone.
     is_live: bool,
     /// How long locks may still be waited for.
@@ -55,6 +57,7 @@ impl<'a> Settlement<'a> {
             asked: Cell::default(),
             findings: RefCell::default(),
             told: RefCell::default(),
+            moved: RefCell::default(),
             is_live,
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
@@ -88,6 +91,10 @@ impl<'a> Settlement<'a> {
         }
         repositories.is_brief = true;
         self.compare(&repositories, &bounds);
+        if repositories.len() == 0 && top != self.watch.workspace {
+            // What is left is the same for all tops.
+            return;
+        }
         repositories.is_brief = false;
         self.compare(&repositories, &Bounds::new(TOP, MOST_FILES, &|| false));
     }
@@ -101,15 +108,17 @@ impl<'a> Settlement<'a> {
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
-        // Those that git comes to first: nobody can have them wait for what lies deep.
+        // Settings first, and those that git comes to first: nobody can have them wait for what lies
+        // deep, or for very many others.
         let mut nearest: Vec<_> = controls.iter().collect();
-        nearest.sort_by_cached_key(|(path, _)| path.iter().count());
+        nearest.sort_by_cached_key(|(path, control)| (control.stage, path.iter().count()));
         for (number, (path, control)) in nearest.into_iter().enumerate() {
             let before = self.watch.baseline.contents.get(path);
             if before.is_some_and(|before| before.is_same(&control.content)) {
                 continue;
             }
-            if bounds.are_reached() {
+            let is_first = repositories.is_brief && control.stage == Stage::Settings;
+            if bounds.are_reached() && !is_first {
                 let left = controls.len() - number;
                 let why = format!("there was no time to look at {left} files of git's");
                 self.find(&self.watch.workspace, Change::Unseen, &why);
@@ -155,6 +164,7 @@ impl<'a> Settlement<'a> {
                     kind: Kind::Whole(WHY),
                     content: empty,
                     repository: Some(directory.clone()),
+                    stage: Stage::Settings,
                 };
                 let undone = [(Change::Changed, WHY)];
                 self.put_back(&path, &control, Some(before), &undone, true);
@@ -194,7 +204,14 @@ impl<'a> Settlement<'a> {
                 }
             }
             Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
+            // Until the end, a look after this one would find it again.
+            Kind::Whole(REDIRECTION) if self.is_live && control.content.is_unlisted() => {}
             Kind::Whole(why) => {
+                // By its file system, too: the session may write to several, with equal numbers.
+                let moved = identity(path).filter(|_| control.content.is_unlisted());
+                if moved.is_some_and(|it| !self.moved.borrow_mut().insert(it)) {
+                    return;
+                }
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
             Kind::Away if !is_ours => {}
@@ -308,8 +325,8 @@ impl<'a> Settlement<'a> {
         self.put_back(path, control, result.as_ref(), &undone, is_ours);
     }
 
-    /// The remotes that other files of the same repository had an address of. Git pushes to all
-    /// addresses of a remote, whichever file they are in.
+    /// The remotes that other files of the same repository had an address of, or have now, and those of the
+    /// user's own settings. Git pushes to all addresses of a remote, whichever file they are in.
     fn remotes_elsewhere(
         &self,
         path: &Path,
@@ -320,9 +337,22 @@ impl<'a> Settlement<'a> {
             it.kind == Kind::Settings && it.repository == control.repository && *other != path
         };
         let others = controls.iter().filter(is_other);
-        let before = others.filter_map(|(other, _)| self.watch.baseline.contents.get(other));
-        let settings = before.filter_map(|content| settings::parse(content.bytes()?).ok());
-        let settings = settings.flatten().filter(Setting::is_address);
+        let contents = others.flat_map(|(other, control)| {
+            let before = self.watch.baseline.contents.get(other);
+            before.into_iter().chain([&control.content])
+        });
+        // Those of the repository itself come before those of its worktrees, of which there may be many.
+        const MOST: usize = 8 << 20;
+        let mut left = MOST;
+        let contents = contents.map_while(|content| {
+            let bytes = content.bytes().unwrap_or_default();
+            left = left.checked_sub(bytes.len())?;
+            Some(bytes)
+        });
+        let settings = contents.filter_map(|bytes| settings::parse(bytes).ok());
+        let own = &self.watch.own;
+        let own = own.settings.iter().chain(&own.included).cloned();
+        let settings = settings.flatten().chain(own).filter(Setting::is_address);
         let names = settings.filter_map(|setting| Some(setting.subsection()?.to_vec()));
         names.collect()
     }
@@ -437,7 +467,7 @@ impl<'a> Settlement<'a> {
 }
 
 /// When a file was last changed or moved, which nobody can set.
-fn changed(metadata: &fs::Metadata) -> SystemTime {
+pub(super) fn changed(metadata: &fs::Metadata) -> SystemTime {
     let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
     let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
     UNIX_EPOCH + Duration::new(seconds, nanoseconds)

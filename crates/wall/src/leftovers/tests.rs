@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{config::PathRequest, facts::tests::facts};
+use crate::{config::PathRequest, facts::tests::facts, nofollow};
 
 fn begin(config: &Config, facts: &Facts, keeping: Option<Keeping>) -> Watch {
     let plan = Plan::build(&Config::default(), facts).unwrap();
@@ -279,6 +279,51 @@ fn links_among_gits_files_are_found_at_any_depth() {
     assert_eq!(found, expected);
 }
 
+/// Git writes its log through them, and what it writes is the session's to choose.
+#[test]
+fn no_link_among_gits_files_is_too_deep_or_among_too_many() {
+    let workspace = Workspace::new();
+    let path = |below: &str| workspace.path.join(below);
+    let link = |below: &str| {
+        fs::create_dir_all(path(below).parent().unwrap()).unwrap();
+        symlink("/etc/hostname", path(below)).unwrap();
+    };
+    let is_there = |below: &str| fs::symlink_metadata(path(below)).is_ok();
+    // By their number, and by the length of the path, which is longer for us than for git.
+    for branch in [
+        "a/".repeat(70) + "b",
+        ("a".repeat(250) + "/").repeat(15) + "b",
+    ] {
+        let log = format!(".git/logs/refs/heads/{branch}");
+        let length = path(&log).as_os_str().len();
+        assert!(length < 4000, "{length}");
+        let found = workspace.found(|| link(&log));
+        assert!(!is_there(&log), "{found:?}");
+    }
+    // More than are listed, and as many as there is no time for.
+    const MANY: usize = nofollow::MOST_ENTRIES + 1;
+    for (below, links) in [
+        (".git/logs", [".git/logs/HEAD", ".git/logs/refs/heads/main"]),
+        (
+            ".git/logs/refs/heads",
+            [".git/logs/HEAD", ".git/logs/refs/heads/main"],
+        ),
+        (".git", [".git/logs/HEAD", ".git/rr-cache/0/thisimage"]),
+    ] {
+        let found = workspace.found(|| {
+            links.iter().for_each(|it| link(it));
+            for number in 0..MANY {
+                File::create(path(&format!("{below}/{number}"))).unwrap();
+            }
+        });
+        for link in links {
+            assert!(!is_there(link), "{below} {link}: {found:?}");
+        }
+        fs::remove_dir_all(path(".git")).unwrap();
+        workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+    }
+}
+
 #[test]
 fn a_submodule_that_is_another_repository_is_put_back() {
     let workspace = Workspace::new();
@@ -297,6 +342,60 @@ fn a_submodule_that_is_another_repository_is_put_back() {
     let is_of_sub = |line: &&String| line.starts_with("put back: \"sub/.git\" is new");
     assert_eq!(found.iter().filter(is_of_sub).count(), 1, "{found:?}");
     assert!(!workspace.path.join("sub/.git").exists());
+}
+
+/// All of them come at once, and each takes time to be put back.
+#[test]
+fn very_many_files_do_not_keep_the_settings_of_a_submodule_from_being_put_back() {
+    const MANY: usize = nofollow::MOST_ENTRIES - 1000;
+    let workspace = Workspace::new();
+    let git = |words: &str| {
+        let mut git = std::process::Command::new("git");
+        let git = git.args(words.split(' ')).current_dir(&workspace.path);
+        assert!(git.status().unwrap().success());
+    };
+    git("init -q .");
+    let decoys = workspace.path.join(".git/decoys");
+    let file = |path: PathBuf| drop(File::create(path).unwrap());
+    let link = |path: PathBuf| symlink("/etc/hostname", path).unwrap();
+    let kinds: [(&str, &dyn Fn(PathBuf)); 4] = [
+        (".git/branches", &file),
+        (".git/remotes", &file),
+        ("a/.git/hooks", &file),
+        (".git/logs", &link),
+    ];
+    for (below, make) in kinds {
+        let found = workspace.found(|| {
+            for name in ["a", "sub"] {
+                let blob = "0123456789012345678901234567890123456789";
+                git(&format!(
+                    "update-index --add --cacheinfo 160000,{blob},{name}"
+                ));
+                workspace.write(&format!("{name}/.git/HEAD"), "ref: refs/heads/main\n");
+                workspace.write(&format!("{name}/.git/config"), "");
+            }
+            workspace.write("sub/.git/config", "[core]\n\tfsmonitor = evil\n");
+            workspace.write("sub/.git/hooks/post-index-change", "evil");
+            fs::create_dir(&decoys).unwrap();
+            (0..MANY).for_each(|number| make(decoys.join(number.to_string())));
+            let below = workspace.path.join(below);
+            fs::remove_dir_all(&below).ok();
+            fs::rename(&decoys, below).unwrap();
+        });
+        let left = fs::read_to_string(workspace.path.join("sub/.git/config")).unwrap_or_default();
+        assert!(!left.contains("evil"), "{below}: {found:?}");
+        let hook = workspace.path.join("sub/.git/hooks/post-index-change");
+        assert!(!hook.exists(), "{below}: {found:?}");
+        assert!(
+            !workspace.path.join(below).join("0").exists(),
+            "{below}: {found:?}"
+        );
+        for name in ["a", "sub"] {
+            fs::remove_dir_all(workspace.path.join(name)).unwrap();
+        }
+        git("read-tree --empty");
+        fs::remove_dir_all(workspace.path.join(below)).ok();
+    }
 }
 
 /// One that leads where no session can write, and that git at the top does not come to.
@@ -349,6 +448,69 @@ fn no_remote_gets_a_second_address_in_another_file() {
     );
     let found = workspace.found(|| workspace.write(other, &remote("fork")));
     assert_eq!(found, [""; 0]);
+    fs::remove_file(workspace.path.join(other)).unwrap();
+    // Nor one that is new in both: in the first file, it looks like a remote that was renamed.
+    let renamed = settings.replace("origin", "fork");
+    let found = workspace.found(|| {
+        workspace.write(".git/config", &renamed);
+        workspace.write(other, &remote("fork"));
+    });
+    let left = fs::read_to_string(workspace.path.join(".git/config")).unwrap();
+    assert_eq!(left, settings, "{found:?}");
+    assert!(!workspace.path.join(other).exists());
+}
+
+/// The settings of the repository that was there are not compared with those of another one.
+#[test]
+fn no_worktree_gets_another_repository() {
+    const WHY: &str = "git takes settings and hooks from where it leads";
+    let workspace = Workspace::new();
+    let repository = |path: &str| {
+        workspace.write(&format!("{path}/HEAD"), "ref: refs/heads/main\n");
+        workspace.write(&format!("{path}/config"), "[core]\n\tbare = false\n");
+        for name in ["objects/x", "refs/x"] {
+            workspace.write(&format!("{path}/{name}"), "");
+        }
+    };
+    repository("own/.git");
+    repository(".git/modules/sub");
+    workspace.write("sub/.git", "gitdir: ../.git/modules/sub\n");
+    // Positive control: what a session makes itself may be anything.
+    let found = workspace.found(|| {
+        repository(".git/modules/new");
+        workspace.write("new/.git", "gitdir: ../.git/modules/new\n");
+    });
+    assert_eq!(found, [""; 0]);
+
+    let path = |name: &str| workspace.path.join(name);
+    let found = workspace.found(|| {
+        fs::rename(path("own/.git"), path("own/other")).unwrap();
+        workspace.write("own/.git", "gitdir: other\n");
+        repository(".git/modules/evil");
+        workspace.write("sub/.git", "gitdir: ../.git/modules/evil\n");
+    });
+    assert_eq!(
+        found,
+        [
+            format!("put back: \"own/.git\" is new: {WHY}"),
+            format!("put back: \"sub/.git\" has changed: {WHY}")
+        ]
+    );
+    assert!(!path("own/.git").exists());
+    let is_back = || {
+        let text = fs::read_to_string(path("sub/.git")).unwrap_or_default();
+        assert_eq!(text, "gitdir: ../.git/modules/sub\n");
+    };
+    is_back();
+    let found = workspace.found(|| {
+        fs::remove_file(path("sub/.git")).unwrap();
+        repository("sub/.git");
+    });
+    assert_eq!(
+        found,
+        [format!("put back: \"sub/.git\" has changed: {WHY}")]
+    );
+    is_back();
 }
 
 #[test]
@@ -428,4 +590,30 @@ fn a_baseline_is_shared_while_sessions_live_and_not_after() {
     let next = session("5");
     assert_eq!(next.begun().len(), 1, "{:?}", next.begun());
     assert_eq!(next.end(None, &|| false), []);
+}
+
+/// Other programs may keep the processors busy.
+#[test]
+fn there_is_time_for_the_settings_of_the_own_repository_however_busy_the_machine_is() {
+    use crate::git::repositories::Repository;
+    let workspace = Workspace::new();
+    let watch = workspace.watch();
+    let config = workspace.path.join(".git/config");
+    let before = fs::read_to_string(&config).unwrap();
+    workspace.write(".git/config", &format!("{before}\tfsmonitor = evil\n"));
+    let mut repositories = Repositories::default();
+    let repository = Repository {
+        root: Some(workspace.path.clone()),
+        is_reached: true,
+    };
+    let directory = workspace.path.join(".git");
+    repositories.found.insert(directory, repository);
+    for is_brief in [false, true] {
+        repositories.is_brief = is_brief;
+        let settlement = Settlement::begin(&watch, &[], false);
+        settlement.compare(&repositories, &Bounds::new(Duration::ZERO, 0, &|| false));
+        let found = settlement.end();
+        let is_back = fs::read_to_string(&config).unwrap() == before;
+        assert_eq!(is_back, is_brief, "{found:?}");
+    }
 }

@@ -65,6 +65,14 @@ const PROXIES: &[&str] = &[
     "ALL_PROXY",
 ];
 
+/// Variables that name what is reached without a proxy.
+const EXEMPTIONS: &[&str] = &["no_proxy", "NO_PROXY"];
+
+/// Whether a variable names a proxy, or what is reached without one.
+pub(crate) fn is_about_proxy(name: &OsStr) -> bool {
+    PROXIES.iter().chain(EXEMPTIONS).any(|known| name == *known)
+}
+
 /// Variables that name indexes of packages. Their values can have logins in them.
 const INDEXES: &[&str] = &[
     "PIP_INDEX_URL",
@@ -75,6 +83,44 @@ const INDEXES: &[&str] = &[
     "UV_INDEX",
     "npm_config_registry",
     "NPM_CONFIG_REGISTRY",
+];
+
+/// Variables that tell clients and servers of EPICS where to look. Not whatever begins so: those of
+/// its TLS name files with keys, and their passwords.
+const EPICS: &[&str] = &[
+    "EPICS_CA_ADDR_LIST",
+    "EPICS_CA_AUTO_ADDR_LIST",
+    "EPICS_CA_NAME_SERVERS",
+    "EPICS_CA_SERVER_PORT",
+    "EPICS_CA_REPEATER_PORT",
+    "EPICS_CA_CONN_TMO",
+    "EPICS_CA_BEACON_PERIOD",
+    "EPICS_CA_MAX_SEARCH_PERIOD",
+    "EPICS_CA_MCAST_TTL",
+    "EPICS_CA_MAX_ARRAY_BYTES",
+    "EPICS_CA_AUTO_ARRAY_BYTES",
+    "EPICS_CAS_INTF_ADDR_LIST",
+    "EPICS_CAS_SERVER_PORT",
+    "EPICS_CAS_BEACON_ADDR_LIST",
+    "EPICS_CAS_AUTO_BEACON_ADDR_LIST",
+    "EPICS_CAS_BEACON_PORT",
+    "EPICS_CAS_BEACON_PERIOD",
+    "EPICS_CAS_IGNORE_ADDR_LIST",
+    "EPICS_PVA_ADDR_LIST",
+    "EPICS_PVA_AUTO_ADDR_LIST",
+    "EPICS_PVA_NAME_SERVERS",
+    "EPICS_PVA_SERVER_PORT",
+    "EPICS_PVA_BROADCAST_PORT",
+    "EPICS_PVA_CONN_TMO",
+    "EPICS_PVA_MAX_ARRAY_BYTES",
+    "EPICS_PVA_INTF_ADDR_LIST",
+    "EPICS_PVAS_INTF_ADDR_LIST",
+    "EPICS_PVAS_SERVER_PORT",
+    "EPICS_PVAS_BROADCAST_PORT",
+    "EPICS_PVAS_BEACON_ADDR_LIST",
+    "EPICS_PVAS_AUTO_BEACON_ADDR_LIST",
+    "EPICS_PVAS_IGNORE_ADDR_LIST",
+    "EPICS_TZ",
 ];
 
 /// Variables that pass as they are, and why.
@@ -96,7 +142,6 @@ const PASSED: &[(&[&str], &str)] = &[
         "what the terminal can do",
     ),
     (&["EDITOR", "VISUAL", "PAGER"], "which tools the user likes"),
-    (&["no_proxy", "NO_PROXY"], WAY_OUT),
     (CERTIFICATES, "which certificates this network trusts"),
     (&["SSL_CERT_DIR"], "which certificates this network trusts"),
 ];
@@ -154,6 +199,11 @@ pub(crate) fn environment(
             }
         }
     }
+    for name in EPICS.iter().filter(|_| config.discovery) {
+        if let Some(value) = facts.variable(name) {
+            environment.put(name, value, "where to look for devices: discovery is on");
+        }
+    }
     let caches = &facts.caches.variables;
     for name in facts.toolchains.variables.iter().chain(caches) {
         if let Some(value) = facts.variable(name) {
@@ -164,9 +214,16 @@ pub(crate) fn environment(
         let reason = "pnpm's store, since there is none in PNPM_HOME";
         environment.put("npm_config_store_dir", store, reason);
     }
-    for name in PROXIES {
-        if let Some(value) = facts.variable(name) {
-            environment.put(name, without_login(value), WAY_OUT);
+    if !config.has_proxy {
+        for name in PROXIES {
+            if let Some(value) = facts.variable(name) {
+                environment.put(name, without_login(value), WAY_OUT);
+            }
+        }
+        for name in EXEMPTIONS {
+            if let Some(value) = facts.variable(name) {
+                environment.put(name, value, WAY_OUT);
+            }
         }
     }
     for name in INDEXES {
@@ -203,6 +260,9 @@ pub(crate) fn environment(
 
     for Asked { value: name, by } in &config.pass {
         check(name, OsStr::new(""))?;
+        if config.has_proxy && is_about_proxy(name) {
+            continue;
+        }
         let value = facts.environment.iter().find(|(key, _)| key == name);
         if let Some((_, value)) = value {
             environment.set(name, value, format!("passed on: {by}").into(), true);
@@ -215,6 +275,19 @@ pub(crate) fn environment(
     Ok(environment.0)
 }
 
+/// The caller's variables of EPICS that do not pass, because searches for devices do not.
+pub(crate) fn without_discovery<'a>(
+    config: &'a Config,
+    facts: &'a Facts,
+) -> impl Iterator<Item = &'static str> + use<'a> {
+    let is_asked = |name: &str| {
+        config.pass.iter().any(|asked| asked.value == name)
+            || config.set.iter().any(|(asked, _)| asked == name)
+    };
+    let names = EPICS.iter().copied().filter(|_| !config.discovery);
+    names.filter(move |name| facts.variable(name).is_some() && !is_asked(name))
+}
+
 /// The caller's variables for proxies and indexes that have a login, which is not passed on.
 pub(crate) fn without_logins<'a>(
     config: &Config,
@@ -223,7 +296,11 @@ pub(crate) fn without_logins<'a>(
     let asked: Vec<_> = (config.pass.iter().map(|asked| asked.value.clone()))
         .chain(config.set.iter().map(|(name, _)| name.clone()))
         .collect();
-    let proxies = PROXIES.iter().copied().filter(|name| {
+    let has_proxy = config.has_proxy;
+    let proxies = PROXIES.iter().copied().filter(move |name| {
+        if has_proxy {
+            return false;
+        }
         let value = facts.variable(name);
         value.is_some_and(|value| without_login(value) != value)
     });
@@ -381,6 +458,32 @@ mod tests {
                 Some("a\nb".into()),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn variables_of_epics_pass_with_discovery_but_for_those_of_its_keys() {
+        let mut facts = facts();
+        let names = ["EPICS_CA_ADDR_LIST", "EPICS_PVA_TLS_KEYCHAIN", "EPICS_X"];
+        facts.environment = names.map(|name| (name.into(), "x".into())).into();
+        for discovery in [false, true] {
+            let config = Config {
+                discovery,
+                ..Config::default()
+            };
+            let passed = environment(&config, &facts, &[]).unwrap().into_iter();
+            let passed: Vec<_> = passed
+                .map(|variable| variable.name)
+                .filter(|name| name.to_string_lossy().starts_with("EPICS"))
+                .collect();
+            let (wanted, told) = if discovery {
+                (&names[..1], &[][..])
+            } else {
+                (&[][..], &names[..1])
+            };
+            assert_eq!(passed, wanted);
+            let said: Vec<_> = without_discovery(&config, &facts).collect();
+            assert_eq!(said, told);
         }
     }
 

@@ -43,6 +43,12 @@ pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> 
         read_only(&facts.executable),
         "this program: hooks outside and inside call it by the same path",
     ));
+    let named = facts.launched_by.iter();
+    for link in named.filter(|link| link.ends_with("stockade")) {
+        let text = facts.executable.clone();
+        let reason = "the name by which this program was started";
+        layout.place(Step::new(link, Operation::Link { text }, reason));
+    }
     requests::freeze_above(facts, &mut layout);
     let reason = "what Stockade itself needs inside cannot be replaced";
     layout.add(OWN, Operation::Freeze, reason);

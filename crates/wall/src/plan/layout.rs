@@ -32,6 +32,11 @@ impl Layout {
         use Operation::{
             Absent, Empty, HiddenDirectory, HiddenFile, Link, ReadOnly, Scratch, Writable,
         };
+        // A program may have been brought by this link.
+        let is_link = matches!(step.operation, Link { .. });
+        if is_link && self.steps.iter().any(|known| known.at == step.at) {
+            return;
+        }
         let around = self.enclosing(&step.at);
         let is_same = around.is_some_and(|around| shows_same(&step, around));
         let operation = match (around.map(|around| &around.operation), step.operation) {

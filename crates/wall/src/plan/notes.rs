@@ -1,10 +1,13 @@
 //! Notes for the user about a plan.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use super::{environment, indexes, logins, process::no_nested, requests::is_lifted, workspace};
 use crate::{
-    config::{Config, Hardening, Nested, PathRequest},
+    config::{Asked, Config, Hardening, Nested, PathRequest},
     facts::Facts,
     launch::agent_state::Form,
 };
@@ -61,14 +64,33 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              directory of your tools"
         ));
     }
+    if let Some(name) = environment::without_discovery(config, facts).next() {
+        notes.push(format!(
+            "{name} is not passed on, because searches for devices do not leave the jail. To pass \
+             on EPICS variables and searches: --discovery epics"
+        ));
+    }
     let stripped: Vec<_> = environment::without_logins(config, facts).collect();
     if !stripped.is_empty() {
+        let names = stripped.join(" and ");
+        let fix = match environment::is_about_proxy(stripped[0].as_ref()) {
+            true => {
+                "To have Stockade use the proxy for the command: --proxy environment".to_owned()
+            }
+            false => format!("To pass a variable whole: --pass-env {}", stripped[0]),
+        };
         notes.push(format!(
-            "removed user and password from {}: the command could send them anywhere. To pass a \
-             variable whole: --pass-env {}",
-            stripped.join(" and "),
-            stripped[0]
+            "removed user and password from {names}: the command could send them anywhere. {fix}"
         ));
+    }
+    let of_proxy = |asked: &&Asked<OsString>| environment::is_about_proxy(&asked.value);
+    for Asked { value, by } in config.pass.iter().filter(of_proxy) {
+        if config.has_proxy {
+            notes.push(format!(
+                "{} is not passed on ({by}): Stockade uses the proxy for the command",
+                value.to_string_lossy()
+            ));
+        }
     }
     notes.extend(indexes::notes(config, facts));
     for path in &facts.astray {

@@ -193,6 +193,7 @@ pub(crate) const ALTERNATES: &str = "git takes objects from a repository that wa
 pub(crate) const PIPE: &str = "git outside waits there for the session";
 pub(crate) const INDEX: &str = "git may find other repositories in it than can be read from it";
 pub(crate) const STRATEGY: &str = "`git rebase --continue` and its like run what it names";
+pub(crate) const NAMED: &str = "an agent's settings name it, so agents run or obey it outside";
 pub(crate) const DOTFILE: &str = "a link in your home leads to it, so programs outside read it";
 
 #[cfg(test)]
@@ -238,7 +239,9 @@ mod tests {
         page.push_str(
             "\nDotfiles of your home that are links into the workspace are treated like the writable ones. \
              Of `~/.claude.json` only\nthe parts count that run or are obeyed. State that \
-             `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `GEMINI_CLI_HOME` moves is\ntreated alike where it is.\n",
+             `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `GEMINI_CLI_HOME` moves is\ntreated alike where it is. So are \
+             files in an agent's state that the settings of agents name at the start (a command for the\nstatus line, \
+             a hook, `@file` in `CLAUDE.md`), unless output goes to them (`>> ~/.claude/log`).\n",
         );
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/files-that-run.md");
         if std::env::var_os("STOCKADE_UPDATE").is_some() {

@@ -190,9 +190,10 @@ fn margins(terminal: BorrowedFd<'_>, cursor: Option<Position>) -> String {
 /// Cancels a sequence; ends Tektronix mode; ends a string; ends VT52 mode; ends printing.
 const UNFINISHED: &str = "\x18\x1b\x03\x1b\\\x1b<\x1b[4i";
 
-/// Shows the main screen. That restores the cursor where the main screen is shown already, too, so
-/// it is saved before. Then ordinary cursor keys and keypad.
-const SCREEN: &str = "\x1b7\x1b[?1049l\x1b[?1l\x1b>\x1b[?69l";
+/// Shows the main screen. To leave the alternate one puts the cursor where it was when that was
+/// entered, however long ago. So it is entered before, which saves the cursor unless it is shown
+/// already. Then ordinary cursor keys and keypad.
+const SCREEN: &str = "\x1b[?1049h\x1b[?1049l\x1b[?1l\x1b>\x1b[?69l";
 
 /// Switches off what makes the terminal type: mouse (9, 1000 to 1003) and its encodings, focus
 /// (1004), bracketed paste (2004), changes of colours (2031) and size (2048), pastes (5522). Then

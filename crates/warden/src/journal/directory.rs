@@ -32,6 +32,11 @@ use crate::sessions;
 const SESSIONS: usize = 100;
 const TOTAL: u64 = 64 << 20;
 const SUFFIX: &str = ".jsonl";
+/// A file beside the log of a session that is kept until `stockade suggest` has used it.
+const LEARN: &str = ".learn";
+/// How long such a log is kept, and how many are at a time. They have half of all bytes.
+const LEARN_TIME: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const LEARN_SESSIONS: usize = 10;
 
 /// Where the logs are: `$XDG_STATE_HOME/stockade/sessions`.
 #[derive(Debug, Clone)]
@@ -129,6 +134,54 @@ impl LogDirectory {
         fcntl_getlk(file, &whole).is_ok_and(|holder| holder.is_some())
     }
 
+    /// Keeps the log of a session until [`Self::release`], within limits.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn keep(&self, id: &str) -> io::Result<()> {
+        self.make()?;
+        let mut options = OpenOptions::new();
+        let made = options.write(true).create_new(true).mode(0o600);
+        made.open(self.mark(id)).map(drop)
+    }
+
+    /// The log of a session need not be kept any longer than others.
+    pub fn release(&self, id: &str) {
+        let _ = fs::remove_file(self.mark(id));
+    }
+
+    fn mark(&self, id: &str) -> PathBuf {
+        self.0.join(format!("{id}{LEARN}"))
+    }
+
+    /// Sessions whose logs are kept, the latest first.
+    pub fn kept(&self) -> Vec<String> {
+        self.kept_of(TOTAL)
+    }
+
+    fn kept_of(&self, bytes: u64) -> Vec<String> {
+        let is_young = |id: &String| {
+            let marked = fs::metadata(self.mark(id)).and_then(|mark| mark.modified());
+            marked.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < LEARN_TIME))
+        };
+        let mut kept = self.sessions();
+        kept.reverse();
+        kept.retain(is_young);
+        kept.truncate(LEARN_SESSIONS);
+        let mut room = bytes / 2;
+        kept.retain(|id| {
+            let parts = self.parts(id);
+            let files = parts.iter().map(|part| self.file(id, *part));
+            let size: u64 = files
+                .map(|file| fs::metadata(file).map_or(0, |it| it.len()))
+                .sum();
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        });
+        kept
+    }
+
     /// Removes old sessions to make room for this one.
     pub(super) fn make_room_for(&self, id: &str) {
         self.clean(id, SESSIONS, TOTAL);
@@ -155,7 +208,9 @@ impl LogDirectory {
         if count <= sessions && total <= bytes {
             return;
         }
+        let kept = self.kept_of(bytes);
         let mut ids: Vec<String> = sizes.keys().cloned().collect();
+        ids.retain(|id| !kept.contains(id));
         sessions::sort(&mut ids);
         // The oldest last.
         let mut workspaces: HashMap<Option<String>, Vec<String>> = HashMap::new();
@@ -181,6 +236,7 @@ impl LogDirectory {
             if let Some(state) = self.0.parent() {
                 let _ = fs::remove_dir_all(state.join("quarantine").join(&id));
             }
+            self.release(&id);
             // The first last: the others are found by it.
             for part in parts.get(&id).into_iter().flatten().rev() {
                 let _ = fs::remove_file(self.file(&id, *part));
@@ -237,6 +293,44 @@ mod tests {
         directory.clean("4", 3, 1000);
         // With the one that is about to come there are three.
         assert_eq!(directory.sessions(), ["2", "3"]);
+    }
+
+    #[test]
+    fn a_session_to_learn_from_stays_until_it_was_used_or_is_old() {
+        let files = ["1", "2", "3", "4"].map(|id| format!("{id}.jsonl"));
+        let (path, directory) = directory(&files.each_ref().map(|name| (name.as_str(), 10)));
+        for id in ["1", "2"] {
+            directory.keep(id).expect("a mark");
+        }
+        assert_eq!(directory.kept(), ["2", "1"]);
+        directory.clean("5", 3, 1000);
+        assert_eq!(directory.sessions(), ["1", "2"]);
+        // One that was used, or is old, makes way like any other.
+        directory.release("1");
+        let mark = File::open(path.path().join("2.learn")).expect("a mark");
+        mark.set_modified(SystemTime::now() - LEARN_TIME)
+            .expect("a time");
+        directory.clean("5", 2, 1000);
+        assert_eq!(directory.sessions(), ["2"]);
+        directory.clean("5", 1, 1000);
+        assert_eq!(fs::read_dir(path.path()).expect("files").count(), 0);
+    }
+
+    #[test]
+    fn sessions_to_learn_from_are_few_and_small() {
+        let many = LEARN_SESSIONS + 3;
+        let files: Vec<_> = (0..many).map(|id| format!("{id}.jsonl")).collect();
+        let files: Vec<_> = files.iter().map(|name| (name.as_str(), 10)).collect();
+        let (_path, directory) = directory(&files);
+        for id in 0..many {
+            directory.keep(&id.to_string()).expect("a mark");
+        }
+        assert_eq!(directory.kept().len(), LEARN_SESSIONS);
+        assert_eq!(directory.kept_of(80).len(), 4);
+        directory.clean("99", 1, 1000);
+        assert_eq!(directory.sessions().len(), LEARN_SESSIONS);
+        directory.clean("99", 1, 80);
+        assert_eq!(directory.sessions(), ["9", "10", "11", "12"]);
     }
 
     #[test]

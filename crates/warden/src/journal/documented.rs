@@ -3,19 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 use stockade_config::Effective;
-use stockade_gate::{Grounds, Ruling, Subject};
-use stockade_policy::{Evidence, Flow, Hostname, Route, decide};
+use stockade_gate::{Answer, AnsweredBy, Grounds, Ruling, Subject};
+use stockade_policy::{Evidence, Flow, Hostname, Policy, Route, Rule, decide};
 use stockade_wall::{Change, CommandLine, Finding, Version};
 
 use super::{
     Line,
-    lines::{self, Closed, Denied, Opened, SessionEnd, SessionStart},
+    lines::{self, Answered, Closed, Denied, Opened, SessionEnd, SessionStart},
 };
-use crate::attribution::example;
+use crate::{attribution::example, live::OpenQuestion};
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
@@ -63,16 +63,24 @@ fn all() -> Vec<Line> {
         own: false,
         names: &[],
     };
-    let verdict = Box::new(decide(&effective.policy(), &flow, &evidence));
+    // Of a device, for which only another port is open.
+    let device = Hostname::parse_device("pmac").expect("a name");
+    let rule = Rule::parse_device(&device, "tcp://10.0.0.1:1025").expect("a rule");
+    let policy = Policy {
+        rules: [rule].into_iter().collect(),
+        ..effective.policy()
+    };
+    let verdict = Box::new(decide(&policy, &flow, &evidence));
     let opened = Opened {
         when,
         id: 1,
         flow,
         names: vec![name],
-        grounds: Grounds::Policy(verdict.clone()),
+        grounds: Grounds::Search(verdict.clone(), flow),
         at: Some("--allow".to_owned()),
     };
     let process = example();
+    let rule: Rule = "10.0.0.1".parse().expect("a rule");
     let finding = Finding {
         path: "/w/.envrc".into(),
         what: Change::Appeared,
@@ -107,7 +115,7 @@ fn all() -> Vec<Line> {
             until: Some(when),
             count: 2,
             subject: &Subject::Flow(flow),
-            ruling: &Ruling::Flow(verdict),
+            ruling: &Ruling::Flow(verdict.clone()),
             at: Some("--internet"),
             process: Some(&process),
         }),
@@ -115,11 +123,36 @@ fn all() -> Vec<Line> {
             when,
             until: None,
             count: 1,
-            subject: &Subject::HostPort(5432),
-            ruling: &Ruling::HostPort(5432),
+            subject: &Subject::HostPort(2375),
+            ruling: &Ruling::HostPort(2375),
             at: None,
             process: None,
         }),
+        lines::held(
+            when,
+            1,
+            &OpenQuestion {
+                subject: Subject::Flow(flow),
+                ruling: Ruling::Flow(verdict.clone()),
+                rule: rule.clone(),
+                names: opened.names.clone(),
+                process: Some(process.clone()),
+                held: 1,
+                since: Instant::now(),
+                until: when,
+            },
+        ),
+        lines::answered(&Answered {
+            when,
+            id: 1,
+            subject: &Subject::Flow(flow),
+            rule: &rule,
+            answer: Answer::Once,
+            by: AnsweredBy::Watch,
+            count: 1,
+            waited: Some(Duration::ZERO),
+        }),
+        lines::paused(when, when),
         lines::asked(when, "a.example", "A", Some(&[])),
         lines::reloaded(when, true, 1, "hash"),
         lines::lost(when, when, 1, "why"),

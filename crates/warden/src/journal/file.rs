@@ -25,7 +25,7 @@ use super::{Line, LogDirectory, lines};
 /// Bytes of one part, about.
 const LARGEST: u64 = 8 << 20;
 /// Bytes that are reserved at a time: as many as leave half of what the disk has to others.
-const RESERVES: [u64; 4] = [8 << 20, 1 << 20, 64 << 10, 8 << 10];
+const RESERVES: [u64; 4] = [8 << 20, 4 << 20, 64 << 10, 8 << 10];
 /// Those of a line, more than most have.
 const LINE: u64 = 512;
 

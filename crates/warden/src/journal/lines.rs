@@ -1,16 +1,21 @@
 //! The lines of the log. Names of fields stay the same over versions; a change of their
 //! meaning is a new number in `v`. `docs/log.md` has all of them: a test sees to it.
 
-use std::{iter, net::IpAddr, path::Path, time::SystemTime};
+use std::{
+    iter,
+    net::IpAddr,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::{Value, json};
 use stockade_config::Effective;
-use stockade_gate::{Fix, Grounds, Ruling, Subject};
-use stockade_policy::{Flow, Hostname};
+use stockade_gate::{Answer, AnsweredBy, Fix, Grounds, Ruling, Subject};
+use stockade_policy::{Flow, Hostname, Rule};
 use stockade_wall::{Change, CommandLine, Finding, Layer, Version};
 
 use super::Line;
-use crate::attribution::Process;
+use crate::{attribution::Process, live::OpenQuestion};
 
 pub const LOG_VERSION: u32 = 1;
 
@@ -36,14 +41,28 @@ pub(crate) struct SessionEnd {
 
 /// A flow that was allowed.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
+    pub(crate) when: SystemTime,
+    pub(crate) id: u64,
+    pub(crate) flow: Flow,
+    pub(crate) names: Vec<Hostname>,
+    pub(crate) grounds: Grounds,
+    /// Where the setting stands that allowed it.
+    pub(crate) at: Option<String>,
+}
+
+/// An answer to what waited.
+#[derive(Debug)]
+pub(super) struct Answered<'a> {
     pub(super) when: SystemTime,
     pub(super) id: u64,
-    pub(super) flow: Flow,
-    pub(super) names: Vec<Hostname>,
-    pub(super) grounds: Grounds,
-    /// Where the setting stands that allowed it.
-    pub(super) at: Option<String>,
+    pub(super) subject: &'a Subject,
+    pub(super) rule: &'a Rule,
+    pub(super) answer: Answer,
+    pub(super) by: AnsweredBy,
+    pub(super) count: usize,
+    /// How long it waited.
+    pub(super) waited: Option<Duration>,
 }
 
 /// A flow that has ended.
@@ -81,7 +100,7 @@ fn line(when: SystemTime, event: &str, fields: Value) -> Line {
 }
 
 /// As RFC 3339 has it, in UTC.
-fn time(when: SystemTime) -> String {
+pub(crate) fn time(when: SystemTime) -> String {
     jiff::Timestamp::try_from(when).map_or_else(|_| String::new(), |time| format!("{time:.3}"))
 }
 
@@ -143,7 +162,7 @@ pub(super) fn start(start: &SessionStart<'_>) -> Line {
             "profile": start.effective.profile,
             "mode": network.mode.value.to_string(),
             "internet": network.internet.value,
-            "rules": network.allow.len(),
+            "rules": start.effective.policy().rules.len(),
             "policy": start.effective.hash(),
             "layers": layers,
         }),
@@ -153,6 +172,7 @@ pub(super) fn start(start: &SessionStart<'_>) -> Line {
 pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
     let reason = match &opened.grounds {
         Grounds::Policy(verdict) => verdict.reason().name(),
+        Grounds::Search(..) => "discovery",
         Grounds::HostPort => "host-port",
         Grounds::Published { .. } => "published",
     };
@@ -167,7 +187,7 @@ pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
         "flow": closed.id,
         "sent": closed.sent,
         "received": closed.received,
-        "seconds": lasted.map(|lasted| (lasted.as_secs_f64() * 1e3).round() / 1e3),
+        "seconds": lasted.map(seconds),
     });
     let beginning = opened.map_or(Value::Null, about);
     line(closed.when, "close", both(fields, beginning))
@@ -175,18 +195,88 @@ pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
 
 fn about(opened: &Opened) -> Value {
     let names: Vec<_> = opened.names.iter().map(Hostname::as_str).collect();
-    let by = match &opened.grounds {
-        Grounds::Policy(verdict) => verdict.decided_by().to_string(),
-        Grounds::HostPort => "host_ports".to_owned(),
-        Grounds::Published { outside } => format!("publish, from port {outside} of this machine"),
+    let search = match &opened.grounds {
+        Grounds::Search(_, search) => Some(search.to_string()),
+        _ => None,
     };
+    let device = opened.grounds.device().map(Hostname::as_str);
     json!({
         "flow": opened.id,
         "to": opened.flow.to_string(),
+        "device": device,
         "names": (!names.is_empty()).then_some(names),
-        "by": by,
+        "search": search,
+        "by": let_pass_by(&opened.grounds),
         "at": opened.at,
     })
+}
+
+/// What let a flow pass.
+pub(crate) fn let_pass_by(grounds: &Grounds) -> String {
+    match grounds {
+        Grounds::Policy(verdict) | Grounds::Search(verdict, _) => verdict.decided_by().to_string(),
+        Grounds::HostPort => "host_ports".to_owned(),
+        Grounds::Published { outside } => format!("publish, from port {outside} of this machine"),
+    }
+}
+
+fn kind_and_what(subject: &Subject) -> (&'static str, String) {
+    match subject {
+        Subject::Flow(flow) => ("flow", flow.to_string()),
+        Subject::Answer(flow) => ("answer", flow.to_string()),
+        Subject::Name(name) => ("name", name.clone()),
+        Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
+        Subject::HostPort(_) => ("host-port", subject.to_string()),
+        Subject::Packet(what) => ("packet", what.clone()),
+    }
+}
+
+/// The user is asked.
+pub(super) fn held(when: SystemTime, id: u64, question: &OpenQuestion) -> Line {
+    let (kind, what) = kind_and_what(&question.subject);
+    let names: Vec<_> = question.names.iter().map(Hostname::as_str).collect();
+    line(
+        when,
+        "ask",
+        json!({
+            "question": id,
+            "kind": kind,
+            "what": what,
+            "names": (!names.is_empty()).then_some(names),
+            "reason": reason(&question.ruling),
+            "text": question.ruling.to_string(),
+            "fix": question.rule.to_string(),
+            "process": question.process,
+        }),
+    )
+}
+
+pub(super) fn answered(answered: &Answered<'_>) -> Line {
+    let (kind, what) = kind_and_what(answered.subject);
+    line(
+        answered.when,
+        "answer",
+        json!({
+            "question": answered.id,
+            "kind": kind,
+            "what": what,
+            "fix": answered.rule.to_string(),
+            "answer": answered.answer.to_string(),
+            "from": answered.by.to_string(),
+            "count": answered.count,
+            "seconds": answered.waited.map(seconds),
+        }),
+    )
+}
+
+/// So much was refused that nothing is asked for a while.
+pub(super) fn paused(when: SystemTime, until: SystemTime) -> Line {
+    let why = "the user refused too many questions in a minute";
+    line(when, "pause", json!({ "until": time(until), "why": why }))
+}
+
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e3).round() / 1e3
 }
 
 fn both(mut one: Value, other: Value) -> Value {
@@ -197,22 +287,21 @@ fn both(mut one: Value, other: Value) -> Value {
 }
 
 pub(super) fn denied(denied: &Denied<'_>) -> Line {
-    let (kind, what) = match denied.subject {
-        Subject::Flow(flow) => ("flow", flow.to_string()),
-        Subject::Name(name) => ("name", name.clone()),
-        Subject::Claim(flow, name) => ("claim", format!("{name} at {flow}")),
-        Subject::HostPort(_) => ("host-port", denied.subject.to_string()),
-        Subject::Packet(what) => ("packet", what.clone()),
-    };
+    let (kind, what) = kind_and_what(denied.subject);
     let by = match denied.ruling {
         Ruling::Flow(verdict) => Some(verdict.decided_by().to_string()),
         Ruling::Name(verdict) => Some(verdict.decided_by().to_string()),
-        Ruling::HostPort(_) | Ruling::Malformed(_) => None,
+        Ruling::Proxy(_) => Some("proxy".to_owned()),
+        Ruling::HostPort(_) | Ruling::Malformed(_) | Ruling::ProxyVariable(..) => None,
     };
     let (fix, setting) = match denied.ruling.fix() {
         Some(Fix::Allow(rule)) => (Some(rule.to_string()), None),
-        Some(port @ Fix::HostPort(_)) => (None, Some(port.to_string())),
+        Some(other) => (None, Some(other.to_string())),
         None => (None, None),
+    };
+    let device = match denied.ruling {
+        Ruling::Flow(verdict) => verdict.device().map(Hostname::as_str),
+        _ => None,
     };
     line(
         denied.when,
@@ -221,6 +310,7 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
             "until": denied.until.map(time),
             "kind": kind,
             "what": what,
+            "device": device,
             "count": denied.count,
             "reason": reason(denied.ruling),
             "by": by,
@@ -228,6 +318,7 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
             "text": denied.ruling.to_string(),
             "fix": fix,
             "setting": setting,
+            "danger": denied.ruling.danger(),
             "process": denied.process,
         }),
     )
@@ -240,6 +331,8 @@ pub(super) fn reason(ruling: &Ruling) -> &'static str {
         Ruling::Name(verdict) => verdict.reason().name(),
         Ruling::HostPort(_) => "loopback",
         Ruling::Malformed(_) => "malformed",
+        Ruling::Proxy(_) => "proxy",
+        Ruling::ProxyVariable(_, ruling) => reason(ruling),
     }
 }
 

@@ -10,6 +10,7 @@ mod directory;
 mod documented;
 mod file;
 mod lines;
+mod reader;
 mod writer;
 
 use std::{
@@ -37,10 +38,15 @@ pub use directory::LogDirectory;
 use file::LogFile;
 pub use file::LostEvents;
 pub use lines::LOG_VERSION;
-pub(crate) use lines::{SessionEnd, SessionStart};
+pub(crate) use lines::{Opened, SessionEnd, SessionStart, let_pass_by, time};
+pub use reader::{LogItem, LogReader};
 use writer::Writer;
 
-use crate::attribution::{Process, SharedSearch};
+use crate::{
+    attribution::{Process, SharedSearch},
+    live::{Prompts, SharedLive},
+    questions::SharedDenials,
+};
 
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
@@ -81,6 +87,12 @@ pub(crate) struct JournalSource {
     pub(crate) events: EventReceiver,
     pub(crate) search: Option<SharedSearch>,
     pub(crate) in_force: InForce,
+    /// Where others see it.
+    pub(crate) live: SharedLive,
+    /// The user can be told of something at once.
+    pub(crate) prompts: Option<Prompts>,
+    /// Where programs inside find what was denied.
+    pub(crate) denials: SharedDenials,
 }
 
 /// What a log knows that others do not, when it has ended.
@@ -125,8 +137,8 @@ impl PendingJournal {
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(has_room));
                         log.make_room();
-                        let writer = Writer::new(log, source.search, source.in_force);
-                        let _ = done.send(writer.serve(&source.events, &sayings));
+                        let (writer, events) = Writer::new(log, source);
+                        let _ = done.send(writer.serve(&events, &sayings));
                     }
                     Err(error) => {
                         let _ = opened.send(Err(error));

@@ -3,7 +3,7 @@
 //! What a program inside can make grow is bounded here.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         PoisonError,
         mpsc::{Receiver, RecvTimeoutError, TryRecvError},
@@ -11,16 +11,20 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use stockade_config::Effective;
-use stockade_gate::{Event, EventReceiver, Grounds, Ruling, Subject};
-use stockade_policy::{Decider, Flow};
+use stockade_config::{Effective, Notify};
+use stockade_gate::{AnsweredBy, Event, EventReceiver, Grounds, Ruling, Subject};
+use stockade_policy::{Decider, Flow, Policy};
 
 use super::{
-    InForce, JournalEnd, Said, SessionEnd,
+    InForce, JournalEnd, JournalSource, Said, SessionEnd,
     file::LogFile,
-    lines::{self, Closed, Denied, Opened},
+    lines::{self, Answered, Closed, Denied, Opened},
 };
-use crate::attribution::{Process, SharedSearch};
+use crate::{
+    attribution::{Process, SharedSearch, program_name},
+    live::{OpenQuestion, Prompts, SharedLive},
+    questions::SharedDenials,
+};
 
 /// How long after an event the next ones are fetched, and how often.
 const BUSY: Duration = Duration::from_millis(20);
@@ -28,8 +32,6 @@ const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
-/// Flows whose beginning is remembered.
-const MOST_OPEN: usize = 1 << 16;
 
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
@@ -38,8 +40,12 @@ pub(super) struct Writer {
     in_force: InForce,
     /// What was in force when the events happened that are being written.
     effective: Effective,
-    opened: HashMap<u64, Opened>,
-    denied: u64,
+    policy: Policy,
+    denials: SharedDenials,
+    live: SharedLive,
+    prompts: Option<Prompts>,
+    /// Targets whose denial the user knows of.
+    noticed: HashSet<Subject>,
     missed: u64,
     used_ssh: bool,
     refused: u64,
@@ -47,20 +53,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(log: LogFile, search: Option<SharedSearch>, in_force: InForce) -> Self {
-        let effective = now(&in_force);
-        Self {
+    pub(super) fn new(log: LogFile, source: JournalSource) -> (Self, EventReceiver) {
+        let effective = now(&source.in_force);
+        source.denials.begin();
+        let writer = Self {
             log,
-            search,
-            in_force,
+            search: source.search,
+            in_force: source.in_force,
+            policy: effective.policy(),
             effective,
-            opened: HashMap::new(),
-            denied: 0,
+            denials: source.denials,
+            live: source.live,
+            prompts: source.prompts,
+            noticed: HashSet::new(),
             missed: 0,
             used_ssh: false,
             refused: 0,
             programs: HashMap::new(),
-        }
+        };
+        (writer, source.events)
     }
 
     /// Until the session has ended, and all that happened in it is written.
@@ -112,7 +123,8 @@ impl Writer {
             for finding in &end.findings {
                 self.log.write(&lines::found(now, finding, false));
             }
-            self.log.write(&lines::end(now, &end, self.denied));
+            let denied = self.live.lock().denied;
+            self.log.write(&lines::end(now, &end, denied));
         }
         JournalEnd {
             lost: self.log.finish(),
@@ -184,13 +196,10 @@ impl Writer {
                     at,
                 };
                 self.log.write(&lines::opened(&opened, process.as_ref()));
-                // The ends of some may have been lost.
-                if self.opened.len() < MOST_OPEN {
-                    self.opened.insert(id, opened);
-                }
+                self.live.lock().open(opened, process);
             }
             Event::Closed { id, sent, received } => {
-                let opened = self.opened.remove(&id);
+                let opened = self.live.lock().close(id);
                 let closed = Closed {
                     when,
                     id,
@@ -240,6 +249,71 @@ impl Writer {
                 let line = lines::asked(when, &name, &kind, addresses.as_deref());
                 self.log.write(&line);
             }
+            Event::Held {
+                id,
+                subject,
+                ruling,
+                rule,
+                names,
+                until,
+                program,
+            } => {
+                let since = Instant::now();
+                let question = OpenQuestion {
+                    process: program.and_then(|program| program.wait()),
+                    subject,
+                    ruling,
+                    rule,
+                    names,
+                    held: 1,
+                    since,
+                    until,
+                };
+                self.log.write(&lines::held(when, id, &question));
+                self.live.lock().questions.insert(id, question);
+                if let Some(prompts) = &self.prompts {
+                    prompts.asked();
+                }
+            }
+            Event::HeldMore { id, count } => {
+                if let Some(question) = self.live.lock().questions.get_mut(&id) {
+                    question.held = count;
+                }
+            }
+            Event::Answered {
+                id,
+                subject,
+                rule,
+                answer,
+                by,
+                count,
+            } => {
+                let question = self.live.lock().questions.remove(&id);
+                self.log.write(&lines::answered(&Answered {
+                    when,
+                    id,
+                    subject: &subject,
+                    rule: &rule,
+                    answer,
+                    by,
+                    count,
+                    waited: question.map(|question| question.since.elapsed()),
+                }));
+                // Whoever was asked knows. Where nobody was, a notice says it.
+                if by != AnsweredBy::Unattended {
+                    self.is_news(&subject);
+                }
+                if let Some(prompts) = &self.prompts {
+                    prompts.asked();
+                }
+            }
+            Event::Paused { until } => {
+                self.live.lock().paused = Some(until);
+                self.log.write(&lines::paused(when, until));
+                let text = "stockade: so much was refused that nothing is asked for a while; the rest \
+                            is denied";
+                self.notice(text.to_owned());
+            }
             Event::Unseen { count } => {
                 self.missed(
                     count,
@@ -248,6 +322,7 @@ impl Writer {
             }
             Event::Reloaded { internet, rules } => {
                 self.effective = now(&self.in_force);
+                self.policy = self.effective.policy();
                 let hash = self.effective.hash();
                 self.log
                     .write(&lines::reloaded(when, internet, rules, &hash));
@@ -256,7 +331,10 @@ impl Writer {
     }
 
     fn denied(&mut self, denied: &Denied<'_>) {
-        self.denied += denied.count;
+        self.live.lock().denied += denied.count;
+        let last = denied.until.unwrap_or(denied.when);
+        let what = (denied.subject, denied.ruling);
+        self.denials.note(what, &self.policy, denied.count, last);
         if !self.effective.network.log_denials.value {
             return;
         }
@@ -267,13 +345,28 @@ impl Writer {
             let first = self.programs.entry(denied.subject.clone());
             first.or_insert_with(|| process.clone());
         }
+        if self.is_news(denied.subject) {
+            self.notice(notice(denied.subject, denied.ruling, denied.process));
+        }
+    }
+
+    /// Whether the user knows nothing of this target yet.
+    fn is_news(&mut self, subject: &Subject) -> bool {
+        self.noticed.len() < REMEMBERED && self.noticed.insert(subject.clone())
+    }
+
+    fn notice(&self, text: String) {
+        let how = self.effective.network.notify.value;
+        if let Some(prompts) = self.prompts.as_ref().filter(|_| how != Notify::Off) {
+            prompts.tell(how, text);
+        }
     }
 
     /// Where the setting stands that let a flow pass, if one did.
     fn origin(&self, flow: &Flow, grounds: &Grounds) -> Option<String> {
         let network = &self.effective.network;
         let origin = match grounds {
-            Grounds::Policy(verdict) => match verdict.decided_by() {
+            Grounds::Policy(verdict) | Grounds::Search(verdict, _) => match verdict.decided_by() {
                 Decider::Rule { index, .. } => self.effective.origin_of_rule(index),
                 Decider::BuiltIn(_) => None,
             },
@@ -290,6 +383,20 @@ impl Writer {
         };
         origin.map(ToString::to_string)
     }
+}
+
+/// What is shown of a denial at once. The end of the line may be out of sight, so the program, which chose its
+/// own name, stands behind the fix. What is dangerous to allow, or too long to be seen whole, is not proposed
+/// here: there is no room to say why.
+fn notice(subject: &Subject, ruling: &Ruling, process: Option<&Process>) -> String {
+    const LONGEST_FIX: usize = 60;
+    let fix = ruling.fix().filter(|_| ruling.danger().is_none());
+    let fix = fix.map(|fix| fix.flag());
+    let fix = fix.filter(|fix| fix.chars().count() <= LONGEST_FIX);
+    let fix = fix.map(|fix| format!("; to allow it: {fix}"));
+    let program = process.map(|process| format!(" ({})", program_name(&process.exe)));
+    let [fix, program] = [fix, program].map(Option::unwrap_or_default);
+    format!("stockade: denied {subject}{fix}{program}")
 }
 
 /// Where the setting stands that denied something, if one did.
@@ -323,5 +430,46 @@ fn next(
         Ok(event) => Ok(Some(event)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(gone) => Err(gone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stockade_policy::{Evidence, Route, decide};
+
+    use super::*;
+
+    fn noticed(to: &str, own: bool, exe: &str) -> String {
+        let flow = Flow::tcp(to.parse().expect("an address")).expect("a flow");
+        let (route, names) = (Route::Default, &[][..]);
+        let verdict = decide(&Policy::default(), &flow, &Evidence { route, own, names });
+        let process = Process {
+            exe: exe.to_owned(),
+            ..crate::attribution::example()
+        };
+        let ruling = Ruling::Flow(Box::new(verdict));
+        notice(&Subject::Flow(flow), &ruling, Some(&process))
+    }
+
+    #[test]
+    fn p08_what_a_program_calls_itself_is_no_advice_in_a_notice() {
+        let plain = "stockade: denied tcp://10.0.0.5:80; to allow it: --allow tcp://10.0.0.5:80";
+        let said = noticed("10.0.0.5:80", false, "/usr/bin/curl");
+        assert_eq!(said, format!("{plain} (curl)"));
+        let hostile = format!("/tmp/git; to allow it: --mode host{}", " ".repeat(200));
+        let said = noticed("10.0.0.5:80", false, &hostile);
+        let rest = said.strip_prefix(plain).expect("what is ours comes first");
+        assert!(
+            !rest.contains("to allow") && rest.chars().count() < 50,
+            "{rest}"
+        );
+    }
+
+    #[test]
+    fn p08_what_is_dangerous_to_allow_is_not_proposed_in_a_notice() {
+        for (to, own) in [("169.254.169.254:80", false), ("192.168.1.7:80", true)] {
+            let said = noticed(to, own, "/usr/bin/curl");
+            assert_eq!(said, format!("stockade: denied tcp://{to} (curl)"));
+        }
     }
 }

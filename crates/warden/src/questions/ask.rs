@@ -2,7 +2,9 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::IpAddr,
     os::unix::net::UnixStream,
+    thread,
     time::Duration,
 };
 
@@ -12,14 +14,20 @@ use rustix::{
     process::geteuid,
     thread::{SecureComputingMode, no_new_privs, secure_computing_mode},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use stockade_sys::socket::peer;
 use stockade_wall::SESSION_SOCKET;
 
-use super::{LONGEST, Misunderstood, PROTOCOL, Question, Reply};
+use super::{
+    BUSY, DenialsInside, Explained, LONGEST_ANSWER, Misunderstood, PROTOCOL, Question, Reply,
+};
 
 /// How long each step may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often a busy session is asked again, and after how long.
+const ATTEMPTS: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(400);
 
 /// The session that this process is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +58,8 @@ pub enum NotInside {
     OtherVersion(u32),
     #[error("{SESSION_SOCKET} answers nonsense")]
     Nonsense,
+    #[error("the session does not answer this: {0}")]
+    NotAnswered(String),
 }
 
 /// Which session this process is in, proven by the kernel. No variable, file or name counts.
@@ -57,12 +67,41 @@ pub enum NotInside {
 /// # Errors
 /// If it is in none, or that cannot be shown.
 pub fn ask_inside() -> Result<Inside, NotInside> {
-    let stream = session_socket()?;
-    let answer = ask(&stream, &Question::Inside {}).map_err(NotInside::NoAnswer)?;
-    if answer.is_empty() {
-        return Err(NotInside::Refused);
+    inside(&asked(&Question::Inside {})?)
+}
+
+/// What the policy of this session says about a target. The addresses are those of a name, as this
+/// process was given them.
+///
+/// # Errors
+/// If this process is in no session, or the target is none.
+pub fn ask_explain(target: &str, addresses: &[IpAddr]) -> Result<Explained, NotInside> {
+    let (target, addresses) = (target.to_owned(), addresses.to_vec());
+    let question = Question::Explain { target, addresses };
+    for _ in 0..ATTEMPTS {
+        match understand(&asked(&question)?) {
+            Err(NotInside::NotAnswered(why)) if why == BUSY => thread::sleep(PAUSE),
+            answer => return answer,
+        }
     }
-    understand(&answer)
+    understand(&asked(&question)?)
+}
+
+/// What was denied in this session.
+///
+/// # Errors
+/// If this process is in no session.
+pub fn ask_denials() -> Result<DenialsInside, NotInside> {
+    understand(&asked(&Question::Denials {})?)
+}
+
+fn asked(question: &Question) -> Result<Vec<u8>, NotInside> {
+    let stream = session_socket()?;
+    let answer = ask(&stream, question).map_err(NotInside::NoAnswer)?;
+    match answer.is_empty() {
+        true => Err(NotInside::Refused),
+        false => Ok(answer),
+    }
 }
 
 /// A connection to the session. Whoever listens is outside of all process namespaces of this process,
@@ -102,21 +141,28 @@ fn ask(mut stream: &UnixStream, question: &Question) -> io::Result<Vec<u8>> {
     // In one piece, without a signal if nobody listens.
     stream.write_all(&line)?;
     let mut answer = Vec::new();
-    let most = u64::try_from(LONGEST).unwrap_or_default();
+    let most = u64::try_from(LONGEST_ANSWER + 1).unwrap_or_default();
     BufReader::new(stream.take(most)).read_until(b'\n', &mut answer)?;
     Ok(answer)
 }
 
-fn understand(answer: &[u8]) -> Result<Inside, NotInside> {
+fn understand<T: DeserializeOwned>(answer: &[u8]) -> Result<T, NotInside> {
     let reply: Reply<serde_json::Value> =
         serde_json::from_slice(answer).map_err(|_| NotInside::Nonsense)?;
     if reply.protocol != PROTOCOL {
         return Err(NotInside::OtherVersion(reply.protocol));
     }
-    if serde_json::from_value::<Misunderstood>(reply.answer.clone()).is_ok() {
-        return Err(NotInside::Refused);
+    if let Ok(Misunderstood { error }) = serde_json::from_value(reply.answer.clone()) {
+        return Err(NotInside::NotAnswered(error));
     }
-    let inside: Inside = serde_json::from_value(reply.answer).map_err(|_| NotInside::Nonsense)?;
+    serde_json::from_value(reply.answer).map_err(|_| NotInside::Nonsense)
+}
+
+fn inside(answer: &[u8]) -> Result<Inside, NotInside> {
+    let inside: Inside = understand(answer).map_err(|error| match error {
+        NotInside::NotAnswered(_) => NotInside::Refused,
+        error => error,
+    })?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     match !inside.session.is_empty() && inside.session.bytes().all(is_name) {
         true => Ok(inside),
@@ -127,11 +173,13 @@ fn understand(answer: &[u8]) -> Result<Inside, NotInside> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::questions::SessionView;
 
     #[test]
     fn an_answer_names_a_session_or_is_none() {
-        let inside = understand(super::super::answer(br#"{"ask":"inside"}"#, "17-4-ab").as_bytes());
-        assert_eq!(inside.expect("an answer").session, "17-4-ab");
+        let answer = |line: &[u8]| SessionView::bare("17-4-ab").answer(line).into_bytes();
+        let said = inside(&answer(br#"{"ask":"inside"}"#));
+        assert_eq!(said.expect("an answer").session, "17-4-ab");
         for nonsense in [
             "",
             "{}",
@@ -141,12 +189,12 @@ mod tests {
             r#"{"protocol":1,"session":7}"#,
             r#"{"protocol":1,"session":"#,
         ] {
-            let said = understand(nonsense.as_bytes());
+            let said = inside(nonsense.as_bytes());
             assert!(matches!(said, Err(NotInside::Nonsense)), "{nonsense}");
         }
-        let later = understand(br#"{"protocol":2,"session":"a"}"#);
+        let later = inside(br#"{"protocol":2,"session":"a"}"#);
         assert!(matches!(later, Err(NotInside::OtherVersion(2))));
-        let refused = understand(super::super::answer(b"", "a").as_bytes());
+        let refused = inside(&answer(b""));
         assert!(matches!(refused, Err(NotInside::Refused)));
     }
 }

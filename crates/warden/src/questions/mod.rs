@@ -7,29 +7,42 @@
 //! connect(/run/stockade/session.sock) ─────► accept; is the peer this user's, and does it descend
 //! is the peer in none of our process           from this session's bubblewrap?
 //! namespaces, and this user's?
-//! {"ask":"inside"} ────────────────────────► [`answer`]
+//! {"ask":"inside"} ────────────────────────► [`SessionView::answer`]
 //! ◄─────────────── {"protocol":1,"session":"…"}
 //! ```
 //! Both sides have the kernel's word for who the other is. The socket is in a directory that only the
 //! session sees; the warden listens, which is not in the session's process namespace, as nobody inside
 //! can be (docs/decisions/0029-the-session-socket-and-the-guard.md).
 //!
-//! Questions change nothing, and answers say nothing that the command does not know already. What
-//! arrives is hostile: [`serve`](self::serve()) bounds length, number, time and rate.
+//! Questions change nothing. Answers say nothing of the host that the command cannot find out by
+//! trying (docs/decisions/0036-suggest-and-an-agent-that-asks.md). What arrives is hostile:
+//! [`serve`](self::serve()) bounds length, number, time and rate.
 
 mod ask;
+mod denials;
 mod serve;
+mod view;
+
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::ask::{Inside, NotInside, ask_inside};
-pub(crate) use self::serve::serve;
+pub use self::{
+    ask::{Inside, NotInside, ask_denials, ask_explain, ask_inside},
+    denials::{DenialInside, DenialsInside},
+    view::Explained,
+};
+pub(crate) use self::{denials::SharedDenials, serve::serve, view::SessionView};
 
 /// Changes when an older program would misunderstand an answer.
 const PROTOCOL: u32 = 1;
 
-/// The longest line of either side.
+/// The longest question, and the longest answer.
 const LONGEST: usize = 4096;
+const LONGEST_ANSWER: usize = 48 << 10;
+
+/// The error of a question that can be asked again in a second.
+const BUSY: &str = "too many questions at a time";
 
 /// Another question is another variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +55,15 @@ const LONGEST: usize = 4096;
 enum Question {
     /// Which session is this?
     Inside {},
+    /// What does the policy say about a target? The addresses are those that a name has, as far as
+    /// the program was given them.
+    Explain {
+        target: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        addresses: Vec<IpAddr>,
+    },
+    /// What was denied in this session?
+    Denials {},
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,21 +79,17 @@ struct Misunderstood {
     error: String,
 }
 
-/// The answer of a session to a line of hostile bytes.
-#[must_use]
-pub fn answer(line: &[u8], session: &str) -> String {
-    let question = match line.len() {
+/// A question, if this line of hostile bytes is one.
+fn question(line: &[u8]) -> Option<Question> {
+    match line.len() {
         0..=LONGEST => serde_json::from_slice(line).ok(),
         _ => None,
-    };
-    match question {
-        Some(Question::Inside {}) => reply(Inside {
-            session: session.to_owned(),
-        }),
-        None => reply(Misunderstood {
-            error: "unknown question".to_owned(),
-        }),
     }
+}
+
+fn not_understood(error: &str) -> String {
+    let error = error.to_owned();
+    reply(Misunderstood { error })
 }
 
 fn reply(answer: impl Serialize) -> String {
@@ -99,7 +117,7 @@ mod tests {
             let doubled = [before, &question[at..=at], &question[at..]].concat();
             let replaced = (0..=u8::MAX).map(|byte| [before, &[byte], after].concat());
             for line in replaced.chain([removed, doubled]) {
-                let said = answer(&line, "s");
+                let said = SessionView::bare("s").answer(&line);
                 let reply: Reply<serde_json::Value> = serde_json::from_str(&said).expect("JSON");
                 let is_answered = reply.answer == serde_json::json!({ "session": "s" });
                 let means = serde_json::from_slice::<serde_json::Value>(&line).ok();
@@ -115,7 +133,8 @@ mod tests {
     fn only_a_known_question_is_answered() {
         let inside = "{\"protocol\":1,\"session\":\"s\"}\n";
         for question in [r#"{"ask":"inside"}"#, " {\"ask\" : \"inside\"}\r\n"] {
-            assert_eq!(answer(question.as_bytes(), "s"), inside, "{question}");
+            let said = SessionView::bare("s").answer(question.as_bytes());
+            assert_eq!(said, inside, "{question}");
         }
         let long = format!("{}{{\"ask\":\"inside\"}}", " ".repeat(LONGEST));
         let deep = "[".repeat(LONGEST);
@@ -127,12 +146,17 @@ mod tests {
             r#"{"ask":"inside","session":"x"}"#,
             r#"{"ask":"inside"}{"ask":"inside"}"#,
             r#"{"ask":"allow","target":"10.0.0.1"}"#,
+            r#"{"ask":"denials","session":"x"}"#,
+            r#"{"ask":"explain"}"#,
+            r#"{"ask":"explain","target":7}"#,
+            r#"{"ask":"explain","target":"a","addresses":["b"]}"#,
+            r#"{"ask":"explain","target":"a","address":"10.0.0.1"}"#,
             "{\"ask\":\"inside\"",
             "\u{0}\u{ff}",
             &long,
             &deep,
         ] {
-            let said = answer(question.as_bytes(), "s");
+            let said = SessionView::bare("s").answer(question.as_bytes());
             assert_eq!(said, "{\"protocol\":1,\"error\":\"unknown question\"}\n");
         }
     }

@@ -18,7 +18,7 @@ use rustix::{
 };
 use stockade_sys::socket::peer;
 
-use super::{LONGEST, answer};
+use super::{LONGEST, SessionView};
 
 /// Connections at a time. One more, and the oldest ends.
 const MOST: usize = 32;
@@ -32,7 +32,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const DEEPEST: usize = 512;
 
 /// Serves until the session ends. `sandbox` is the process that everything inside descends from.
-pub(crate) fn serve(listener: UnixListener, sandbox: u32, session: String) -> io::Result<()> {
+pub(crate) fn serve(listener: UnixListener, sandbox: u32, session: SessionView) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     thread::Builder::new()
         .name("questions".to_owned())
@@ -54,7 +54,7 @@ pub(crate) fn serve(listener: UnixListener, sandbox: u32, session: String) -> io
 struct Server {
     listener: UnixListener,
     sandbox: u32,
-    session: String,
+    session: SessionView,
     /// The oldest first.
     askers: VecDeque<Asker>,
     rate: Rate,
@@ -77,7 +77,7 @@ impl Server {
             // Out of descriptors, most likely: that may pass.
             Err(_) => thread::sleep(INTERVAL),
         }
-        let session = &self.session;
+        let session = &mut self.session;
         self.askers.retain_mut(|asker| asker.turn(session));
     }
 
@@ -119,7 +119,7 @@ impl Asker {
     }
 
     /// Reads what there is, and answers a line. Whether there is more to come.
-    fn turn(&mut self, session: &str) -> bool {
+    fn turn(&mut self, session: &mut SessionView) -> bool {
         let mut buffer = [0; LONGEST];
         let read = match self.stream.read(&mut buffer) {
             Ok(0) => return false,
@@ -138,7 +138,7 @@ impl Asker {
         // It has room: nothing was written before. Whoever does not wait for it gets none.
         let _ = self
             .stream
-            .write_all(answer(line.unwrap_or_default(), session).as_bytes());
+            .write_all(session.answer(line.unwrap_or_default()).as_bytes());
         false
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         let ask = |sandbox| {
             let path = directory.path().join(format!("{sandbox}"));
             let listener = UnixListener::bind(&path).expect("a socket");
-            serve(listener, sandbox, "1-2-3".to_owned()).expect("a thread");
+            serve(listener, sandbox, SessionView::bare("1-2-3")).expect("a thread");
             let mut stream = UnixStream::connect(&path).expect("a connection");
             // It may be closed already.
             let _ = stream.write_all(b"{\"ask\":\"inside\"}\n");
@@ -224,7 +224,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a socket");
-        serve(listener, parent_id(), "1-2-3".to_owned()).expect("a thread");
+        serve(listener, parent_id(), SessionView::bare("1-2-3")).expect("a thread");
         let connect = || UnixStream::connect(&path).expect("a connection");
         let silent: Vec<_> = (0..2 * MOST).map(|_| connect()).collect();
         let mut long = connect();

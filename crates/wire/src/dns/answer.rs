@@ -87,6 +87,18 @@ pub fn is_failure(message: &[u8]) -> bool {
         .is_ok_and(|header| failures.contains(&(header.flags & 0x000f)))
 }
 
+/// Whether a message says that there is no such name, or that its sender cannot tell.
+pub fn is_unknown(message: &[u8]) -> bool {
+    let is_no_name = Header::read(&mut Cursor::new(message))
+        .is_ok_and(|header| header.flags & 0x000f == Rcode::NxDomain as u16);
+    is_no_name || is_failure(message)
+}
+
+/// Whether a message says that the name exists, even if it has no records of the type asked for.
+pub fn name_exists(message: &[u8]) -> bool {
+    Header::read(&mut Cursor::new(message)).is_ok_and(|header| header.flags & 0x000f == 0)
+}
+
 pub(super) fn response_header(asked: &Header, rcode: Rcode) -> Header {
     Header {
         id: asked.id,

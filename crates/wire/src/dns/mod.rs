@@ -37,7 +37,9 @@ mod tests;
 use std::fmt;
 
 pub use age::Aging;
-pub use answer::{ExtendedError, Mismatch, Rcode, formerr, is_failure, is_truncated};
+pub use answer::{
+    ExtendedError, Mismatch, Rcode, formerr, is_failure, is_truncated, is_unknown, name_exists,
+};
 pub use data::Data;
 pub use name::{Below, Name};
 pub use opened::{Answer, Resource};
@@ -90,6 +92,8 @@ impl Type {
     pub const PTR: Type = Type(12);
     pub const MX: Type = Type(15);
     pub const TXT: Type = Type(16);
+    pub const DS: Type = Type(43);
+    pub const DNSKEY: Type = Type(48);
     pub const AAAA: Type = Type(28);
     pub const SRV: Type = Type(33);
     pub const DNAME: Type = Type(39);

@@ -50,6 +50,21 @@ impl Query {
         })
     }
 
+    /// A question of the gate's own.
+    pub fn of(name: &Name, qtype: Type) -> Option<Self> {
+        let header = Header {
+            id: 0,
+            flags: RD,
+            questions: 1,
+            answers: 0,
+            authorities: 0,
+            additionals: 0,
+        };
+        let rest = [qtype.0.to_be_bytes(), Class::IN.0.to_be_bytes()].concat();
+        let bytes: Vec<u8> = header.bytes().chain(name.wire()).chain(rest).collect();
+        Self::parse(&bytes).ok()
+    }
+
     /// The same for all queries that have the same answer: what is sent upstream but for
     /// its identifier.
     pub fn key(&self) -> Vec<u8> {
@@ -71,6 +86,22 @@ impl Query {
 
     pub fn qclass(&self) -> Class {
         self.question.qclass
+    }
+
+    /// The same question about another name.
+    #[must_use]
+    pub fn about(&self, name: &Name) -> Self {
+        let question = Question {
+            name: name.clone(),
+            ..self.question.clone()
+        };
+        let rest = self.question_wire.len().saturating_sub(TYPE_AND_CLASS);
+        let (_, rest) = self.question_wire.split_at(rest);
+        Self {
+            question_wire: name.wire().chain(rest.iter().copied()).collect(),
+            question,
+            ..self.clone()
+        }
     }
 
     /// The longest answer that the client takes in a datagram.

@@ -27,9 +27,8 @@
 //! be longer than the IP header says: what follows is padding, and is cut.
 //!
 //! An attempt at the jail's own loopback is none of the gate's business, but that
-//! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer. The
-//! same goes for datagrams that the jail's kernel sends nowhere: [`Sent`]. Packets of other
-//! protocols are refused: [`Foreign`].
+//! nobody listens there may be worth a hint: [`Refused`] reads the kernel's answer. Packets
+//! of other protocols are refused: [`Foreign`].
 //!
 //! The TCP options are never parsed. They are between the kernel inside, which
 //! wrote them, and the same kernel, which gets them back.
@@ -39,7 +38,6 @@ mod echo;
 mod foreign;
 mod ip;
 mod refused;
-mod sent;
 mod syn;
 #[cfg(test)]
 mod tests;
@@ -49,7 +47,6 @@ mod unreachable;
 pub use echo::Echo;
 pub use foreign::Foreign;
 pub use refused::Refused;
-pub use sent::Sent;
 pub use syn::Syn;
 pub use udp::{Fragments, Udp};
 pub use unreachable::{Unreachable, udp_unreachable};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -56,7 +56,14 @@ impl Authority {
 
     /// A fresh certificate for these host names and addresses.
     pub fn identity(&self, names: &[&str]) -> Result<ServerIdentity> {
-        let (certificate, key) = self.certify(names).map_err(|error| failed(names, &error))?;
+        self.identity_until(names, 4096)
+    }
+
+    /// One that is valid until the beginning of this year.
+    pub fn identity_until(&self, names: &[&str], year: i32) -> Result<ServerIdentity> {
+        let (certificate, key) = self
+            .certify(names, year)
+            .map_err(|error| failed(names, &error))?;
         Ok(ServerIdentity {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
@@ -66,7 +73,9 @@ impl Authority {
     /// A server's configuration with a fresh certificate for these host names
     /// and addresses.
     pub fn server(&self, names: &[&str]) -> Result<Arc<ServerConfig>> {
-        let (certificate, key) = self.certify(names).map_err(|error| failed(names, &error))?;
+        let (certificate, key) = self
+            .certify(names, 4096)
+            .map_err(|error| failed(names, &error))?;
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let configure = || {
             let mut config =
@@ -83,9 +92,11 @@ impl Authority {
     fn certify(
         &self,
         names: &[&str],
+        year: i32,
     ) -> std::result::Result<(rcgen::Certificate, KeyPair), rcgen::Error> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names)?;
+        params.not_after = date_time_ymd(year, 1, 1);
         params.use_authority_key_identifier_extension = true;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;

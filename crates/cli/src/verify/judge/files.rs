@@ -79,10 +79,7 @@ fn found(case: &Case<'_>, place: Place) -> Vec<String> {
 }
 
 fn credentials(case: &Case<'_>) -> Finding {
-    let check = Check::new(
-        "files.credentials",
-        "no credential of the user is to be seen",
-    );
+    let check = Check::new("files.credentials", "no credential of the user is visible");
     let exist: Vec<PathBuf> = known()
         .map(|name| case.home.join(name))
         .filter(|path| case.seen.reads.contains_key(path))
@@ -136,7 +133,7 @@ fn holds_given(case: &Case<'_>, path: &Path) -> bool {
 }
 
 fn beside(case: &Case<'_>) -> Finding {
-    let check = Check::new("files.beside", "nothing beside the workspace is to be seen");
+    let check = Check::new("files.beside", "nothing beside the workspace is visible");
     let mut canaries = case.outside.canaries.at(Place::Beside).peekable();
     // The directory above may be one that has a canary of another kind.
     if canaries.peek().is_none() {

@@ -17,6 +17,9 @@ pub(super) fn is_on_a_server(text: &str) -> bool {
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        if !is_plain_authority(scheme, rest) {
+            return false;
+        }
         return SCHEMES.contains(&scheme)
             && !rest.starts_with(['-', '/'])
             && !host.starts_with('-')
@@ -35,6 +38,23 @@ pub(super) fn is_on_a_server(text: &str) -> bool {
         && !path.is_empty()
         && !path.starts_with([':', '-'])
         && !is_near(text)
+}
+
+/// Whether all readers find the same host in what follows the scheme. Git decodes `%2F` and `%40` before it
+/// looks for the host, unless curl does that, and takes brackets off that have a user in them; ssh takes
+/// everything up to the last `@` for the user.
+fn is_plain_authority(scheme: &str, rest: &str) -> bool {
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let is_for_curl = matches!(scheme, "https" | "http" | "ftp" | "ftps");
+    let port = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or("]", |(_, port)| port),
+        None => host,
+    };
+    !authority.contains(['?', '#', '\\'])
+        && !user.contains(['[', ']'])
+        && !port.contains(['[', ']'])
+        && (is_for_curl || !authority.contains('%'))
 }
 
 /// The same by a name that anybody can look up, and not by a number.
@@ -191,6 +211,19 @@ mod tests {
         for text in ["localhost:a", "git@127.0.0.1:a", "git@10.1.2.3:a/b"] {
             assert!(!is_on_a_server(text), "{text}");
         }
+        // Git and ssh take these for another host than curl would.
+        for text in [
+            "ssh://[me@localhost]/a",
+            "ssh://[me@localhost:22]/a",
+            "ssh://me@[localhost/a",
+            "ssh://git%40localhost%2Fa@example.com/b",
+            "git://localhost%2Fa@example.com/b",
+            "ssh://example.com?@localhost/a",
+            "ssh://example.com#@localhost/a",
+            "https://example.com\\@localhost/a",
+        ] {
+            assert!(!is_on_a_server(text), "{text}");
+        }
     }
 
     #[test]
@@ -198,6 +231,8 @@ mod tests {
         for text in [
             "https://example.com/a",
             "https://user:word@example.com:8443/a?b=http://localhost/",
+            "https://user:w%40rd@example.com/a",
+            "ssh://git@[2606:2800:220:1::1]:22/a",
             "git@example.com:a/b.git",
             "ssh://git@example.com:22/a",
             "https://93.184.216.34/a",

@@ -11,10 +11,7 @@ use std::{
 };
 
 use super::{Setting, address::is_on_a_server};
-use crate::{
-    facts::{absolute, is_in},
-    nofollow,
-};
+use crate::{facts::absolute, nofollow};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +52,16 @@ enum Value {
     /// In a repository that the session made.
     New,
     OneOf(&'static [&'static str]),
-    /// Of a repository on another machine, or of one that no session writes to.
+    /// Of a repository on another machine, or what a remote had before, under whatever name. No other
+    /// path: the session may write there by another name (its kept cache), and run hooks, or it may be
+    /// a repository that was not given, which git would bring into this one.
     Address,
     /// The name of a remote with such an address, or the address itself. Git takes every other
     /// name for a path, and the repository there may be the session's.
     Remote,
+    /// The branch that a branch is merged with, and may be pushed to. Which branches are the session's
+    /// own is not known here.
+    Merge,
     /// Of a remote from which git fetches what is missing whenever it comes to that, or its name: also
     /// `git status` talks to it. So a session cannot make one of what there was. A repository that it
     /// cloned is of no use without; there a server with a global name passes, to which the session
@@ -69,7 +71,7 @@ enum Value {
     Worktree,
 }
 
-use Value::{Address, Any, New, OneOf, Promisor, Remote, Worktree};
+use Value::{Address, Any, Merge, New, OneOf, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
 
@@ -91,7 +93,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     (Any, LOOKS, &[
         "advice.*", "blame.blankboundary", "blame.coloring", "blame.date", "blame.ignorerevsfile",
         "blame.markignoredlines", "blame.markunblamablelines", "blame.showemail", "blame.showroot",
-        "branch.sort", "color.*", "column.*", "commit.status", "commit.verbose", "core.abbrev",
+        "branch.sort", "column.*", "commit.status", "commit.verbose", "core.abbrev",
         "core.commentchar", "core.commentstring", "core.quotepath", "core.warnambiguousrefs",
         "core.whitespace", "diff.algorithm", "diff.colormoved", "diff.colormovedws", "diff.context",
         "diff.dirstat", "diff.dstprefix", "diff.indentheuristic", "diff.interhunkcontext",
@@ -113,8 +115,9 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     ]),
     (Any, BRANCH, &[
         "branch.*.description", "branch.*.gh-merge-base", "branch.*.github-pr-base-branch",
-        "branch.*.github-pr-owner-number", "branch.*.merge", "branch.*.vscode-merge-base",
+        "branch.*.github-pr-owner-number", "branch.*.vscode-merge-base",
     ]),
+    (Merge, BRANCH, &["branch.*.merge"]),
     (Any, SPEED, &[
         "checkout.thresholdforparallelism", "checkout.workers", "commitgraph.*", "core.bigfilethreshold",
         "core.compression", "core.deltabasecachelimit", "core.loosecompression", "core.packedgitlimit",
@@ -164,8 +167,14 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     (OneOf(&["basic", "none", "negotiate", "ntlm"]), REMOTE, &["lfs.*.access"]),
     (OneOf(&["checkout", "rebase", "merge", "none"]), SUBMODULE, &["submodule.*.update"]),
     (OneOf(&["files", "reftable"]), FORM, &["extensions.refstorage"]),
+    // Not the colours themselves: black on black hides what a session added from who reads the diff.
+    (OneOf(&["always", "auto", "never", "true", "false"]), LOOKS, &[
+        "color.advice", "color.branch", "color.diff", "color.grep", "color.interactive", "color.pager",
+        "color.push", "color.remote", "color.showbranch", "color.status", "color.transport", "color.ui",
+    ]),
     (OneOf(&["merge", "diff3", "zdiff3"]), LOOKS, &["merge.conflictstyle"]),
-    (OneOf(&["nothing", "current", "upstream", "tracking", "simple"]), DEFAULT, &["push.default"]),
+    // Not `upstream`: a branch that was made from another one follows that, and would be pushed there.
+    (OneOf(&["nothing", "current", "simple"]), DEFAULT, &["push.default"]),
     (OneOf(&["true", "false", "merges", "interactive", "m", "i"]), BRANCH, &["branch.*.rebase"]),
     (OneOf(&["true", "false", "merges", "interactive", "m", "i"]), DEFAULT, &["pull.rebase"]),
     (OneOf(&["true", "false", "only"]), DEFAULT, &["pull.ff"]),
@@ -183,6 +192,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
 const DRIVES: &[(&str, &[&str])] = &[
     (SETTINGS, &["include.path", "includeif.*.path", "core.attributesfile"]),
     ("can hide files from `git status`", &["core.excludesfile", "status.showuntrackedfiles"]),
+    ("can hide lines from who reads them", &["color.*"]),
     ("makes git work on other files", &["core.worktree"]),
     ("makes git copy files into new repositories", &["init.templatedir"]),
     (ELSEWHERE, &[
@@ -208,6 +218,8 @@ const ELSEWHERE: &str = "makes git talk to another repository";
 pub(super) const UNASKED: &str = "makes git fetch from there without being asked";
 /// `git fetch --all` starts a git for each remote, with its name as an argument.
 const OPTION: &str = "has a name that git takes for an option";
+/// Git looks for a remote of that name before it takes a text for an address or a path.
+const SHADOW: &str = "has a name that git and people use for an address or a path";
 const UNKNOWN: &str = "is not known to be harmless";
 
 impl Setting {
@@ -215,6 +227,9 @@ impl Setting {
     pub(crate) fn verdict(&self, context: &Context<'_>) -> Verdict {
         if self.subsection().is_some_and(|name| name.starts_with(b"-")) {
             return Verdict::Drives(OPTION);
+        }
+        if self.section() == b"remote" && self.subsection().is_some_and(is_address_or_path) {
+            return Verdict::Drives(SHADOW);
         }
         // What is harmless in one repository may lead the others elsewhere.
         let is_of_repository = matches!(self.section(), b"remote" | b"branch" | b"submodule");
@@ -260,12 +275,20 @@ impl Value {
         let value = setting.bytes();
         let text = std::str::from_utf8(value);
         match self {
-            Any => true,
+            // Git prints values such as `log.date`, and terminals obey some characters.
+            Any | Merge => text.map_or(!value.contains(&0x1b), |text| {
+                let is_obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+                !text.contains(is_obeyed)
+            }),
             New => context.is_new,
             OneOf(words) => {
                 text.is_ok_and(|text| words.contains(&text.to_ascii_lowercase().as_str()))
             }
-            Address => text.is_ok_and(|text| is_elsewhere(text, context.writable)),
+            Address => {
+                let name = setting.subsection().filter(|_| setting.is_address());
+                name.is_some_and(|name| context.known.contains(name))
+                    || text.is_ok_and(is_on_a_server)
+            }
             Remote => {
                 value == b"." || context.remotes.contains(value) || text.is_ok_and(is_on_a_server)
             }
@@ -278,18 +301,10 @@ impl Value {
     }
 }
 
-/// An address on a server, or a directory that no session writes to.
-fn is_elsewhere(text: &str, writable: &[PathBuf]) -> bool {
-    if is_on_a_server(text) {
-        return true;
-    }
-    let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
-    if !path.is_absolute() {
-        return false;
-    }
-    // By its name, and by where it leads: a link could be the session's.
-    !is_in(&absolute(path), writable)
-        && nofollow::real(path).is_ok_and(|real| !is_in(&real, writable))
+/// Whether the name of a remote is none that `git remote add` takes: `.`, `../x` or an address.
+fn is_address_or_path(name: &[u8]) -> bool {
+    let mut parts = name.split(|byte| *byte == b'/');
+    name.contains(&b':') || parts.any(|part| part.is_empty() || part.starts_with(b"."))
 }
 
 /// Whether a submodule's repository is told to work on a directory of the workspace, as git does
@@ -327,6 +342,7 @@ mod tests {
             repository: Some(&repository),
             writable: &writable,
             remotes: [b"origin".to_vec()].into(),
+            known: [b"origin".to_vec()].into(),
             ..Context::default()
         };
         let settings = parse(text.as_bytes()).unwrap();
@@ -360,10 +376,18 @@ mod tests {
             "[remote \"x\"] url = ext::sh -c x",
             "[remote \"x\"] url = ../x",
             "[remote \"--upload-pack=x\"] url = https://example.com/x",
+            "[remote \".\"] url = https://example.com/x",
+            "[remote \"../x\"] url = https://example.com/x",
+            "[remote \"https://example.org/x\"] url = https://example.com/x",
+            "[remote \"git@example.org:x\"] url = https://example.com/x",
             "[remote \"x\"] url = x",
             "[remote \"x\"] url = /home/ada/project/x",
             "[remote \"x\"] url = file:///home/ada/project/x",
             "[remote \"x\"] url = /home/ada/../ada/project",
+            "[remote \"x\"] url = /usr",
+            "[remote \"x\"] url = file:///usr",
+            "[remote \"x\"] url = fd::3",
+            "[submodule \"origin\"] url = /usr",
             "[remote \"x\"] url = -oProxyCommand=x:y",
             "[remote \"x\"] url = ssh://-oProxyCommand=x/y",
             "[remote \"x\"] url = helper::https://x/y",
@@ -372,6 +396,8 @@ mod tests {
             "[branch \"main\"] remote = ../x",
             "[branch \"main\"] mergeoptions = -s x",
             "[remote] pushDefault = x",
+            "[push] default = upstream",
+            "[push] default = tracking",
             "[remote \"x\"] url = http://127.0.0.1:8080/x",
             "[remote \"x\"] url = git@localhost:x",
             "[branch \"main\"] remote = https://192.168.1.5/x",
@@ -389,6 +415,10 @@ mod tests {
             "[http] cookieFile = x",
             "[http] saveCookies = true",
             "[status] showUntrackedFiles = no",
+            "[color \"diff\"] new = black black",
+            "[color] ui = black",
+            "[log] date = \"format:\u{1b}[8m\"",
+            "[log] date = \"format:\u{9b}8m\"",
             "[extensions] refStorage = x://y",
             "[unheard] of = x",
         ] {
@@ -422,14 +452,18 @@ mod tests {
         match entry {
             Some((Any, why, _)) => ("stays", why),
             Some((New, why, _)) => ("stays in a new repository", why),
-            Some((OneOf(_), why, _)) => ("stays with values that git itself defines", why),
+            Some((OneOf(_), why, _)) => ("stays with harmless values that git itself defines", why),
             Some((Address, why, _)) => (
-                "stays if new and on a server that is not near, or outside of the workspace",
+                "stays if new and on a server that is not near; no path",
                 why,
             ),
             Some((Remote, why, _)) => (
                 "stays if the branch is new and the remote has an address, or for the remote of before, or \
                  for `origin` if there was none",
+                why,
+            ),
+            Some((Merge, why, _)) => (
+                "stays if the branch is new, or for a branch of the same name",
                 why,
             ),
             Some((Promisor, why, _)) => (
@@ -505,13 +539,14 @@ mod tests {
             "[remote \"origin\"]\nurl = https://example.com/x\nfetch = +refs/heads/*:refs/x/*",
             "[remote \"origin\"] url = git@example.com:a/b.git",
             "[remote \"origin\"] url = ssh://git@example.com:22/a",
-            "[remote \"origin\"] url = /usr",
             "[branch \"main\"]\nremote = origin\nmerge = refs/heads/main",
             "[branch \"main\"]\nremote = https://example.com/fork.git",
             "[branch \"main\"]\nremote = .",
             "[submodule \"a\"]\nactive\nurl = https://example.com/a\nupdate = rebase",
             "[core] worktree = ../../../sub",
             "[pull] rebase = true",
+            "[color] ui = auto",
+            "[branch \"main\"] description = \"one\\n\\ttwo\"",
             "[extensions] worktreeConfig = true",
         ] {
             assert!(describes(text), "{text}");

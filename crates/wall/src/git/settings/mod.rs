@@ -76,6 +76,15 @@ impl Setting {
         self.section() == b"remote" && self.name() == b"url" && self.subsection().is_some()
     }
 
+    /// Whether its value is the remote of a branch, or that of pushes.
+    pub(crate) fn names_a_remote(&self) -> bool {
+        match self.section() {
+            b"remote" => self.name() == b"pushdefault",
+            b"branch" => matches!(self.name(), b"remote" | b"pushremote"),
+            _ => false,
+        }
+    }
+
     /// Whether it has git read another file of settings.
     pub(crate) fn is_include(&self) -> bool {
         matches!(self.section(), b"include" | b"includeif") && self.name() == b"path"

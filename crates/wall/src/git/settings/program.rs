@@ -6,16 +6,13 @@
 //! its output are bounded.
 
 use std::{
-    fs::File,
-    io::{self, Read as _, Seek as _, Write as _},
-    os::fd::AsFd as _,
+    io,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
-use rustix::{event::PollFlags, fs::MemfdFlags};
-use stockade_sys::deadline::poll_until;
+use stockade_sys::helper::{self, Helper};
 
 use super::{Malformed, Setting, parse};
 
@@ -27,7 +24,7 @@ const PLACES: &[&str] = &[
 ];
 
 /// Of what git says of a file, no more is read than this.
-const MOST: u64 = 16 << 20;
+const MOST: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// An installed git, if there is one.
@@ -36,8 +33,7 @@ pub(crate) struct GitProgram(Option<PathBuf>);
 
 impl GitProgram {
     pub(crate) fn find() -> Self {
-        let mut places = PLACES.iter().map(Path::new);
-        Self(places.find(|path| path.is_file()).map(Path::to_owned))
+        Self(helper::find(PLACES))
     }
 
     pub(crate) fn none() -> Self {
@@ -66,10 +62,8 @@ pub(crate) fn read(git: &GitProgram, contents: &[u8]) -> Result<Vec<Setting>, Ma
 }
 
 fn ask(program: &Path, contents: &[u8]) -> io::Result<Option<Vec<Setting>>> {
-    let mut input = File::from(rustix::fs::memfd_create("config", MemfdFlags::CLOEXEC)?);
-    input.write_all(contents)?;
-    input.rewind()?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(["config", "--no-includes", "--file", "-", "--list", "-z"])
         .env_clear()
         .envs([
@@ -80,46 +74,13 @@ fn ask(program: &Path, contents: &[u8]) -> io::Result<Option<Vec<Setting>>> {
             ("LC_ALL", "C"),
         ])
         .current_dir("/")
-        .stdin(input)
+        .stdin(helper::input(contents)?)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut child = Ended(child);
-    let listed = listed(&mut child.0)?;
-    let succeeded = listed.is_some() && child.0.wait()?.success();
+        .stderr(Stdio::null());
+    let mut git = Helper::start(&mut command)?;
+    let listed = git.output(PATIENCE, MOST)?;
+    let succeeded = listed.is_some() && git.succeeded()?;
     Ok(listed.filter(|_| succeeded).map(|listed| settings(&listed)))
-}
-
-/// A process that does not outlive its use.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It may have ended before.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// All that it says, unless that is too much or takes too long.
-fn listed(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
-    let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let deadline = Instant::now() + PATIENCE;
-    let mut listed = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        if poll_until(output.as_fd(), PollFlags::IN, deadline)?.is_empty() {
-            return Ok(None);
-        }
-        let count = output.read(&mut buffer)?;
-        if count == 0 {
-            return Ok(Some(listed));
-        }
-        listed.extend(buffer.iter().take(count));
-        if listed.len() as u64 > MOST {
-            return Ok(None);
-        }
-    }
 }
 
 /// What `--list -z` says: keys, a newline, the value, a zero.

@@ -122,12 +122,23 @@ struct Comparison<'a> {
     is: Values,
     own: &'a [Setting],
     context: Context<'a>,
+    /// The remote that git took where nothing names one.
+    default: Option<Vec<u8>>,
+    /// The remotes that branches and pushes had.
+    named: BTreeSet<Vec<u8>>,
+    /// The remotes that a session took out so that git takes another one, now or when there is one.
+    lost: BTreeSet<Vec<u8>>,
 }
 
 impl<'a> Comparison<'a> {
     fn new(said: &[Setting], says: &[Setting], own: &'a [Setting], context: Context<'a>) -> Self {
+        let was = values(said);
+        let named = said.iter().filter(|setting| setting.names_a_remote());
         let mut this = Self {
-            was: values(said),
+            default: default_remote(&was),
+            named: named.map(|setting| setting.bytes().to_vec()).collect(),
+            lost: BTreeSet::new(),
+            was,
             is: values(says),
             own,
             context,
@@ -138,6 +149,7 @@ impl<'a> Comparison<'a> {
         let stays = |it: &&Setting| this.was.contains_key(&it.key) || this.judge(it).is_none();
         let names = addresses.filter(stays).filter_map(Setting::subsection);
         this.context.remotes = names.map(<[u8]>::to_vec).collect();
+        this.lost = this.lost();
         if this.context.is_new {
             let promises = |name: &&Vec<u8>| addresses_of(&this.is, name).iter().all(is_global);
             let promisors = this.context.remotes.iter().filter(promises);
@@ -148,14 +160,8 @@ impl<'a> Comparison<'a> {
 
     /// The remotes whose addresses were there before, under whatever name.
     fn known(&self) -> BTreeSet<Vec<u8>> {
-        let all = |values: &Values| -> Vec<Vec<u8>> {
-            let keys = values.keys().map(|key| setting(key, None));
-            let addresses = keys.filter(Setting::is_address);
-            let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
-            names.collect()
-        };
-        let old = all(&self.was);
-        let renamed = all(&self.is).into_iter().filter(|name| {
+        let old = remotes(&self.was);
+        let renamed = remotes(&self.is).into_iter().filter(|name| {
             let now = addresses_of(&self.is, name);
             old.iter().any(|old| addresses_of(&self.was, old) == now)
         });
@@ -165,13 +171,18 @@ impl<'a> Comparison<'a> {
     /// Why a change of this key is undone, if it is.
     fn judge(&self, changed: &Setting) -> Option<&'static str> {
         let Some(now) = self.is.get(&changed.key) else {
+            if let Some(why) = self.is_of_lost_remote(changed) {
+                return Some(why);
+            }
             // Git asks before it fetches from a remote that promises no more.
             let is_promise = match changed.section() {
                 b"remote" => matches!(changed.name(), b"promisor" | b"partialclonefilter"),
                 b"extensions" => changed.name() == b"partialclone",
                 _ => false,
             };
-            if is_promise {
+            // The remote may be gone as well.
+            let is_gone = changed.names_a_remote() && self.context.known.contains(changed.bytes());
+            if is_promise || is_gone {
                 return None;
             }
             // Taken out. What described does not any more; but a remote without an address is a path.
@@ -181,14 +192,20 @@ impl<'a> Comparison<'a> {
             };
             return Some(why);
         };
-        let is_moved = changed.is_address() && self.had_address(changed);
-        let is_moved = is_moved || self.is_new_default(changed);
+        // Git clones a submodule that is not there yet from its address.
+        let is_submodule = changed.section() == b"submodule" && changed.name() == b"url";
+        let is_moved = (changed.is_address() && self.had_address(changed))
+            || (is_submodule && self.was.contains_key(&changed.key) && !self.context.is_new)
+            || self.is_new_default(changed);
         for value in now {
             let setting = setting(&changed.key, value.clone());
             let is_moved = is_moved || self.moves_a_branch(&setting);
             match setting.verdict(&self.context) {
                 Verdict::Describes(_) if !is_moved => {}
                 _ if self.own.contains(&setting) => {}
+                Verdict::Describes(_) if changed.name() == b"merge" => {
+                    return Some("makes git push to another branch, or merge it");
+                }
                 Verdict::Describes(_) => return Some("makes git talk to another repository"),
                 Verdict::Drives(why) => return Some(why),
             }
@@ -196,8 +213,8 @@ impl<'a> Comparison<'a> {
         None
     }
 
-    /// Whether a setting has what was there before pushed to, or fetched from, another remote than
-    /// before. One that was there may be a remote of an earlier session. Where its own branches go is
+    /// Whether a setting has what was there before pushed to, or fetched from, another remote or branch
+    /// than before. A branch of the same name is what git itself takes for it. One that was there may be a remote of an earlier session. Where its own branches go is
     /// the session's affair.
     fn moves_a_branch(&self, setting: &Setting) -> bool {
         let context = &self.context;
@@ -205,13 +222,19 @@ impl<'a> Comparison<'a> {
         let push_default = b"remote.pushdefault".to_vec();
         // What said so before: the first that is there counts.
         let said = match (setting.section(), setting.subsection(), setting.name()) {
-            (b"branch", Some(name), what @ (b"remote" | b"pushremote")) => {
+            (b"branch", Some(name), what @ (b"remote" | b"pushremote" | b"merge")) => {
                 let stem = key([b"branch.", name, b"."]);
                 let is_known = |branches: &BTreeSet<Vec<u8>>| branches.contains(name);
-                let is_there = self.was.keys().any(|key| key.starts_with(&stem))
-                    || context.branches.is_none_or(is_known);
+                let is_there = has_any(&self.was, &stem) || context.branches.is_none_or(is_known);
                 if !is_there {
                     return false;
+                }
+                if what == b"merge" {
+                    let same = key([b"refs/heads/", name, b""]);
+                    let before = self.was.get(&setting.key).and_then(|values| values.last());
+                    let before = before.and_then(Option::as_deref);
+                    let stays = before == Some(setting.bytes()) || setting.bytes() == same;
+                    return !context.is_new && !stays;
                 }
                 let own = key([b"branch.", name, b".remote"]);
                 match what {
@@ -223,34 +246,77 @@ impl<'a> Comparison<'a> {
             _ => return false,
         };
         let value = setting.bytes();
-        if context.is_new || value == b"." {
+        // A branch that has no remote of its own may follow another one of the same repository.
+        let follows = value == b"." && setting.name() == b"remote";
+        if context.is_new || (follows && !self.was.contains_key(&setting.key)) {
             return false;
         }
         let mut said = said.iter().filter_map(|key| self.was.get(key)?.last());
-        // Without any, git takes this one.
-        let origin = Some(b"origin".as_slice());
-        let origin = origin.filter(|name| !addresses_of(&self.was, name).is_empty());
-        let before = said.next().and_then(Option::as_deref).or(origin);
-        match before {
-            Some(before) => {
-                let addresses = addresses_of(&self.was, before);
-                let is_renamed =
-                    !addresses.is_empty() && addresses == addresses_of(&self.is, value);
-                before != value && !is_renamed
-            }
-            None => !context.known.contains(value),
-        }
+        let before = said.next().and_then(Option::as_deref);
+        // Without any, no remote is the branch's: one that was there may be of an earlier session.
+        let Some(before) = before.or(self.default.as_deref()) else {
+            return true;
+        };
+        let addresses = addresses_of(&self.was, before);
+        let is_renamed = !addresses.is_empty() && addresses == addresses_of(&self.is, value);
+        before != value && !is_renamed
     }
 
-    /// Whether it is the address of the remote that git takes by itself, where there were others.
+    /// A remote that was given another name is not lost.
+    fn lost(&self) -> BTreeSet<Vec<u8>> {
+        if self.context.is_new {
+            return BTreeSet::new();
+        }
+        let (old, left) = (remotes(&self.was), &self.context.remotes);
+        let new = left.difference(&old);
+        let new: BTreeSet<_> = new.map(|name| addresses_of(&self.is, name)).collect();
+        let is_next = left.len() <= 1 && !left.contains(b"origin".as_slice());
+        let is_default = |name: &Vec<u8>| is_next || self.default.as_ref() == Some(name);
+        let gone = old.difference(left).filter(|name| is_default(name));
+        let lost = gone.filter(|name| !new.contains(addresses_of(&self.was, name)));
+        lost.cloned().collect()
+    }
+
+    /// Why a setting that was taken out comes back because of the remote that it is about.
+    fn is_of_lost_remote(&self, gone: &Setting) -> Option<&'static str> {
+        let stem = gone.key.len() - gone.name().len();
+        let stem = gone.key.get(..stem).unwrap_or_default();
+        let (remote, is_for_pushes) = match (gone.section(), gone.subsection(), gone.name()) {
+            (b"remote", Some(name), _) => (name, false),
+            (b"remote", None, b"pushdefault") => (gone.bytes(), true),
+            // Who deletes a branch takes out all that is said of it.
+            (b"branch", Some(_), b"pushremote") => (gone.bytes(), has_any(&self.is, stem)),
+            (b"branch", Some(_), b"remote" | b"merge") => {
+                let remote = self.was.get(&[stem, b"remote"].concat());
+                (remote?.last()?.as_deref()?, false)
+            }
+            _ => return None,
+        };
+        if self.lost.contains(remote) {
+            let why = match gone.is_address() {
+                true => "git would push to the next remote that there is",
+                false => "belongs to what was put back",
+            };
+            return Some(why);
+        }
+        let is_there = !addresses_of(&self.is, remote).is_empty();
+        (is_for_pushes && is_there && !self.context.is_new)
+            .then_some("makes git push to another repository")
+    }
+
+    /// Whether it is the address of the remote that git takes by itself, where there were others, or of
+    /// one that was named and had none: that is a path, or the user's settings for all repositories have it.
     fn is_new_default(&self, changed: &Setting) -> bool {
-        let mut keys = self.was.keys();
-        changed.is_address()
-            && changed.subsection() == Some(b"origin")
-            && !self.context.is_new
-            && !self.context.known.contains(b"origin".as_slice())
-            && (keys.any(|key| setting(key, None).is_address())
-                || !self.context.elsewhere.is_empty())
+        let Some(name) = changed.subsection().filter(|_| changed.is_address()) else {
+            return false;
+        };
+        let default = self.default.as_deref().unwrap_or(name);
+        let is_renamed = addresses_of(&self.was, default) == addresses_of(&self.is, name);
+        let had_others = !self.context.known.is_empty() || !self.context.elsewhere.is_empty();
+        let is_default = name == b"origin" && had_others && !is_renamed;
+        !self.context.is_new
+            && addresses_of(&self.was, name).is_empty()
+            && (self.named.contains(name) || is_default)
     }
 
     /// Whether the remote had an address, in this file or in another.
@@ -259,17 +325,23 @@ impl<'a> Comparison<'a> {
         self.was.contains_key(&address.key) || self.context.elsewhere.contains(name)
     }
 
-    /// Whether anything else still speaks of the remote of this address.
+    /// Whether anything else still speaks of the remote of this address, or will when it is put back.
     fn is_still_named(&self, address: &Setting) -> bool {
         let Some(name) = address.subsection() else {
             return false;
         };
-        self.is.iter().any(|(key, values)| {
+        let names_it = |(key, values): &(&Vec<u8>, &Vec<Option<Vec<u8>>>)| {
             let setting = setting(key, None);
             let is_of_it = setting.section() == b"remote" && setting.subsection() == Some(name);
             let names_it = values.iter().any(|value| value.as_deref() == Some(name));
             is_of_it || (names_it && matches!(setting.section(), b"branch" | b"remote"))
-        })
+        };
+        let comes_back = |(key, values): (&Vec<u8>, &Vec<Option<Vec<u8>>>)| {
+            let setting = setting(key, values.first().cloned().flatten());
+            let is_changed = self.is.get(key) != Some(values);
+            is_changed && !setting.is_address() && self.judge(&setting).is_some()
+        };
+        self.is.iter().any(|it| names_it(&it)) || self.was.iter().filter(names_it).any(comes_back)
     }
 
     /// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
@@ -320,6 +392,28 @@ fn values(settings: &[Setting]) -> Values {
 fn setting(key: &[u8], value: Option<Vec<u8>>) -> Setting {
     let key = key.to_vec();
     Setting { key, value }
+}
+
+/// Whether any key begins like this.
+fn has_any(values: &Values, stem: &[u8]) -> bool {
+    let mut from = values.range(stem.to_vec()..);
+    from.next().is_some_and(|(key, _)| key.starts_with(stem))
+}
+
+/// The remotes that have an address.
+fn remotes(values: &Values) -> BTreeSet<Vec<u8>> {
+    let keys = values.keys().map(|key| setting(key, None));
+    let addresses = keys.filter(Setting::is_address);
+    let names = addresses.filter_map(|setting| setting.subsection().map(<[u8]>::to_vec));
+    names.collect()
+}
+
+/// The remote that git takes where nothing names one: `origin`, or the only one.
+fn default_remote(values: &Values) -> Option<Vec<u8>> {
+    let remotes = remotes(values);
+    let is_only = remotes.len() == 1;
+    let is_default = |name: &Vec<u8>| is_only || name == b"origin";
+    remotes.into_iter().find(is_default)
 }
 
 /// The addresses of a remote.

@@ -77,3 +77,32 @@ fn no_number_of_addresses_breaks_the_message() {
     let fitted = asked.fit(bytes, asked.udp_limit());
     assert!(is_truncated(&fitted));
 }
+
+#[test]
+fn the_same_question_is_asked_about_another_name() {
+    let target = Name::from_text("cam1.lab.example").unwrap();
+    for (rtype, edns) in [(TYPE::A, true), (TYPE::AAAA, false)] {
+        let first = asked("CAM", rtype, edns);
+        let other = first.about(&target);
+        assert_eq!(other.name(), &target);
+        assert_eq!(other.qtype(), first.qtype());
+        // To others it is as if the client had asked it.
+        let direct = asked("cam1.lab.example", rtype, edns);
+        assert_eq!(other.to_upstream(7), direct.to_upstream(7));
+    }
+}
+
+#[test]
+fn a_name_exists_without_records_of_a_type() {
+    let asked = asked("printer", TYPE::A, true);
+    let address = Own::Address(Ipv4Addr::new(10, 0, 0, 7).into());
+    assert!(name_exists(&asked.answer(&[address], 30)));
+    assert!(name_exists(&asked.answer(&[], 30)));
+    for none in [
+        asked.error(Rcode::NxDomain, None),
+        asked.error(Rcode::ServFail, None),
+        Vec::new(),
+    ] {
+        assert!(!name_exists(&none));
+    }
+}

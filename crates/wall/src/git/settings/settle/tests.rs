@@ -10,9 +10,11 @@ const OLD: &str = "# mine\n[core]\n\tbare = false\n\tsshCommand = good # keep\n\
 fn left(old: Option<&str>, new: &str) -> Option<String> {
     let own = parse(b"[filter \"lfs\"] clean = git-lfs clean").unwrap();
     let writable = [PathBuf::from("/w")];
+    let branches = [b"x".to_vec()].into();
     let [one, other] = [GitProgram::find(), GitProgram::none()].map(|git| {
         let context = Context {
             writable: &writable,
+            branches: Some(&branches),
             ..Context::default()
         };
         let old = old.map(str::as_bytes);
@@ -66,9 +68,9 @@ fn a_remote_is_put_back_as_a_whole() {
 fn changed_values_are_put_back_and_harmless_ones_are_not() {
     let evil = OLD
         .replace("good", "evil")
-        .replace("= y", "= z")
+        .replace("= y", "= refs/heads/x")
         .replace("# mine\n", "");
-    let expected = OLD.replace("\tmerge = y\n", "") + "[branch \"x\"]\n\tmerge = z\n";
+    let expected = OLD.replace("\tmerge = y\n", "") + "[branch \"x\"]\n\tmerge = refs/heads/x\n";
     assert_eq!(left(Some(OLD), &evil), Some(expected));
     // Taken out, or moved elsewhere.
     let gone = OLD.replace("\tsshCommand = good # keep\n", "");
@@ -77,9 +79,12 @@ fn changed_values_are_put_back_and_harmless_ones_are_not() {
     assert_eq!(left(Some(OLD), &moved).as_deref(), Some(OLD));
     let more = OLD.replace("/a\n", "/a\n\turl = https://example.org/a\n");
     assert_eq!(left(Some(OLD), &more).as_deref(), Some(OLD));
-    // `git remote remove` is fine; a name without an address is not.
+    // `git remote remove` is fine, unless git would take the next remote in its place; a name without an
+    // address is not.
     let removed = OLD.replace("[remote \"origin\"]\n\turl = https://example.com/a\n", "");
-    assert_eq!(left(Some(OLD), &removed), None);
+    assert_eq!(left(Some(OLD), &removed).as_deref(), Some(OLD));
+    let other = format!("{OLD}[remote \"b\"]\n\turl = https://example.net/b\n");
+    assert_eq!(left(Some(&other), OLD), None);
     let named = format!("{removed}[branch \"x\"] remote = origin\n");
     assert!(left(Some(OLD), &named).unwrap().contains("example.com/a"));
 }
@@ -112,12 +117,20 @@ fn branches_that_were_there_stay_with_remotes_that_were_there() {
         "[branch \"topic\"]\n\tpushRemote = https://example.org/c\n",
         "[branch \"other\"]\n\tremote = origin\n",
         "[branch \"other\"]\n\tremote = .\n",
+        "[branch \"other\"]\n\tremote = origin\n\tmerge = refs/heads/other\n",
+        "[branch \"topic\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
         "[remote]\n\tpushDefault = origin\n",
     ] {
         assert_eq!(left(fine), None, "{fine}");
     }
     for evil in [
         "[branch \"main\"]\n\tremote = fork\n",
+        "[branch \"main\"]\n\tremote = .\n",
+        "[branch \"other\"]\n\tpushRemote = .\n",
+        "[remote]\n\tpushDefault = .\n",
+        "[branch \"main\"]\n\tmerge = refs/heads/other\n",
+        "[branch \"other\"]\n\tmerge = refs/heads/main\n",
+        "[push]\n\tdefault = upstream\n",
         "[branch \"main\"]\n\tpushRemote = fork\n",
         "[branch \"main\"]\n\tpushRemote = https://example.org/c\n",
         "[branch \"other\"]\n\tremote = fork\n\tmerge = refs/heads/other\n",
@@ -141,6 +154,21 @@ fn branches_that_were_there_stay_with_remotes_that_were_there() {
     // The same remote under another name is not another one.
     let renamed = old.replace("origin", "upstream");
     assert_eq!(left_in(false, Some(old), &renamed).contents, None);
+    // Nor if it is a path, which no other remote may have.
+    let path = old.replace("https://example.com/a", "/srv/a");
+    let renamed = path.replace("origin", "upstream");
+    assert_eq!(left_in(false, Some(&path), &renamed).contents, None);
+    let removed = "[branch \"topic\"]\n\tmerge = refs/heads/topic\n";
+    let settled = left_in(false, Some(&path), removed);
+    let expected = format!("{path}{removed}").into_bytes();
+    assert_eq!(settled.contents, Some(expected));
+    let other = format!("{path}[remote \"b\"]\n\turl = /srv/b\n");
+    let settled = left_in(false, Some(&path), &other);
+    assert_eq!(settled.contents, Some(path.into_bytes()));
+    // What is put back names no remote that is gone, which git would take for a path.
+    let swapped = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
+    let settled = left_in(false, Some(old), &swapped);
+    assert_eq!(settled.contents, Some(format!("{old}{fork}").into_bytes()));
     // Git takes that one by itself.
     let others = old.replace("origin", "upstream");
     let origin = fork.replace("fork", "origin");
@@ -164,6 +192,76 @@ fn branches_that_were_there_stay_with_remotes_that_were_there() {
     // In a new repository all of it is the session's own.
     let new = format!("{fork}[branch \"main\"]\n\tremote = fork\n");
     assert_eq!(left_in(true, None, &new).contents, None);
+}
+
+/// Git takes `origin`, or the only remote, where a branch has none, and looks for a remote of the name
+/// before it takes that for a path or an address.
+#[test]
+fn no_remote_takes_the_place_of_another() {
+    const MINE: &str = "[remote \"mine\"]\n\turl = https://example.com/a\n";
+    const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://example.com/a\n";
+    const EVIL: &str = "[remote \"evil\"]\n\turl = https://example.net/b\n";
+    const MORE: &str = "[remote \"more\"]\n\turl = https://example.net/c\n";
+    const BRANCH: &str = "[branch \"main\"]\n\tremote = evil\n";
+    let left = |old: &str, new: &str| {
+        let settled = left_in(false, Some(old), new);
+        settled.contents.map(|it| String::from_utf8(it).unwrap())
+    };
+    let both = format!("{MINE}{EVIL}");
+    let follows = "[branch \"main\"]\n\tremote = mine\n\tmerge = refs/heads/main\n";
+    let fork = "[remote]\n\tpushDefault = evil\n";
+    let push = "[branch \"main\"]\n\tremote = mine\n\tpushRemote = evil\n";
+    let path = "[branch \"main\"]\n\tremote = evil\n";
+    let module = "[submodule \"sub\"]\n\turl = https://example.com/a\n";
+    for (old, new, expected) in [
+        // The default one is gone, alone or for another.
+        (ORIGIN, "", ORIGIN),
+        (ORIGIN, EVIL, &format!("{ORIGIN}{EVIL}")),
+        (MINE, EVIL, &both),
+        (
+            MINE,
+            &format!("{EVIL}{MORE}"),
+            &format!("{MINE}{EVIL}{MORE}"),
+        ),
+        (&both, EVIL, &both),
+        (
+            &format!("{MINE}{follows}"),
+            EVIL,
+            &format!("{MINE}{follows}{EVIL}"),
+        ),
+        // One of an earlier session becomes the default one, or that of a branch which has none.
+        (
+            &both,
+            &format!("{MINE}{}", EVIL.replace("evil", "origin")),
+            &both,
+        ),
+        (&both, &format!("{both}{BRANCH}"), &both),
+        // Where pushes go is taken out.
+        (&format!("{both}{fork}"), &both, &format!("{both}{fork}")),
+        (
+            &format!("{both}{push}"),
+            &format!("{both}[branch \"main\"]\n\tremote = mine\n"),
+            &format!("{both}{push}"),
+        ),
+        // A path, or a remote of the user's settings for all repositories.
+        (path, &format!("{path}{EVIL}"), path),
+        (module, &module.replace("com/a", "net/b"), module),
+    ] {
+        assert_eq!(left(old, new).as_deref(), Some(expected), "{old} {new}");
+    }
+    for (old, new) in [
+        ("", EVIL),
+        ("", module),
+        (MINE, &both),
+        (MINE, ORIGIN),
+        (&format!("{both}{MORE}"), &both),
+        // The branch is gone.
+        (&format!("{both}{push}"), &both),
+        // That of the only remote is the one that git takes.
+        (MINE, &format!("{MINE}{follows}")),
+    ] {
+        assert_eq!(left(old, new), None, "{old} {new}");
+    }
 }
 
 #[test]

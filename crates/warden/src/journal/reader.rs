@@ -6,20 +6,22 @@ use std::{
 };
 
 use serde_json::Value;
-use stockade_warden::LogDirectory;
+
+use super::LogDirectory;
 
 /// The longest line that is taken for one. What the writer makes is far shorter.
 const LONGEST: usize = 1 << 20;
 
+/// What a log holds.
 #[derive(Debug, PartialEq)]
-pub(super) enum Item {
+pub enum LogItem {
     /// A line, and its bytes with the end.
     Line(Value, Vec<u8>),
     /// So many bytes that are none.
     Unreadable(usize),
 }
 
-impl Item {
+impl LogItem {
     fn of(bytes: Vec<u8>) -> Self {
         match serde_json::from_slice(&bytes) {
             Ok(line @ Value::Object(_)) => Self::Line(line, bytes),
@@ -28,7 +30,9 @@ impl Item {
     }
 }
 
-pub(super) struct Reader {
+/// Reads a log.
+#[derive(Debug)]
+pub struct LogReader {
     directory: LogDirectory,
     id: String,
     part: u32,
@@ -37,8 +41,12 @@ pub(super) struct Reader {
     begun: Vec<u8>,
 }
 
-impl Reader {
-    pub(super) fn open(directory: LogDirectory, id: &str) -> io::Result<Self> {
+impl LogReader {
+    /// Of this session.
+    ///
+    /// # Errors
+    /// If there is no such log, or it cannot be read.
+    pub fn open(directory: LogDirectory, id: &str) -> io::Result<Self> {
         Ok(Self {
             lines: BufReader::new(File::open(directory.file(id, 1))?),
             directory,
@@ -49,7 +57,10 @@ impl Reader {
     }
 
     /// The next line; nothing if there is none yet.
-    pub(super) fn next(&mut self) -> io::Result<Option<Item>> {
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn read(&mut self) -> io::Result<Option<LogItem>> {
         loop {
             if let Some(item) = self.here()? {
                 return Ok(Some(item));
@@ -78,15 +89,15 @@ impl Reader {
     }
 
     /// What is left over, if nothing will ever follow it.
-    pub(super) fn rest(&mut self) -> Option<Item> {
+    pub fn rest(&mut self) -> Option<LogItem> {
         let bytes = std::mem::take(&mut self.begun);
-        (!bytes.is_empty()).then_some(Item::Unreadable(bytes.len()))
+        (!bytes.is_empty()).then_some(LogItem::Unreadable(bytes.len()))
     }
 
-    fn here(&mut self) -> io::Result<Option<Item>> {
+    fn here(&mut self) -> io::Result<Option<LogItem>> {
         self.lines.read_until(b'\n', &mut self.begun)?;
         if self.begun.ends_with(b"\n") || self.begun.len() > LONGEST {
-            return Ok(Some(Item::of(std::mem::take(&mut self.begun))));
+            return Ok(Some(LogItem::of(std::mem::take(&mut self.begun))));
         }
         Ok(None)
     }
@@ -101,12 +112,12 @@ mod tests {
 
     use super::*;
 
-    fn all(reader: &mut Reader) -> Vec<String> {
+    fn all(reader: &mut LogReader) -> Vec<String> {
         let mut found = Vec::new();
-        while let Some(item) = reader.next().expect("a log") {
+        while let Some(item) = reader.read().expect("a log") {
             found.push(match item {
-                Item::Line(line, _) => line["n"].to_string(),
-                Item::Unreadable(bytes) => format!("{bytes} bytes"),
+                LogItem::Line(line, _) => line["n"].to_string(),
+                LogItem::Unreadable(bytes) => format!("{bytes} bytes"),
             });
         }
         found
@@ -118,7 +129,7 @@ mod tests {
         let directory = LogDirectory::at(path.path());
         let text = b"{\"n\":1}\n\xff\xfe\0\n{\"n\":\n7\n{\"n\":2}\n{\"n\":3";
         fs::write(directory.file("1", 1), text).expect("a log");
-        let mut reader = Reader::open(directory.clone(), "1").expect("a log");
+        let mut reader = LogReader::open(directory.clone(), "1").expect("a log");
         let expected = ["1", "4 bytes", "6 bytes", "2 bytes", "2"];
         assert_eq!(all(&mut reader), expected);
         // The last line may be on its way, or never come.
@@ -128,7 +139,7 @@ mod tests {
             .expect("a log");
         file.write_all(b"3}\n{\"n\":4").expect("a line");
         assert_eq!(all(&mut reader), ["33"]);
-        assert_eq!(reader.rest(), Some(Item::Unreadable(6)));
+        assert_eq!(reader.rest(), Some(LogItem::Unreadable(6)));
         assert_eq!(reader.rest(), None);
     }
 
@@ -138,7 +149,7 @@ mod tests {
         let directory = LogDirectory::at(path.path());
         let write = |part, text: &str| fs::write(directory.file("1", part), text).expect("a part");
         write(1, "{\"n\":1}\n");
-        let mut reader = Reader::open(directory.clone(), "1").expect("a log");
+        let mut reader = LogReader::open(directory.clone(), "1").expect("a log");
         assert_eq!(all(&mut reader), ["1"]);
         write(9, "{\"n\":9}\n{");
         write(10, "{\"n\":10}\n");
