@@ -11,7 +11,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
 use crate::decide::decide;
-use crate::discovery::{Discovery, decide_search};
+use crate::discovery::decide_search;
 use crate::evidence::{Evidence, Route};
 use crate::flow::{Flow, Protocol, QUIC};
 use crate::name::Hostname;
