@@ -491,6 +491,12 @@ impl Collection<'_> {
             return;
         }
         if let Some(mut content) = Content::of(path, self.bounds) {
+            let is_listed = matches!(kind, Kind::Told(_)) && content.is_directory();
+            if is_listed && self.bounds.are_reached() {
+                // A part of the files would look like a change.
+                self.unseen.add(path, MANY_FILES);
+                return;
+            }
             if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
                 && let Some(parts) = parts_that_count(path, bytes)
             {

@@ -88,6 +88,10 @@ impl Content {
         }
     }
 
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::File { bytes, .. } => Some(bytes),

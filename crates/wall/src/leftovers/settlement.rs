@@ -99,7 +99,12 @@ impl<'a> Settlement<'a> {
         self.compare(&repositories, &Bounds::new(TOP, MOST_FILES, &|| false));
     }
 
+    /// Each time with more repositories, and with more time.
     pub(super) fn compare(&self, repositories: &Repositories, bounds: &Bounds<'_>) {
+        // What this look does not see, it says itself.
+        let is_seen = |finding: &Finding| finding.what != Change::Unseen;
+        self.findings.borrow_mut().retain(is_seen);
+        self.told.borrow_mut().retain(is_seen);
         self.bring_back(repositories);
         let (watch, before) = (self.watch, Some(&self.watch.baseline));
         // What was found needs time to be put back.
@@ -197,6 +202,10 @@ impl<'a> Settlement<'a> {
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
             Kind::Told(_) | Kind::Plan if self.is_live => {}
+            Kind::Told(_) if before.is_none() && self.watch.baseline.is_partial => {
+                let why = "there was no time to look at it before the session";
+                self.find(path, Change::Unseen, why);
+            }
             Kind::Told(why) => {
                 let edits = &self.watch.edits;
                 for finding in edits.findings(path, before, &control.content, why) {

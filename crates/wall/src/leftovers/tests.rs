@@ -348,14 +348,6 @@ fn a_submodule_that_is_another_repository_is_put_back() {
 #[test]
 fn very_many_files_do_not_keep_the_settings_of_a_submodule_from_being_put_back() {
     const MANY: usize = nofollow::MOST_ENTRIES - 1000;
-    let workspace = Workspace::new();
-    let git = |words: &str| {
-        let mut git = std::process::Command::new("git");
-        let git = git.args(words.split(' ')).current_dir(&workspace.path);
-        assert!(git.status().unwrap().success());
-    };
-    git("init -q .");
-    let decoys = workspace.path.join(".git/decoys");
     let file = |path: PathBuf| drop(File::create(path).unwrap());
     let link = |path: PathBuf| symlink("/etc/hostname", path).unwrap();
     let kinds: [(&str, &dyn Fn(PathBuf)); 4] = [
@@ -365,6 +357,14 @@ fn very_many_files_do_not_keep_the_settings_of_a_submodule_from_being_put_back()
         (".git/logs", &link),
     ];
     for (below, make) in kinds {
+        let workspace = Workspace::new();
+        let git = |words: &str| {
+            let mut git = std::process::Command::new("git");
+            let git = git.args(words.split(' ')).current_dir(&workspace.path);
+            assert!(git.status().unwrap().success());
+        };
+        git("init -q .");
+        let decoys = workspace.path.join(".git/decoys");
         let found = workspace.found(|| {
             for name in ["a", "sub"] {
                 let blob = "0123456789012345678901234567890123456789";
@@ -390,12 +390,23 @@ fn very_many_files_do_not_keep_the_settings_of_a_submodule_from_being_put_back()
             !workspace.path.join(below).join("0").exists(),
             "{below}: {found:?}"
         );
-        for name in ["a", "sub"] {
-            fs::remove_dir_all(workspace.path.join(name)).unwrap();
-        }
-        git("read-tree --empty");
-        fs::remove_dir_all(workspace.path.join(below)).ok();
     }
+}
+
+#[test]
+fn what_there_was_no_time_for_at_the_start_is_not_called_new() {
+    let workspace = Workspace::new();
+    let mut watch = workspace.watch();
+    let vscode = workspace.path.join(".vscode");
+    assert!(watch.baseline.contents.remove(&vscode).is_some());
+    let what = |watch: &Watch| {
+        let findings = watch.settle(&|| false).into_iter();
+        let about = findings.filter(|it| it.path == vscode);
+        about.map(|it| it.what).collect::<Vec<_>>()
+    };
+    assert_eq!(what(&watch), [Change::Appeared]);
+    watch.baseline.is_partial = true;
+    assert_eq!(what(&watch), [Change::Unseen]);
 }
 
 /// One that leads where no session can write, and that git at the top does not come to.
