@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use serde_json::Value;
 use stockade_world::{Laptop, Site, Standard, test};
 
 use super::{project_file, session, stockade};
@@ -177,7 +178,7 @@ for n in \"abc\": socket.create_connection((n + \".pages.example.com\", 80)).clo
         let json = stockade(laptop, &["suggest", "--json"])
             .expect_success()
             .stdout();
-        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let json: Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(json["proven"], true);
         assert_eq!(json["allow"][1]["rule"], "tcp://www.example.com:7,80,443");
         assert_eq!(json["allow"][3]["connections"], 1);
@@ -208,6 +209,22 @@ fn a_session_to_learn_from_is_the_one_that_is_used_until_it_was() {
             .expect_success()
             .stdout();
         assert_eq!(all, both);
+        // By name, or by a beginning that no other has; each once, in whatever order.
+        let list = stockade(laptop, &["log", "--list", "--json"]).stdout();
+        let list: Value = serde_json::from_str(&list).expect("JSON");
+        let [first, second] = [0, 1].map(|index| list[index]["session"].as_str().expect("a name"));
+        let named = |ids: &[&str]| {
+            let words = [&["suggest"], ids].concat();
+            stockade(laptop, &words).expect_success().stdout()
+        };
+        let of_second = named(&[second]);
+        assert!(
+            of_second.contains("mirror") && !of_second.contains("www.example.com"),
+            "{of_second}"
+        );
+        assert_eq!(named(&[second, first, second]), both);
+        let unknown = stockade(laptop, &["suggest", "1-2-3"]).expect_code(125);
+        assert!(unknown.stderr().contains("1-2-3"), "{unknown:?}");
         stockade(laptop, &["suggest", "--write"]).expect_success();
         let text = suggested();
         assert!(

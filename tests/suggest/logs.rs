@@ -210,6 +210,7 @@ fn a_rule_that_nothing_used_is_listed_wherever_it_stands() {
         let config = laptop.home().join(".config/stockade/config.toml");
         fs::create_dir_all(config.parent().expect("a directory")).expect("a directory");
         let in_force = "[network]\ninternet = false\nnear = [\"wiki.example.com\", \"device.lan:80\"]\n\
+            host_ports = [5432, 6379]\n\
             [devices]\npmac = \"tcp://172.23.1.7:1025\"\nscope = \"tcp://172.23.1.8:5025\"\n";
         fs::write(&config, in_force).expect("a file");
         log(
@@ -217,6 +218,8 @@ fn a_rule_that_nothing_used_is_listed_wherever_it_stands() {
             &[
                 open("tcp://192.168.10.21:80", &["device.lan"], "name"),
                 open("tcp://172.23.1.8:5025", &["scope"], "rule"),
+                open("tcp://127.0.0.1:5432", &[], "host-port"),
+                open("tcp://127.0.0.1:8080", &[], "host-port"),
             ],
         );
         let diff = suggest(laptop, &["--diff"]).expect_code(1).stdout();
@@ -232,9 +235,18 @@ fn a_rule_that_nothing_used_is_listed_wherever_it_stands() {
                 "- pmac = \"tcp://172.23.1.7:1025\"",
                 "  scope = \"tcp://172.23.1.8:5025\"",
                 "+ \"tcp://192.168.10.21:80\"",
+                "  host_ports = 5432",
+                "- host_ports = 6379",
+                "+ host_ports = 8080",
             ],
             "{diff}"
         );
+        let json = suggest(laptop, &["--diff", "--json"])
+            .expect_code(1)
+            .stdout();
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let ports = json!({ "unused": [6379], "used": [5432], "new": [8080] });
+        assert_eq!(json["host_ports"], ports, "{json}");
     });
 }
 

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use stockade_config::{Effective, Origin, shown, shown_path};
+use stockade_config::{Effective, Origin, Sourced, shown, shown_path};
 use stockade_policy::Rule;
 
 use super::{Seen, Suggestion, observe::Evidence, unused};
@@ -167,11 +167,39 @@ pub(super) fn diff(
             new.push(rule.to_string());
         }
     }
-    let differs = internet.value || !idle.is_empty() || !new.is_empty();
+    let (in_force, used) = (
+        &effective.network.host_ports,
+        &suggestion.observed.host_ports,
+    );
+    let (mut idle_ports, mut kept_ports, mut new_ports) = (Vec::new(), Vec::new(), Vec::new());
+    for Sourced { value, origin: at } in in_force {
+        let (port, at) = (value.get(), origin(at));
+        if used.contains_key(&port) {
+            lines.push(format!("  host_ports = {port}  # {at}"));
+            kept_ports.push(port);
+        } else {
+            lines.push(format!(
+                "- host_ports = {port}  # {at}: nothing used it in {sessions}"
+            ));
+            idle_ports.push(port);
+        }
+    }
+    for (port, evidence) in used {
+        if !kept_ports.contains(port) {
+            let said = evidence.said("connection");
+            lines.push(format!("+ host_ports = {port}  # {said}"));
+            new_ports.push(*port);
+        }
+    }
+    let is_same = |changes: [usize; 4]| changes.iter().all(|count| *count == 0);
+    let changes = [idle.len(), new.len(), idle_ports.len(), new_ports.len()];
+    let differs = internet.value || !is_same(changes);
     if as_json {
         report["unused"] = idle.into();
         report["used"] = kept.into();
         report["new"] = new.into();
+        report["host_ports"] =
+            json!({ "unused": idle_ports, "used": kept_ports, "new": new_ports });
         terminal::print(format_args!("{report:#}\n"))?;
     } else {
         terminal::print(format_args!("{}\n", lines.join("\n")))?;
