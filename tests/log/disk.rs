@@ -9,7 +9,7 @@ use std::{
 
 use rustix::mount::{MountFlags, mount};
 use serde_json::Value;
-use stockade_world::{Laptop, test};
+use stockade_world::{Laptop, PATIENCE, eventually, test};
 
 use super::{lines_in, logs, of};
 use crate::support::standard;
@@ -42,6 +42,18 @@ pub(crate) fn fill(disk: &Path) {
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
 }
 
+/// Until the log's thread has come to as many: the program inside does not wait for it.
+fn wait_for_denials(laptop: &Laptop, state: &Path, count: u64) {
+    let is_there = || {
+        let ps = laptop
+            .stockade(["ps", "--json"])
+            .env("XDG_STATE_HOME", state);
+        let sessions: Value = serde_json::from_str(&ps.run().expect("run").stdout()).expect("JSON");
+        sessions[0]["denied"] == count
+    };
+    eventually("denials", PATIENCE, is_there).expect("all denials");
+}
+
 fn ports(lines: &[Value], first: u16) -> usize {
     let here = (first..first + 60).map(|port| format!("tcp://10.20.0.5:{port}"));
     let mut here = here.filter(|what| of(lines, "deny").iter().any(|line| line["what"] == **what));
@@ -62,11 +74,13 @@ fn a_full_disk_ends_nothing_is_said_once_and_leaves_a_marked_gap() {
         let logs = disk.join("stockade/sessions");
         session.write("\n").expect("go");
         session.expect("done 1000").expect("the first round");
+        wait_for_denials(laptop, &disk, 60);
         assert_eq!(ports(&lines_in(&logs), 1000), 60, "the control");
 
         fill(&disk);
         session.write("\n").expect("go");
         session.expect("done 2000").expect("the second round");
+        wait_for_denials(laptop, &disk, 120);
         // Nothing is written in part, also while there is no room.
         let kept = ports(&lines_in(&logs), 2000);
         assert!(kept < 60, "{kept} of 60 were written to a full disk");
@@ -120,6 +134,7 @@ fn a_session_that_begins_on_a_full_disk_says_what_it_is_when_there_is_room() {
             .expect("a session");
         session.write("\n").expect("go");
         session.expect("done 1000").expect("the first round");
+        wait_for_denials(laptop, &disk, 60);
         assert_eq!(lines_in(&logs), [] as [Value; 0]);
         fs::remove_file(disk.join("filler")).expect("room");
         session.write("\n").expect("go");

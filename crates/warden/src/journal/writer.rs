@@ -331,14 +331,18 @@ impl Writer {
     }
 
     fn denied(&mut self, denied: &Denied<'_>) {
+        let is_logged = self.effective.network.log_denials.value;
+        if is_logged {
+            self.log.write(&lines::denied(denied));
+        }
+        // Whoever sees the count finds the lines.
         self.live.lock().denied += denied.count;
         let last = denied.until.unwrap_or(denied.when);
         let what = (denied.subject, denied.ruling);
         self.denials.note(what, &self.policy, denied.count, last);
-        if !self.effective.network.log_denials.value {
+        if !is_logged {
             return;
         }
-        self.log.write(&lines::denied(denied));
         if let Some(process) = denied.process
             && self.programs.len() < REMEMBERED
         {
