@@ -81,6 +81,32 @@ with context.monitor('LAB:NUMBER', lambda value: seen.put(float(value))):
 }
 
 #[test]
+fn clients_find_a_device_that_the_rules_know_by_its_host_name_alone() {
+    in_laboratory(|world| {
+        let _ioc = start_ioc(world.host("ioc"));
+        let _pva = start_pva(world.host("ioc"), "LAB:NUMBER");
+        let options = "--discovery epics --device ioc=ioc1.lab.example";
+        prints(world, options, "caproto-get -t LAB:CURRENT", "3.5\n");
+        let script = "import epics; print(epics.caput('LAB:CURRENT', 7, wait=True), \
+            epics.caget('LAB:CURRENT', use_monitor=False))";
+        prints(
+            world,
+            options,
+            &format!("python -c \"{script}\""),
+            "1 7.0\n",
+        );
+        let get = "python -m p4p.client.cli get LAB:NUMBER";
+        let (stdout, stderr) = said(world, options, get);
+        assert!(stdout.ends_with(" 1.5\n"), "{stdout}{stderr}");
+        // It is the device that is found so, and no other host.
+        let options = "--discovery epics --device ioc=device.lan";
+        let get = "caproto-get -t --timeout 2 LAB:CURRENT";
+        let (stdout, stderr) = said(world, options, get);
+        assert!(!stdout.contains("7"), "{stdout}{stderr}");
+    });
+}
+
+#[test]
 fn a_server_that_answers_from_another_address_needs_a_rule_for_that_one() {
     in_laboratory(|world| {
         let ioc = world.host("ioc");

@@ -79,7 +79,12 @@ fn in_laboratory(work: impl FnOnce(&World)) {
     }
     let builder: Builder = standard()
         .directory(PLACE, environment)
-        .host(HostSpec::new("ioc").at("192.168.10.31").on_lan())
+        .host(
+            HostSpec::new("ioc")
+                .at("192.168.10.31")
+                .named("ioc1.lab.example")
+                .on_lan(),
+        )
         .host(HostSpec::new("neighbour").at("192.168.10.32").on_lan())
         .host(HostSpec::new("gateway").at("192.168.10.35").on_lan())
         .host(HostSpec::new("pmac").at("192.168.10.40").on_lan())
