@@ -62,6 +62,16 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ),
     ("filter fcntl(F_SETLEASE)", &["call.fcntl.f_setlease"]),
     ("filter fcntl(F_SETDELEG)", &["call.fcntl.f_setdeleg"]),
+    ("filter fcntl(O_ASYNC)", &["call.fcntl.o_async"]),
+    ("filter ioctl(FIOASYNC)", &["call.ioctl.fioasync"]),
+    (
+        "filter setrlimit(RLIMIT_CORE)",
+        &["call.setrlimit.rlimit_core"],
+    ),
+    (
+        "filter prlimit64(RLIMIT_CORE)",
+        &["call.prlimit64.rlimit_core"],
+    ),
     (
         "filter unshare(CLONE_NEWNS)",
         &["call.unshare.clone_newns", "nested.mounts"],

@@ -58,6 +58,28 @@ fn f07_the_programs_own_file_cannot_be_overwritten() {
 }
 
 #[test]
+fn f07_no_limit_has_the_host_handle_a_core_dump() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        // At a limit of 1, the kernel neither writes a file nor starts the program that
+        // `core_pattern` may name; at 0, it does start that one. The call by its number has a
+        // pointer whose low half is null.
+        let attack = r#"python3 -c "import ctypes, mmap, resource as r
+print(r.prlimit(0, r.RLIMIT_CORE)) if r.getrlimit(r.RLIMIT_CORE) == (1, 1) else print('other')
+r.setrlimit(r.RLIMIT_CORE, (0, 0))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+at = libc.mmap(ctypes.c_void_p(1 << 32), ctypes.c_long(4096), 3, 0x100022, -1, ctypes.c_long(0))
+libc.syscall(302, 0, 4, ctypes.c_void_p(at), None)
+print(r.getrlimit(r.RLIMIT_CORE))"
+            ssh-agent sh -c 'echo agent'"#;
+        let control = said(laptop, Place::Outside, attack);
+        assert_eq!(control, "other\n(0, 0)\nagent\n");
+        assert_eq!(said(laptop, INSIDE, attack), "(1, 1)\n(1, 1)\nagent\n");
+    });
+}
+
+#[test]
 fn f08_there_is_no_privilege_to_be_had() {
     test(&standard(), |world| {
         let laptop = world.laptop();

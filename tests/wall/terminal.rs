@@ -64,6 +64,55 @@ fn nothing_can_be_typed_into_the_callers_terminal() {
     });
 }
 
+/// Starts a program on a kernel that has no Landlock, by its own account. Only Landlock keeps signals
+/// of this kind in, where there is no filter for them.
+const WITHOUT_LANDLOCK: &str = r#"import ctypes, os, struct, sys
+filter = b''.join(struct.pack('HBBI', *step) for step in [
+    (0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7fff0000)])
+libc = ctypes.CDLL(None)
+kept = ctypes.create_string_buffer(filter)
+program = struct.pack('HxxxxxxP', 4, ctypes.addressof(kept))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"#;
+
+/// The kernel signals the foreground group of the terminal whenever it can take output again.
+const NEWS: &str = r#"import fcntl, os, sys, time
+terminal = os.open('/dev/tty', os.O_RDWR | os.O_NONBLOCK)
+fcntl.fcntl(terminal, 10, 9)
+flags = fcntl.fcntl(terminal, fcntl.F_GETFL)
+for ask in [lambda: fcntl.fcntl(terminal, fcntl.F_SETFL, flags | fcntl.FASYNC),
+            lambda: fcntl.ioctl(terminal, 0x5452, b'\1\0\0\0')]:
+    try: ask()
+    except OSError as error: print('refused', error.errno, flush=True)
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    try: os.write(terminal, b'\0' * 4096)
+    except BlockingIOError: time.sleep(0.01)
+print('survived', flush=True)
+"#;
+
+#[test]
+fn news_of_the_terminal_signal_nobody_outside() {
+    test(|caller| {
+        let project = caller.project();
+        caller.write(project.join("old.py"), WITHOUT_LANDLOCK);
+        caller.write(project.join("news.py"), NEWS);
+        let mut shell = Shell::start(caller);
+        // Positive control: without the sandbox, it kills whatever has the foreground.
+        shell.type_line("sh -c 'python3 news.py </dev/null >out; true'");
+        assert_eq!(shell.last_code(), "137");
+        for start in ["python3 old.py ", ""] {
+            shell.type_line(&format!(
+                "{start}stockade run -- python3 news.py </dev/null >out 2>err"
+            ));
+            assert_eq!(shell.last_code(), "0", "{start}");
+            let out = std::fs::read_to_string(project.join("out")).unwrap();
+            assert_eq!(out, "refused 1\nsurvived\n");
+        }
+    });
+}
+
 #[test]
 fn a_closed_terminal_ends_everything_inside() {
     test(|caller| {

@@ -22,8 +22,9 @@ pub use libc::{
     SYS_bpf as BPF, SYS_clone as CLONE, SYS_clone3 as CLONE3, SYS_fcntl as FCNTL,
     SYS_fsmount as FSMOUNT, SYS_io_uring_setup as IO_URING_SETUP, SYS_ioctl as IOCTL,
     SYS_landlock_create_ruleset as LANDLOCK_CREATE_RULESET, SYS_open_tree as OPEN_TREE,
-    SYS_openat2 as OPENAT2, SYS_perf_event_open as PERF_EVENT_OPEN, SYS_setns as SETNS,
-    SYS_syslog as SYSLOG, SYS_unshare as UNSHARE, SYS_userfaultfd as USERFAULTFD,
+    SYS_openat2 as OPENAT2, SYS_perf_event_open as PERF_EVENT_OPEN, SYS_prlimit64 as PRLIMIT64,
+    SYS_setns as SETNS, SYS_setrlimit as SETRLIMIT, SYS_syslog as SYSLOG, SYS_unshare as UNSHARE,
+    SYS_userfaultfd as USERFAULTFD,
 };
 /// open_tree_attr(2), which libc does not have; the same on all architectures.
 pub const OPEN_TREE_ATTR: i64 = 467;
@@ -80,14 +81,17 @@ pub enum Answer {
     NoSuchFamily,
     /// EOPNOTSUPP, which says that the kernel has it and it is turned off.
     TurnedOff,
+    /// Success, and nothing is done: for what programs give up at if it fails, and do not need.
+    Ignored,
 }
 
 impl Answer {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::NotPermitted,
         Self::NoSuchCall,
         Self::NoSuchFamily,
         Self::TurnedOff,
+        Self::Ignored,
     ];
 
     pub fn errno(self) -> i32 {
@@ -96,6 +100,7 @@ impl Answer {
             Self::NoSuchCall => libc::ENOSYS,
             Self::NoSuchFamily => libc::EAFNOSUPPORT,
             Self::TurnedOff => libc::EOPNOTSUPP,
+            Self::Ignored => 0,
         }
     }
 }
@@ -104,13 +109,15 @@ impl Answer {
 pub struct Argument {
     /// Which, from 0.
     index: u8,
-    /// Those of its bits that are compared, and their value. The high 32 are never: the
-    /// kernel does not look at them either where it takes an `unsigned int`, and a program
-    /// could set them.
+    /// Those of its bits that are compared, and their value. The high 32 are not, unless it is a
+    /// pointer: the kernel does not look at them either where it takes an `unsigned int`, and a
+    /// program could set them.
     mask: u32,
     value: u32,
     /// It has any other value.
     negated: bool,
+    /// All of its 64 bits are compared.
+    is_pointer: bool,
 }
 
 impl Argument {
@@ -127,6 +134,14 @@ impl Argument {
         }
     }
 
+    /// An argument is a pointer that is not null.
+    pub const fn is_given(index: u8) -> Self {
+        Self {
+            is_pointer: true,
+            ..Self::is_not(index, 0)
+        }
+    }
+
     /// An argument has these bits set, all of them low.
     pub const fn has(index: u8, bits: u32) -> Self {
         Self::masked(index, bits, bits)
@@ -139,6 +154,7 @@ impl Argument {
             mask,
             value,
             negated: false,
+            is_pointer: false,
         }
     }
 }
@@ -252,12 +268,17 @@ fn all_hold(arguments: &[Argument]) -> Result<SeccompRule, seccompiler::BackendE
             mask,
             value,
             negated,
+            is_pointer,
         } = *argument;
+        let length = match is_pointer {
+            true => SeccompCmpArgLen::Qword,
+            false => SeccompCmpArgLen::Dword,
+        };
         let comparison = match negated {
             true => SeccompCmpOp::Ne,
             false => SeccompCmpOp::MaskedEq(mask.into()),
         };
-        SeccompCondition::new(index, SeccompCmpArgLen::Dword, comparison, value.into())
+        SeccompCondition::new(index, length, comparison, value.into())
     };
     SeccompRule::new(arguments.iter().map(condition).collect::<Result<_, _>>()?)
 }

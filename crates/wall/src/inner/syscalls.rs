@@ -9,10 +9,10 @@
 use std::io;
 
 use stockade_sys::seccomp::{
-    Answer::{self, NoSuchCall, NoSuchFamily, NotPermitted, TurnedOff},
+    Answer::{self, Ignored, NoSuchCall, NoSuchFamily, NotPermitted, TurnedOff},
     Argument, BPF, CLONE, CLONE3, FCNTL, FSMOUNT, Filter, IO_URING_SETUP, IOCTL, KEYS,
     LANDLOCK_CREATE_RULESET, MODE_GIVING, OPEN_TREE, OPEN_TREE_ATTR, OPENAT2, OPENING,
-    PERF_EVENT_OPEN, Refusal, SETNS, SOCKETS, SYSLOG, UNSHARE, USERFAULTFD,
+    PERF_EVENT_OPEN, PRLIMIT64, Refusal, SETNS, SETRLIMIT, SOCKETS, SYSLOG, UNSHARE, USERFAULTFD,
 };
 
 use super::InnerSettings;
@@ -53,6 +53,14 @@ const BTRFS_SNAP_CREATE: [u32; 2] = [0x5000_9401, 0x5000_9417];
 /// A lease on a file, and one on a directory (Linux 6.19).
 const LEASES: [u32; 2] = [1024, 1040];
 
+/// Sets the flags of an open file, one of which has the kernel signal somebody when there is news;
+/// and sets that flag alone.
+const F_SETFL: u32 = 4;
+const O_ASYNC: u32 = 0x2000;
+const FIOASYNC: u32 = 0x5452;
+
+const RLIMIT_CORE: u32 = 4;
+
 /// The bits of a request that say whose it is, and those of bcachefs, one of which does the same.
 const IOCTL_TYPE: u32 = 0xff00;
 const BCACHEFS: u32 = 0xbc00;
@@ -73,6 +81,10 @@ const SUBVOLUMES: &str = "removes a directory although it is a mount point, and 
 const SNAPSHOTS: &str = "copies files without their covers, and before Linux 6.8 also those around \
     what is shown";
 const HOLDS: &str = "holds up who opens a file outside: git, until its settings are changed";
+const SIGNALS: &str = "has the kernel signal the terminal's foreground group: the warden, or other \
+    programs of the caller's. Landlock keeps that in, where the kernel has it";
+const DUMPS: &str =
+    "has a program of the host handle core dumps, which the kernel does not at a limit of 1";
 const NEW_MOUNTS: &str = "makes a mount namespace, from which covers can be lifted";
 const OTHER_MOUNTS: &str = "joins a mount namespace";
 const NEW_USERS: &str = "makes a user namespace";
@@ -111,6 +123,13 @@ const ALWAYS: &[Rule] = &[
         SUBVOLUMES),
     ("fcntl(F_SETLEASE)", FCNTL, &[Argument::is(1, LEASES[0])], NotPermitted, HOLDS),
     ("fcntl(F_SETDELEG)", FCNTL, &[Argument::is(1, LEASES[1])], NotPermitted, HOLDS),
+    ("fcntl(O_ASYNC)", FCNTL, &[Argument::is(1, F_SETFL), Argument::has(2, O_ASYNC)], NotPermitted, SIGNALS),
+    // nginx asks for it, does without, and ends if it is refused.
+    ("ioctl(FIOASYNC)", IOCTL, &[Argument::is(1, FIOASYNC)], Ignored, SIGNALS),
+    // Programs with secrets (ssh-agent, gpg) set it to 0, and end if that is refused.
+    ("setrlimit(RLIMIT_CORE)", SETRLIMIT, &[Argument::is(0, RLIMIT_CORE)], Ignored, DUMPS),
+    ("prlimit64(RLIMIT_CORE)", PRLIMIT64, &[Argument::is(1, RLIMIT_CORE), Argument::is_given(2)], Ignored,
+        DUMPS),
 ];
 
 /// In addition, unless sandboxes are to work inside the sandbox: no mount namespace of one's own.

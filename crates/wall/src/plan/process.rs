@@ -47,7 +47,9 @@ pub(super) fn limits(config: &Config, facts: &Facts) -> Vec<(Limit, Reason)> {
         (Limit::new(resource, asked.value), reason.into())
     };
     let wanted = &config.limits;
-    let core = Limit::new(Resource::Core, 0);
+    // At 0, the kernel writes no file, but starts the program that `core_pattern` may name. At 1, it
+    // does neither.
+    let core = Limit::new(Resource::Core, 1);
     let mut limits: Vec<(Limit, Reason)> = vec![(
         core,
         "a core dump is handled outside, by a program of the host".into(),

@@ -224,8 +224,9 @@ fn descriptors(case: &Case<'_>) -> Finding {
 fn core(seen: &Observations) -> Finding {
     let check = Check::new("process.core", "no core dump is handled outside");
     match seen.core_limit {
-        Some(0) => check.pass("the limit is zero"),
-        _ => check.fail("core dumps are not limited to nothing"),
+        Some(1) => check.pass("the limit is 1, at which the kernel handles none"),
+        Some(0) => check.fail("the limit is 0, at which the kernel starts the host's handler"),
+        _ => check.fail("core dumps are not limited"),
     }
 }
 

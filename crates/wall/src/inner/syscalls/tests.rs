@@ -25,6 +25,11 @@ const PROBES: &[&str] = &[
     "syscall(16, -1, 0x4020bc11, 0)",
     "syscall(72, -1, 1024, 0)",
     "syscall(72, -1, 1040, 0)",
+    "syscall(72, -1, 4, 0x2800)",
+    "syscall(16, -1, 0x5452, 0)",
+    "syscall(160, 4, 0)",
+    // The low half of this pointer is null.
+    "syscall(302, 0, 4, 1 << 32, 0)",
     "syscall(272, 0x20000)",
     "syscall(272, 0x100000)",
     // With a flag that the kernel does not take together with it.
@@ -143,6 +148,11 @@ fn what_is_not_in_the_table_passes() {
         // A new subvolume of Btrfs, and what lease there is.
         "syscall(16, -1, 0x5000940e, 0)",
         "syscall(72, -1, 1025, 0)",
+        // Other flags of an open file, other limits, and a look at this one.
+        "syscall(72, -1, 4, 0x800)",
+        "syscall(160, 0, 0)",
+        "syscall(302, 0, 0, 1, 0)",
+        "syscall(302, 0, 4, 0, 1)",
         "fork() // die",
         "syscall(91, -1, 01777)",
         // Without a file to be made, the mode is whatever is in the register.
