@@ -187,10 +187,11 @@ write(head + first + b''.join(entry(*one) for one in found) + b'sdir' + struct.p
         plant(
             "entries in the data of an extension that nobody knows",
             python(
-                "id = evil('.git/zzz/sub'); sh('touch more; git add more'); found = entries()
-two_readings(found, [(link(id), b'.git/zzz/sub'), found[0]], b'ZZZZ'); arm('.git/zzz/sub')",
+                "sh('echo touch /home/dev/ran > rc'); id = sh('git hash-object -w rc')
+sh('touch more; git add more'); found = entries()
+two_readings(found, [(file(id, 0o100644), b'../rc'), found[0]], b'ZZZZ')",
             ),
-            "git status",
+            "rm -f ~/rc; git restore .; sh ~/rc; true",
         ),
         plant(
             "the same in one that git writes",
