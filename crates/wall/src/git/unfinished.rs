@@ -202,7 +202,7 @@ fn are_files_below(root: &Path, conflicts: &[u8]) -> bool {
         let Some(path) = path.map(|path| Path::new(OsStr::from_bytes(path))) else {
             return record.is_empty();
         };
-        let is_plain = |part| matches!(part, Component::Normal(_));
+        let is_plain = |part| matches!(part, Component::Normal(name) if name != ".git");
         let at = root.join(path);
         // What is gone is nothing to git, either.
         path.components().all(is_plain)
@@ -314,6 +314,7 @@ mod tests {
             "/etc/passwd",
             "dir/./../dir/file",
             "dir",
+            ".git/hooks/x",
             "",
         ] {
             assert!(!are_files(&["dir/file", path]), "{path}");
