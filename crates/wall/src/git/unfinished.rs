@@ -117,14 +117,16 @@ fn is_own_strategy(name: &[u8]) -> bool {
 
 /// The options of a sequence are in the form of git's settings.
 fn are_options_of_a_sequence(contents: &[u8]) -> bool {
-    settings::parse(contents).is_ok_and(|settings| {
-        settings.iter().all(|setting| {
-            let is_strategy = setting.is("options", "strategy");
-            setting.section() == b"options" && (!is_strategy || is_own_strategy(setting.bytes()))
-        })
-    })
+    let is_harmless = |setting: &settings::Setting| {
+        let (value, is) = (setting.bytes(), |name| setting.is("options", name));
+        setting.section() == b"options"
+            && (!is("strategy") || is_own_strategy(value))
+            && (!is("strategy-option") || are_options_of_merges(value))
+    };
+    settings::parse(contents).is_ok_and(|settings| settings.iter().all(is_harmless))
 }
 
+/// Also where no strategy is named: the user's own settings may name one that hands them on.
 fn are_options_of_merges(contents: &[u8]) -> bool {
     #[rustfmt::skip]
     const KNOWN: &[&str] = &[
@@ -169,7 +171,7 @@ fn words(contents: &[u8], quotes: &[u8]) -> Option<Vec<String>> {
             Some(quote) => word.strip_prefix(quote)?.strip_suffix(quote)?,
             None => word,
         };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./%".contains(c);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./%*".contains(c);
         word.chars().all(is_plain).then(|| word.to_owned())
     });
     words.collect()
@@ -252,7 +254,7 @@ mod tests {
             ("rebase-apply/apply-opt", "\n"),
             (
                 "rebase-apply/apply-opt",
-                " '-p2' '--whitespace=fix' '--directory=a/b'",
+                " '-p2' '--whitespace=fix' '--directory=a/b' '--exclude=*.x'",
             ),
             (
                 "rebase-merge/autostash",
@@ -261,7 +263,7 @@ mod tests {
             ("BISECT_START", "main\n"),
             (
                 "sequencer/opts",
-                "[options]\n\tedit = true\n\tstrategy = ort\n",
+                "[options]\n\tedit = true\n\tstrategy = ort\n\tstrategy-option = ours\n",
             ),
         ] {
             assert!(is_harmless(name, contents), "{name}: {contents}");
@@ -287,6 +289,10 @@ mod tests {
             ("BISECT_START", "--pathspec-from-file=x"),
             ("sequencer/opts", "[options]\n\tstrategy = x/../evil\n"),
             ("sequencer/opts", "[options]\n\tstrategy = resolve\n"),
+            (
+                "sequencer/opts",
+                "[options]\n\tstrategy-option = index-output=x\n",
+            ),
             ("sequencer/opts", "[core]\n\tx = y\n"),
             ("sequencer/opts", "[options"),
         ] {
