@@ -50,6 +50,7 @@ mod p_state;
 mod p_streams;
 mod p_suspend;
 mod p_terminal;
+mod p_unfinished;
 mod pins;
 pub(crate) mod probe;
 mod questions;

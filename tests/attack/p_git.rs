@@ -165,6 +165,21 @@ fn p01_settings_in_whatever_form_do_not_run_programs_outside() {
             "git status",
         ),
         plant(
+            "an encoding that makes the title of a commit two lines of a list of steps",
+            "git checkout -q -b side; echo a > a; git add a
+             printf 'x\\342\\227\\231exec touch ~/ran #\\n' > message; git commit -q -F message
+             git config i18n.logOutputEncoding IBM922",
+            "git rebase -f main; true",
+        ),
+        plant(
+            "a mark of comments that makes one a step",
+            "for i in 1 2; do
+                git checkout -q -b side$i main; echo $i > $i; git add $i; git commit -q -m $i; done
+             git merge -q --no-ff -m m side1; git branch -q -D side1
+             git config core.commentString ' x touch ~/ran #'; git config rebase.rebaseMerges true",
+            "git rebase -f main; true",
+        ),
+        plant(
             "a lock that nobody holds",
             "git config core.fsmonitor $EVIL; touch .git/config.lock",
             "git status",
@@ -350,6 +365,12 @@ fn p01_what_the_users_own_settings_rest_on_stays() {
             "settings that those of the user include",
             "git config --global include.path ~/project/settings",
             "printf '[core]\\nfsmonitor = /home/dev/evil\\n' > settings",
+        ),
+        (
+            "a file of the user's, by a name that is another file in the repository",
+            "printf '[include]\\npath = .work\\n' > ~/.gitconfig; printf '[user]\\nemail = w\\n' > ~/.work",
+            "git config include.path .work
+             printf '[core]\\nfsmonitor = /home/dev/evil\\n' > .git/.work",
         ),
         (
             "attributes that settings of the user name",

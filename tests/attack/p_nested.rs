@@ -88,6 +88,17 @@ def two_lengths(name, path):
     first = file(id, 0o100644) + struct.pack('>H', 10) + name + b'\0\x0aaaaaaa'
     body = b'DIRC' + struct.pack('>II', 2, 1) + first + b'TREE\0\0\0\0TREE\0\0\0\4x\0\0\0'
     open(f'{path}/.git/index', 'wb').write(body + b'\0' * 20)
+def two_readings(seen, hidden, carrier):
+    body = b'DIRC' + struct.pack('>II', 2, len(seen)) + b''.join(entry(*one) for one in seen)
+    assert len(seen) == len(hidden)
+    parts, data, at = struct.pack('>I', 1), b'', len(body) + 8
+    for one in sorted(hidden, key=lambda entry: entry[1]):
+        parts += struct.pack('>II', at + len(data), 1); data += entry(*one)
+    parts = b'IEOT' + struct.pack('>I', len(parts)) + parts
+    end = struct.pack('>I', at + len(data)) + hashlib.sha1(parts[:8]).digest()
+    data += parts + b'EOIE' + struct.pack('>I', 24) + end
+    write(body + carrier + struct.pack('>I', len(data)) + data)
+    sh('git config index.threads 4')
 def arm(path):
     sh(f'git -C {path} config core.fsmonitor /home/dev/project/evil')
 def evil(path):
@@ -172,6 +183,36 @@ first = fields + struct.pack('>HH', 0x4002, 0x4000) + b'd/'; first += b'\\0' * (
 write(head + first + b''.join(entry(*one) for one in found) + b'sdir' + struct.pack('>I', 0))",
             ),
             "git status; true",
+        ),
+        plant(
+            "entries in the data of an extension that nobody knows",
+            python(
+                "sh('echo touch /home/dev/ran > rc'); id = sh('git hash-object -w rc')
+sh('touch more; git add more'); found = entries()
+two_readings(found, [(file(id, 0o100644), b'../rc'), found[0]], b'ZZZZ')",
+            ),
+            "rm -f ~/rc; git restore .; sh ~/rc; true",
+        ),
+        plant(
+            "the same in one that git writes",
+            python(
+                "sh('echo touch /home/dev/ran > rc'); id = sh('git hash-object -w rc')
+sh('touch more; git add more'); found = entries()
+two_readings(found, [(file(id, 0o100644), b'../rc'), found[0]], b'TREE')",
+            ),
+            "rm -f ~/rc; git restore .; sh ~/rc; true",
+        ),
+        plant(
+            "an entry without a name, for the whole worktree",
+            python(
+                "id = evil('vendor/x/evil'); sh(f'git update-index --add --cacheinfo 160000,{id},vendor/x/evil')
+tree = sh('git write-tree'); sh('git reset -q; mkdir -p .git/info')
+sh('git config core.sparseCheckout true; git config core.sparseCheckoutCone false')
+fields = file(tree, 0o040000) + struct.pack('>HH', 0x4000, 0x4000); fields += b'\\0' * (8 - len(fields) % 8)
+write(b'DIRC' + struct.pack('>II', 3, 1) + fields + b'sdir' + struct.pack('>I', 0))
+arm('vendor/x/evil'); os.chmod('vendor', 0o311)",
+            ),
+            "git status; chmod 755 vendor",
         ),
         plant(
             "a gitlink upwards and into the directory of git's",

@@ -20,11 +20,11 @@ use crate::{
         bounds::{Bounds, Unseen},
         content::Content,
         innermost,
+        parts::parts_that_count,
     },
     nofollow::{self, MOST_ENTRIES},
     tables::autorun::{
-        ALTERNATES, ATTRIBUTES, CLAUDE_JSON, CLAUDE_JSON_PARTS, EXCLUDE, EXCLUDED, HOOKS, INDEX,
-        PIPE, REDIRECTION, REMOTES, STRATEGY,
+        ALTERNATES, ATTRIBUTES, EXCLUDE, EXCLUDED, HOOKS, INDEX, PIPE, REDIRECTION, REMOTES,
     },
 };
 
@@ -87,7 +87,9 @@ pub(crate) enum Kind {
     Settings,
     /// It is as it was, or it is put back. Why it counts.
     Whole(&'static str),
-    /// The same, but git itself makes it, in one form.
+    /// It goes, also if it was there before. Why.
+    Gone(&'static str),
+    /// As `Whole`, but git itself makes it, in one form.
     Common,
     /// The same, unless it is older than the session.
     Away,
@@ -274,7 +276,7 @@ impl Collection<'_> {
         let hooks = directory.join("hooks");
         let most = self.most_in(&hooks);
         self.add_programs(&hooks, HOOKS, of, most);
-        self.add_plans(directory, of);
+        self.add_unfinished(directory, repository.root.as_deref(), of);
         let root = repository.root.as_deref().unwrap_or(top);
         // The user's own settings count where git comes to by itself.
         let own = self.own.settings.iter().chain(&self.own.included);
@@ -482,7 +484,7 @@ impl Collection<'_> {
         Vec::new()
     }
 
-    fn is_writable(&self, path: &Path) -> bool {
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
         is_in(path, self.writable)
     }
 
@@ -498,7 +500,7 @@ impl Collection<'_> {
                 return;
             }
             if let (Kind::Told(_), Content::File { bytes, .. }) = (kind, &mut content)
-                && let Some(parts) = parts_that_count(path, bytes)
+                && let Some(parts) = parts_that_count(path, bytes, self.writable)
             {
                 *bytes = parts;
                 if bytes.is_empty() {
@@ -618,28 +620,8 @@ impl Collection<'_> {
         (self.is_writable(&real) && !self.controls.contains_key(&real)).then_some(real)
     }
 
-    /// Steps of a rebase that is under way.
-    fn add_plans(&mut self, directory: &Path, repository: Option<&Path>) {
-        for name in ["rebase-merge/strategy", "sequencer/opts"] {
-            let path = directory.join(name);
-            if self.is_below_link(&path) {
-                continue;
-            }
-            let contents = nofollow::read(&path).unwrap_or_else(|_| b"?".to_vec());
-            if names_a_program(&contents) {
-                self.add(&path, Kind::Whole(STRATEGY), repository);
-            }
-        }
-        for name in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
-            let path = directory.join(name);
-            if !self.is_below_link(&path) {
-                self.add(&path, Kind::Plan, repository);
-            }
-        }
-    }
-
     /// Whether the directory of a file is a link that a session made, and that will be gone.
-    fn is_below_link(&self, path: &Path) -> bool {
+    pub(super) fn is_below_link(&self, path: &Path) -> bool {
         let (Some(parent), Some(before)) = (path.parent(), self.before) else {
             return false;
         };
@@ -670,88 +652,4 @@ fn is_branch(link: &Path) -> bool {
     link.file_name() == Some("HEAD".as_ref())
         && to.starts_with("refs")
         && to.components().all(is_plain)
-}
-
-/// Whether a merge strategy is named that is not git's own: git runs a program of that name.
-fn names_a_program(contents: &[u8]) -> bool {
-    const OWN: &[&[u8]] = &[
-        b"ort",
-        b"recursive",
-        b"resolve",
-        b"octopus",
-        b"ours",
-        b"subtree",
-    ];
-    if OWN.contains(&contents.trim_ascii()) {
-        return false;
-    }
-    // The options of a sequence are in the form of git's settings.
-    match settings::parse(contents) {
-        Ok(settings) => settings.iter().any(|setting| {
-            let is_strategy = setting.is("options", "strategy") && !OWN.contains(&setting.bytes());
-            is_strategy || setting.section() != b"options"
-        }),
-        Err(_) => true,
-    }
-}
-
-/// What there is to be told about, of a file that has much else in it.
-pub(crate) fn parts_that_count(path: &Path, bytes: &[u8]) -> Option<Vec<u8>> {
-    if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
-        Some(parts_that_run(bytes))
-    } else {
-        path.ends_with(EXCLUDE).then(|| patterns(bytes))
-    }
-}
-
-/// The patterns of a list of files that git leaves out. A new repository has one of comments only.
-fn patterns(list: &[u8]) -> Vec<u8> {
-    let lines = list.split_inclusive(|byte| *byte == b'\n');
-    let patterns = lines.filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
-    patterns.flatten().copied().collect()
-}
-
-/// What of Claude Code's own file runs or is obeyed, at any depth. The rest changes all the time.
-fn parts_that_run(json: &[u8]) -> Vec<u8> {
-    fn collect(value: &serde_json::Value, way: &str, parts: &mut Vec<String>) {
-        let serde_json::Value::Object(fields) = value else {
-            return;
-        };
-        for (name, value) in fields {
-            let way = format!("{way}/{name}");
-            let is_empty = match value {
-                serde_json::Value::Array(all) => all.is_empty(),
-                serde_json::Value::Object(all) => all.is_empty(),
-                serde_json::Value::Bool(is_on) => !is_on,
-                other => other.is_null(),
-            };
-            if CLAUDE_JSON_PARTS.contains(&name.as_str()) && !is_empty {
-                parts.push(format!("{way}: {value}"));
-            } else {
-                collect(value, &way, parts);
-            }
-        }
-    }
-    let Ok(value) = serde_json::from_slice(json) else {
-        return json.to_vec();
-    };
-    let mut parts = Vec::new();
-    collect(&value, "", &mut parts);
-    parts.sort();
-    parts.join("\n").into_bytes()
-}
-
-/// The steps of a rebase without those that run programs; nothing if there are none.
-pub(crate) fn without_commands(todo: &[u8], before: &[u8]) -> Option<Vec<u8>> {
-    let is_command = |line: &&[u8]| {
-        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
-        let word = words.find(|word| !word.is_empty());
-        let word = word.map(<[u8]>::trim_ascii);
-        matches!(word, Some(b"exec" | b"x"))
-    };
-    let known: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
-    let lines = todo.split_inclusive(|byte| *byte == b'\n');
-    let kept = lines.filter(|line| !is_command(line) || known.contains(line));
-    let kept: Vec<u8> = kept.flatten().copied().collect();
-    (kept != todo).then_some(kept)
 }

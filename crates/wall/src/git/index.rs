@@ -73,12 +73,15 @@ fn read_wanted(
     // Entries share beginnings, so a short index can have very long paths.
     let mut room: usize = 64 << 20;
     let mut at = 12;
+    let mut is_nameless = false;
     // Where each entry begins that does not build on the one before it.
     let mut whole = BTreeMap::new();
     for entry in 0..count {
         let begin = at;
-        let kind = number(body, at + MODE)? & KIND;
-        if !matches!(kind, 0o100_000 | 0o120_000 | GITLINK | DIRECTORY) {
+        let mode = number(body, at + MODE)?;
+        let kind = mode & KIND;
+        let is_odd_directory = kind == DIRECTORY && mode != DIRECTORY;
+        if !matches!(kind, 0o100_000 | 0o120_000 | GITLINK | DIRECTORY) || is_odd_directory {
             return None;
         }
         let flags = at + FIELDS + hash;
@@ -117,6 +120,11 @@ fn read_wanted(
             return None;
         }
         if path.is_empty() {
+            // One for a whole directory would be that of the worktree, and git writes none.
+            if kind == DIRECTORY {
+                return None;
+            }
+            is_nameless = true;
             links.is_replacing |= kind == GITLINK;
             continue;
         }
@@ -139,30 +147,53 @@ fn read_wanted(
     }
     let entries_end = at;
     // What follows are extensions, with their lengths.
+    let (mut has_link, mut has_parts, mut end_of_entries) = (false, false, None);
     while at < body.len() {
+        // Only what git writes at the very end comes after this one.
+        if end_of_entries.is_some() {
+            return None;
+        }
+        let here = at;
         let kind = body.get(at..at + 4)?;
         let begin = at + 8;
         at = begin.checked_add(number(body, at + 4)? as usize)?;
         let data = body.get(begin..at)?;
         let is_certain = match kind {
-            b"link" if links.shared.is_none() => {
+            b"link" if !has_link => {
+                has_link = true;
                 let id = data.get(..hash)?;
                 let text = id.iter().map(|byte| format!("{byte:02x}"));
                 let name = format!("sharedindex.{}", text.collect::<String>());
                 links.shared = id.iter().any(|byte| *byte != 0).then_some(name);
                 true
             }
-            b"link" => false,
             // Git may begin to read at the places that these name.
-            b"EOIE" => number(data, 0)? as usize == entries_end,
-            b"IEOT" => are_parts(data, &whole, count),
-            _ => true,
+            b"EOIE" => {
+                end_of_entries = Some(here);
+                number(data, 0)? as usize == entries_end
+            }
+            b"IEOT" if !has_parts => {
+                has_parts = true;
+                are_parts(data, &whole, count)
+            }
+            b"sdir" => data.is_empty(),
+            b"TREE" | b"REUC" | b"UNTR" | b"FSMN" => true,
+            // Git skips one that it does not know. Nobody writes such a one but to hide something in it.
+            _ => false,
         };
         if !is_certain {
             return None;
         }
     }
-    (at == body.len()).then_some(links)
+    // Git looks for this extension at a fixed distance from the end, which may be inside of another one.
+    // In a repository with longer hashes, git's own is longer, and git does not find it there.
+    const END_OF_ENTRIES: usize = 8 + 4 + 20;
+    let by_place = body.len().checked_sub(END_OF_ENTRIES);
+    let by_place = by_place.filter(|at| body.get(*at..at + 4) == Some(b"EOIE"));
+    let is_one = by_place.is_none() || by_place == end_of_entries;
+    // Git takes the name of an entry without one from the shared index.
+    let is_nameless = is_nameless && links.shared.is_none();
+    (at == body.len() && is_one && !is_nameless).then_some(links)
 }
 
 /// Whether the parts of an index that can be read apart are all of its entries, in order.
@@ -321,6 +352,66 @@ mod tests {
         upwards[name..name + 2].copy_from_slice(b"..");
         assert_eq!(read(&upwards, 20, false), None);
         assert!(!is_odd(b".github/a..b/.gitmodules"));
+    }
+
+    /// Git looks for the end of the entries at a place of the file, not among the extensions.
+    #[test]
+    fn nothing_is_hidden_in_an_extension() {
+        let entry = |mode: u32, name: &[u8]| {
+            let mut entry = vec![0; 60];
+            entry[24..28].copy_from_slice(&mode.to_be_bytes());
+            entry.extend(u16::try_from(name.len()).unwrap().to_be_bytes());
+            entry.extend(name);
+            entry.resize((entry.len() + 8) / 8 * 8, 0);
+            entry
+        };
+        let header = [b"DIRC".as_slice(), &[0, 0, 0, 2, 0, 0, 0, 1]].concat();
+        let extension = |name: &[u8], data: &[u8]| {
+            let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+            [name, &length, data].concat()
+        };
+        let index = |first: &[u8], rest: &[u8]| {
+            let index = [&header, first, rest, &[0; 20]].concat();
+            read(&index, 20, true)
+        };
+        let file = entry(0o100_644, b"file");
+        let begin = header.len() + file.len();
+        let end_at = |at: usize| {
+            let at = u32::try_from(at).unwrap().to_be_bytes();
+            extension(b"EOIE", &[at.as_slice(), &[0; 20]].concat())
+        };
+        let tree = extension(b"TREE", b"x");
+        assert!(index(&file, &tree).is_some());
+        assert!(index(&file, &[tree.clone(), end_at(begin)].concat()).is_some());
+        // Of another place, not the last one, or inside of another one.
+        assert_eq!(
+            index(&file, &[tree.clone(), end_at(begin + 8)].concat()),
+            None
+        );
+        assert_eq!(index(&file, &[end_at(begin), tree.clone()].concat()), None);
+        for name in [b"TREE", b"REUC", b"UNTR", b"FSMN"] {
+            for at in [begin, begin + 8] {
+                assert_eq!(index(&file, &extension(name, &end_at(at))), None);
+            }
+        }
+        // Git itself writes none of these.
+        for name in [b"ZZZZ", b"zzzz", b"tree"] {
+            assert_eq!(index(&file, &extension(name, b"x")), None);
+        }
+        assert_eq!(index(&file, &extension(b"sdir", b"x")), None);
+        let link = extension(b"link", &[0; 20]);
+        assert!(index(&file, &link).is_some());
+        assert_eq!(index(&file, &[link.clone(), link].concat()), None);
+
+        // Entries without names are of a split index, and no directories.
+        let link = extension(b"link", &[1; 20]);
+        for (mode, is_read) in [(0o100_644, true), (0o160_000, true), (0o040_000, false)] {
+            let nameless = entry(mode, b"");
+            assert_eq!(index(&nameless, &link).is_some(), is_read);
+            assert_eq!(index(&nameless, b""), None);
+        }
+        assert!(index(&entry(0o040_000, b"d/"), b"").is_some());
+        assert_eq!(index(&entry(0o040_755, b"d/"), b""), None);
     }
 
     /// Entries of version 4 take the beginning of the one before: a few bytes can be a long path.

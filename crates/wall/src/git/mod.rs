@@ -9,3 +9,4 @@ mod index;
 pub(crate) mod repositories;
 pub(crate) mod settings;
 pub(crate) mod tracked;
+pub(crate) mod unfinished;

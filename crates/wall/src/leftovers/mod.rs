@@ -26,6 +26,7 @@ mod diff;
 mod edits;
 mod finding;
 mod live;
+pub(crate) mod parts;
 mod quarantine;
 mod reported;
 mod restore;

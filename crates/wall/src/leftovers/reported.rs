@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::parts::parts_that_count;
 use crate::{
     config::{Config, MovedState},
     facts::{Facts, absolute},
-    git::controls::parts_that_count,
     nofollow,
     tables::autorun::{Autoruns, DOTFILE, NAMED, STATE, WORKSPACE},
 };
@@ -90,7 +90,7 @@ impl NamedFiles {
             return Vec::new();
         }
         let bytes = nofollow::read_through_links(settings).unwrap_or_default();
-        let bytes = parts_that_count(settings, &bytes).unwrap_or(bytes);
+        let bytes = parts_that_count(settings, &bytes, &[]).unwrap_or(bytes);
         let text = String::from_utf8_lossy(&bytes);
         // Without what quotes: a shell puts `"$HOME"/x` together, and a string may have quotes in it.
         let text = text.replace("\\n", " ").replace("\\t", " ");

@@ -24,9 +24,10 @@ use crate::{
     config::GitSettings,
     facts::Git,
     git::{
-        controls::{Control, Controls, Kind, Stage, without_commands},
+        controls::{Control, Controls, Kind, Stage},
         repositories::{Repositories, Repository},
         settings::{self, Context, GitProgram, Setting},
+        unfinished::without_commands,
     },
     tables::autorun::REDIRECTION,
 };
@@ -119,7 +120,8 @@ impl<'a> Settlement<'a> {
         nearest.sort_by_cached_key(|(path, control)| (control.stage, path.iter().count()));
         for (number, (path, control)) in nearest.into_iter().enumerate() {
             let before = self.watch.baseline.contents.get(path);
-            if before.is_some_and(|before| before.is_same(&control.content)) {
+            let is_same = before.is_some_and(|before| before.is_same(&control.content));
+            if is_same && !matches!(control.kind, Kind::Gone(_)) {
                 continue;
             }
             let is_first = repositories.is_brief && control.stage == Stage::Settings;
@@ -223,6 +225,7 @@ impl<'a> Settlement<'a> {
                 }
                 self.put_back(path, control, before, &[(change, why)], is_ours);
             }
+            Kind::Gone(why) => self.put_back(path, control, None, &[(change, why)], is_ours),
             Kind::Away if !is_ours => {}
             Kind::Common | Kind::Away => {
                 self.put_back(path, control, before, &[(change, REDIRECTION)], is_ours);

@@ -179,6 +179,11 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
     "enableAllProjectMcpServers",
     "bypassPermissionsModeAccepted",
 ];
+/// What says that nobody has to be asked about a project any more.
+pub(crate) const CLAUDE_JSON_TRUST: &[&str] = &[
+    "hasTrustDialogAccepted",
+    "hasClaudeMdExternalIncludesApproved",
+];
 
 pub(crate) const HOOKS: &str = "git runs them outside";
 pub(crate) const ATTRIBUTES: &str = "says which files git gives to programs";
@@ -192,7 +197,9 @@ pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it
 pub(crate) const ALTERNATES: &str = "git takes objects from a repository that was not given";
 pub(crate) const PIPE: &str = "git outside waits there for the session";
 pub(crate) const INDEX: &str = "git may find other repositories in it than can be read from it";
-pub(crate) const STRATEGY: &str = "`git rebase --continue` and its like run what it names";
+pub(crate) const ARGUMENT: &str =
+    "`git rebase --continue` and its like run what it names, or write to it";
+pub(crate) const CONFLICT: &str = "`git commit` copies the files that it names, and writes to them";
 pub(crate) const NAMED: &str = "an agent's settings name it, so agents run or obey it outside";
 pub(crate) const DOTFILE: &str = "a link in your home leads to it, so programs outside read it";
 

@@ -48,7 +48,12 @@ pub(crate) struct Context<'a> {
 /// Which values of a setting are harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
+    /// On one line. Only for what git neither hands on nor writes into a text that it reads again.
     Any,
+    /// The same, on several.
+    Lines,
+    /// Words that are no option, and nothing special in any notation.
+    Plain,
     /// In a repository that the session made.
     New,
     OneOf(&'static [&'static str]),
@@ -71,9 +76,16 @@ enum Value {
     Worktree,
 }
 
-use Value::{Address, Any, Merge, New, OneOf, Promisor, Remote, Worktree};
+use Value::{Address, Any, Lines, Merge, New, OneOf, Plain, Promisor, Remote, Worktree};
 
 const BOOLEAN: Value = OneOf(&["true", "false", "yes", "no", "on", "off", "1", "0", ""]);
+
+#[rustfmt::skip]
+const DATE: Value = OneOf(&[
+    "auto:default", "auto:human", "auto:iso", "auto:relative", "auto:short", "default", "human", "iso",
+    "iso-local", "iso-strict", "iso-strict-local", "iso8601", "iso8601-strict", "local", "raw", "raw-local",
+    "relative", "rfc", "rfc2822", "short", "short-local", "unix",
+]);
 
 const BRANCH: &str = "what a branch follows";
 const REMOTE: &str = "what is fetched from a remote";
@@ -90,49 +102,67 @@ const SPEED: &str = "how git stores and looks things up";
 /// the section, with subsections or without.
 #[rustfmt::skip]
 const TABLE: &[(Value, &str, &[&str])] = &[
+    (BOOLEAN, LOOKS, &["advice.*"]),
     (Any, LOOKS, &[
-        "advice.*", "blame.blankboundary", "blame.coloring", "blame.date", "blame.ignorerevsfile",
-        "blame.markignoredlines", "blame.markunblamablelines", "blame.showemail", "blame.showroot",
-        "branch.sort", "column.*", "commit.status", "commit.verbose", "core.abbrev",
-        "core.commentchar", "core.commentstring", "core.quotepath", "core.warnambiguousrefs",
-        "core.whitespace", "diff.algorithm", "diff.colormoved", "diff.colormovedws", "diff.context",
-        "diff.dirstat", "diff.dstprefix", "diff.indentheuristic", "diff.interhunkcontext",
+        "blame.blankboundary", "blame.coloring", "blame.markignoredlines", "blame.markunblamablelines",
+        "blame.showemail", "blame.showroot", "branch.sort", "column.branch", "column.clean", "column.status",
+        "column.tag", "column.ui", "commit.status", "commit.verbose", "core.abbrev", "core.quotepath",
+        "core.warnambiguousrefs", "core.whitespace", "diff.algorithm", "diff.colormoved", "diff.colormovedws",
+        "diff.context", "diff.dirstat", "diff.indentheuristic", "diff.interhunkcontext",
         "diff.mnemonicprefix", "diff.noprefix", "diff.relative", "diff.renamelimit", "diff.renames",
-        "diff.srcprefix", "diff.statgraphwidth", "diff.statnamewidth", "diff.submodule",
+        "diff.statgraphwidth", "diff.statnamewidth", "diff.submodule",
         "diff.wserrorhighlight", "fetch.output", "grep.column", "grep.fullname", "grep.linenumber",
-        "gui.encoding", "gui.geometry", "gui.wmstate", "i18n.commitencoding", "i18n.logoutputencoding",
-        "log.abbrevcommit", "log.date", "log.decorate", "log.follow", "log.graphcolors", "log.showroot",
-        "merge.log", "merge.stat", "merge.verbosity", "stash.*", "tag.sort", "versionsort.suffix",
+        "log.abbrevcommit", "log.decorate", "log.follow", "log.graphcolors", "log.showroot",
+        "merge.log", "merge.stat", "merge.verbosity", "stash.showincludeuntracked", "stash.showpatch",
+        "stash.showstat", "tag.sort", "versionsort.suffix",
     ]),
+    // Git writes it before lines of the list of steps of a rebase, which it then reads.
+    (OneOf(&["#", ";", "%", "@", "!", "//", "auto"]), LOOKS, &["core.commentchar", "core.commentstring"]),
+    // In some encodings, a letter of a commit's title becomes the end of a line of that list.
+    (OneOf(&["utf-8", "utf8", "iso-8859-1", "latin1", "us-ascii", "ascii"]), LOOKS, &[
+        "gui.encoding", "i18n.commitencoding", "i18n.logoutputencoding",
+    ]),
+    // Not `format:…`, which can have ends of lines in it: other programs read what git shows.
+    (DATE, LOOKS, &["blame.date", "log.date"]),
+    (Plain, LOOKS, &["diff.dstprefix", "diff.srcprefix", "gui.geometry", "gui.wmstate"]),
     (Any, DEFAULT, &[
         "apply.whitespace", "branch.autosetupmerge", "branch.autosetuprebase", "commit.cleanup",
-        "grep.extendedregexp", "grep.patterntype", "init.defaultbranch", "merge.directoryrenames", "merge.ff",
+        "grep.extendedregexp", "grep.patterntype", "merge.directoryrenames", "merge.ff",
         "merge.renamelimit", "merge.renames", "merge.renormalize", "rebase.missingcommitscheck",
         "rebase.rebasemerges",
     ]),
+    (Plain, DEFAULT, &["init.defaultbranch"]),
     (Any, IDENTITY, &[
         "author.email", "author.name", "committer.email", "committer.name", "user.email", "user.name",
     ]),
-    (Any, BRANCH, &[
-        "branch.*.description", "branch.*.gh-merge-base", "branch.*.github-pr-base-branch",
-        "branch.*.github-pr-owner-number", "branch.*.vscode-merge-base",
+    (Lines, BRANCH, &["branch.*.description"]),
+    (Plain, BRANCH, &[
+        "branch.*.gh-merge-base", "branch.*.github-pr-base-branch", "branch.*.github-pr-owner-number",
+        "branch.*.vscode-merge-base",
     ]),
     (Merge, BRANCH, &["branch.*.merge"]),
     (Any, SPEED, &[
-        "checkout.thresholdforparallelism", "checkout.workers", "commitgraph.*", "core.bigfilethreshold",
-        "core.compression", "core.deltabasecachelimit", "core.loosecompression", "core.packedgitlimit",
-        "core.packedgitwindowsize", "core.untrackedcache", "fetch.parallel", "fetch.unpacklimit", "gc.auto",
-        "gc.autopacklimit", "gc.packrefs", "grep.threads", "index.*", "maintenance.strategy", "pack.*",
-        "protocol.version", "splitindex.*", "submodule.fetchjobs",
+        "checkout.thresholdforparallelism", "checkout.workers", "commitgraph.changedpathsversion",
+        "commitgraph.generationversion", "commitgraph.maxnewfilters", "commitgraph.readchangedpaths",
+        "core.bigfilethreshold", "core.compression", "core.deltabasecachelimit", "core.loosecompression",
+        "core.packedgitlimit", "core.packedgitwindowsize", "core.untrackedcache", "fetch.parallel",
+        "fetch.unpacklimit", "gc.auto", "gc.autopacklimit", "gc.packrefs", "grep.threads", "index.version",
+        "maintenance.strategy", "pack.allowpackreuse", "pack.compression", "pack.deltacachelimit",
+        "pack.deltacachesize", "pack.depth", "pack.indexversion", "pack.island", "pack.islandcore",
+        "pack.packsizelimit", "pack.preferbitmaptips", "pack.readreverseindex", "pack.threads",
+        "pack.usebitmapboundarytraversal", "pack.usebitmaps", "pack.usesparse", "pack.window",
+        "pack.windowmemory", "pack.writebitmaphashcache", "pack.writebitmaplookuptable",
+        "pack.writereverseindex", "protocol.version", "splitindex.maxpercentchange",
+        "splitindex.sharedindexexpire", "submodule.fetchjobs",
     ]),
     (Any, FILES, &["core.autocrlf", "core.checkroundtripencoding", "core.eol", "core.safecrlf"]),
     (Any, FORM, &[
         "core.logallrefupdates", "core.repositoryformatversion", "lfs.repositoryformatversion",
     ]),
     (New, FORM, &["extensions.compatobjectformat", "extensions.objectformat"]),
-    (Any, REMOTE, &[
-        "remote.*.fetch", "remote.*.followremotehead", "remote.*.gh-resolved",
-    ]),
+    (Any, REMOTE, &["remote.*.fetch", "remote.*.followremotehead"]),
+    // Not the name of another repository, which `gh` then works on.
+    (OneOf(&["base"]), REMOTE, &["remote.*.gh-resolved"]),
     (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
     (BOOLEAN, DEFAULT, &[
         "checkout.guess", "fetch.prune", "fetch.prunetags", "merge.autostash",
@@ -146,6 +176,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     (BOOLEAN, SPEED, &[
         "core.commitgraph", "core.multipackindex", "core.preloadindex", "core.splitindex",
         "feature.experimental", "feature.manyfiles", "fetch.writecommitgraph", "gc.writecommitgraph",
+        "index.recordendofindexentries", "index.recordoffsettable", "index.skiphash", "index.sparse",
         "maintenance.auto", "push.negotiate",
     ]),
     (BOOLEAN, FILES, &[
@@ -193,6 +224,13 @@ const DRIVES: &[(&str, &[&str])] = &[
     (SETTINGS, &["include.path", "includeif.*.path", "core.attributesfile"]),
     ("can hide files from `git status`", &["core.excludesfile", "status.showuntrackedfiles"]),
     ("can hide lines from who reads them", &["color.*"]),
+    ("makes git read another file", &["blame.ignorerevsfile"]),
+    ("makes git read the index in another way", &["index.threads"]),
+    ("can write commands into the list of steps of a rebase", &[
+        "core.commentchar", "core.commentstring", "i18n.commitencoding", "i18n.logoutputencoding",
+        "rebase.instructionformat",
+    ]),
+    ("makes gh work on another repository", &["remote.*.gh-resolved"]),
     ("makes git work on other files", &["core.worktree"]),
     ("makes git copy files into new repositories", &["init.templatedir"]),
     (ELSEWHERE, &[
@@ -276,9 +314,16 @@ impl Value {
         let text = std::str::from_utf8(value);
         match self {
             // Git prints values such as `log.date`, and terminals obey some characters.
-            Any | Merge => text.map_or(!value.contains(&0x1b), |text| {
+            Any | Merge => text.map_or(!value.iter().any(u8::is_ascii_control), |text| {
+                !text.contains(|c: char| c.is_control() && c != '\t')
+            }),
+            Lines => text.is_ok_and(|text| {
                 let is_obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
                 !text.contains(is_obeyed)
+            }),
+            Plain => text.is_ok_and(|text| {
+                let is_plain = |c: char| c.is_alphanumeric() || " ._/@#+-".contains(c);
+                text.chars().all(is_plain) && !text.starts_with(['-', ' '])
             }),
             New => context.is_new,
             OneOf(words) => {
@@ -419,7 +464,19 @@ mod tests {
             "[color] ui = black",
             "[log] date = \"format:\u{1b}[8m\"",
             "[log] date = \"format:\u{9b}8m\"",
+            "[log] date = format:%n",
             "[extensions] refStorage = x://y",
+            "[core] commentString = \" x touch ran #\"",
+            "[core] commentChar = x",
+            "[i18n] logOutputEncoding = IBM922",
+            "[i18n] commitEncoding = IBM856",
+            "[diff] srcPrefix = \"a\\n\"",
+            "[user] name = \"a\\nb\"",
+            "[branch \"x\"] gh-merge-base = --output=x",
+            "[remote \"origin\"] gh-resolved = other/repository",
+            "[index] threads = 4",
+            "[pack] unheard = x",
+            "[blame] ignoreRevsFile = pipe",
             "[unheard] of = x",
         ] {
             assert!(!describes(text), "{text}");
@@ -450,7 +507,8 @@ mod tests {
             .iter()
             .find(|(.., patterns)| setting.fits_any(patterns));
         match entry {
-            Some((Any, why, _)) => ("stays", why),
+            Some((Any | Lines, why, _)) => ("stays", why),
+            Some((Plain, why, _)) => ("stays if it is a plain word", why),
             Some((New, why, _)) => ("stays in a new repository", why),
             Some((OneOf(_), why, _)) => ("stays with harmless values that git itself defines", why),
             Some((Address, why, _)) => (
@@ -546,6 +604,13 @@ mod tests {
             "[core] worktree = ../../../sub",
             "[pull] rebase = true",
             "[color] ui = auto",
+            "[core] commentChar = \";\"",
+            "[i18n] commitEncoding = UTF-8",
+            "[log] date = iso",
+            "[branch \"x\"] vscode-merge-base = origin/größer",
+            "[gui] geometry = 897x506+53+53 208 181",
+            "[advice] detachedHead = false",
+            "[remote \"origin\"] gh-resolved = base",
             "[branch \"main\"] description = \"one\\n\\ttwo\"",
             "[extensions] worktreeConfig = true",
         ] {

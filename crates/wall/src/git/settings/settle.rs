@@ -202,7 +202,7 @@ impl<'a> Comparison<'a> {
             let is_moved = is_moved || self.moves_a_branch(&setting);
             match setting.verdict(&self.context) {
                 Verdict::Describes(_) if !is_moved => {}
-                _ if self.own.contains(&setting) => {}
+                Verdict::Drives(_) if self.is_own(&setting) => {}
                 Verdict::Describes(_) if changed.name() == b"merge" => {
                     return Some("makes git push to another branch, or merge it");
                 }
@@ -211,6 +211,26 @@ impl<'a> Comparison<'a> {
             }
         }
         None
+    }
+
+    /// Whether tools copy this setting into repositories, and the user's own settings say the same for all of
+    /// them. No other setting passes for that: one that names a file leads elsewhere from another place
+    /// (`include.path`), and some count in a repository only (`core.worktree`).
+    fn is_own(&self, setting: &Setting) -> bool {
+        let is_copied = match (setting.section(), setting.subsection()) {
+            (b"filter", Some(_)) => {
+                matches!(
+                    setting.name(),
+                    b"clean" | b"smudge" | b"process" | b"required"
+                )
+            }
+            (b"core", None) => matches!(setting.name(), b"editor" | b"pager"),
+            (b"commit" | b"tag", None) => setting.name() == b"gpgsign",
+            _ => false,
+        };
+        // Of several, the last one counts.
+        let mut own = self.own.iter().rev();
+        is_copied && own.find(|own| own.key == setting.key) == Some(setting)
     }
 
     /// Whether a setting has what was there before pushed to, or fetched from, another remote or branch

@@ -322,3 +322,34 @@ fn what_the_user_has_for_all_repositories_passes() {
     let lfs = format!("{OLD}[filter \"lfs\"]\n\tclean = git-lfs clean\n");
     assert_eq!(left(Some(OLD), &lfs), None);
 }
+
+/// What is relative to a file means another one in another file.
+#[test]
+fn what_the_user_has_for_all_repositories_does_not_pass_where_it_says_something_else() {
+    let texts = [
+        "[include]\n\tpath = .gitconfig-work\n",
+        "[includeIf \"gitdir:~/work/\"]\n\tpath = .gitconfig-work\n",
+        "[core]\n\tworktree = /home/ada\n",
+        "[core]\n\thooksPath = hooks\n",
+        // The user has another one since.
+        "[core]\n\tpager = first\n",
+    ];
+    let own = texts.concat() + "[core] pager = last";
+    let own = parse(own.as_bytes()).unwrap();
+    let settled = |new: &str| {
+        let new = format!("{OLD}{new}");
+        let old = Some(OLD.as_bytes());
+        settle(
+            &GitProgram::none(),
+            old,
+            new.as_bytes(),
+            &own,
+            Context::default(),
+        )
+        .contents
+    };
+    for text in texts {
+        assert_eq!(settled(text).as_deref(), Some(OLD.as_bytes()), "{text}");
+    }
+    assert_eq!(settled("[core]\n\tpager = last\n"), None);
+}
