@@ -127,6 +127,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
             receipt::tell_known_hosts(&loader.places.home.join(KNOWN_HOSTS));
         }
     }
+    ended.modes.put_back();
     Ok(outcome.exit_code().into())
 }
 
