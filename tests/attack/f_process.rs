@@ -114,6 +114,9 @@ buffer = ctypes.create_string_buffer(256)
 call('tiocsti', 16, 0, 0x5412, buffer)
 call('tiocsti-high', 16, 0, 0x100005412, buffer)
 call('tioclinux', 16, 0, 0x541c, buffer)
+call('kdsetmode', 16, 0, 0x4b3a, 1)
+call('kdskbmode', 16, 0, 0x4b45, 4)
+call('vt_setmode', 16, 0, 0x5602, buffer)
 call('keyctl', 250, 0, ctypes.c_long(-4), 0)
 call('add_key', 248, buffer, buffer, buffer, 1, ctypes.c_long(-4))
 call('io_uring', 425, 1, buffer)
@@ -144,11 +147,20 @@ fn f08_calls_that_no_namespace_contains_are_refused() {
                 let expected = if line.starts_with("x32") { "38" } else { "1" };
                 assert!(line.ends_with(&format!(" {expected}")), "{inside}");
             }
-            assert_eq!(inside.lines().count(), 11);
+            assert_eq!(inside.lines().count(), 14);
         }
         let outside = calls(Place::Outside);
         let refused = |name: &str| outside.contains(&format!("{name} 1\n"));
-        for name in ["tiocsti", "tioclinux", "io_uring", "perf", "userfaultfd"] {
+        for name in [
+            "tiocsti",
+            "tioclinux",
+            "kdsetmode",
+            "kdskbmode",
+            "vt_setmode",
+            "io_uring",
+            "perf",
+            "userfaultfd",
+        ] {
             assert!(!refused(name), "{name}: {outside}");
         }
     });

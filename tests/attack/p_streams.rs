@@ -135,6 +135,101 @@ fn p05_a_directory_is_refused_as_a_stream() {
     });
 }
 
+/// Runs a command with a stream of its own kind as standard error: `STREAM COMMAND…`. Reads from it
+/// only when the command has made its file, and a moment later. Tells the code and what it read.
+const CALLER: &str = r#"
+import os, socket, subprocess, sys, time
+kind, command = sys.argv[1], sys.argv[2:]
+if kind == 'pipe':
+    ours, theirs = os.pipe()
+else:
+    a, b = socket.socketpair()
+    ours, theirs = a.detach(), b.detach()
+others = theirs if kind == 'sockets' else subprocess.DEVNULL
+if os.path.exists('done'): os.remove('done')
+running = subprocess.Popen(command, stdin=others, stdout=others, stderr=theirs)
+os.close(theirs)
+while not os.path.exists('done') and running.poll() is None: time.sleep(0.01)
+time.sleep(0.5)
+said = b''
+while block := os.read(ours, 65536): said += block
+print(running.wait(), said.replace(b'x', b'').decode())
+"#;
+
+/// Does to the stream what keeps others from writing to it.
+const SILENCE: &str = r#"
+import fcntl, os, socket, stat
+for fd in 0, 1, 2:
+    if stat.S_ISSOCK(os.fstat(fd).st_mode):
+        socket.socket(fileno=os.dup(fd)).shutdown(socket.SHUT_WR)
+if stat.S_ISFIFO(os.fstat(2).st_mode):
+    flags = fcntl.fcntl(2, fcntl.F_GETFL)
+    fcntl.fcntl(2, fcntl.F_SETFL, flags | os.O_NONBLOCK | os.O_DIRECT)
+    try:
+        fcntl.fcntl(2, 1031, 4096)
+        while True: os.write(2, b'x')
+    except OSError: pass
+socket.socket().connect_ex(('10.20.0.5', 80)) if os.environ.get('STOCKADE') else None
+open('done', 'w')
+os._exit(3)
+"#;
+
+#[test]
+fn p04_no_stream_keeps_the_receipt_back() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::write(laptop.workspace().join("silence.py"), SILENCE).expect("write");
+        let call = |kind: &str, command: &[&str]| {
+            let caller = laptop.command("/usr/bin/python3");
+            let caller = caller.args(["-IS", "-c", CALLER, kind]).args(command);
+            caller.run().expect("an end").expect_success().stdout()
+        };
+        for kind in ["pipe", "socket", "sockets"] {
+            let line = "python3 silence.py; echo said >&2; exit 3";
+            let bare = call(kind, &["sh", "-c", line]);
+            assert!(!bare.contains("said"), "{kind}: {bare}");
+            let walled = call(kind, &["stockade", "run", "--", "python3", "silence.py"]);
+            assert!(walled.starts_with("3 "), "{kind}: {walled}");
+            assert!(
+                walled.contains("denied tcp://10.20.0.5:80"),
+                "{kind}: {walled}"
+            );
+            assert!(walled.contains("stockade allow"), "{kind}: {walled}");
+        }
+    });
+}
+
+#[test]
+fn streams_that_are_sockets_work_as_without_the_sandbox() {
+    const CALLER: &str = r#"
+import socket, subprocess, sys
+def call(command, shared):
+    pairs = [socket.socketpair() for _ in range(1 if shared else 3)]
+    theirs = [pair[1] for pair in pairs] * (3 if shared else 1)
+    running = subprocess.Popen(command, stdin=theirs[0], stdout=theirs[1], stderr=theirs[2])
+    for _, end in pairs: end.close()
+    pairs[0][0].sendall(b'first\nsecond\n')
+    pairs[0][0].shutdown(socket.SHUT_WR)
+    for ours, _ in pairs[1:] + pairs[:1]:
+        said = b''
+        while block := ours.recv(65536): said += block
+        print(len(said), said[:40])
+    print(running.wait())
+for shared in False, True:
+    call(sys.argv[1:] + ['bash', '-c', 'cat; echo error >&2; head -c 3000000 /dev/zero; exit 4'], shared)
+"#;
+    test(&standard(), |world| {
+        let call = |prefix: &[&str]| {
+            let caller = world.laptop().command("/usr/bin/python3");
+            let caller = caller.args(["-IS", "-c", CALLER]).args(prefix);
+            caller.run().expect("an end").expect_success().stdout()
+        };
+        let bare = call(&[]);
+        assert!(bare.contains("3000013") && bare.contains("first"), "{bare}");
+        assert_eq!(call(&["stockade", "run", "--quiet", "--"]), bare);
+    });
+}
+
 #[test]
 fn streams_that_are_files_work_as_without_the_sandbox() {
     test(&standard(), |world| {

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use stockade_world::{Laptop, Size, World, eventually, test};
+use stockade_world::{Command, Laptop, Size, World, eventually, test};
 
 use crate::support::standard;
 
@@ -43,21 +43,25 @@ fn at_named_terminal(
     line: &str,
     keys: &str,
 ) -> Seen {
-    fs::write(laptop.workspace().join("questions"), QUESTIONS).expect("write");
-    let mut terminal = laptop.command("/usr/bin/python3").args([
-        "-IS",
-        "-c",
-        TERMINAL,
-        kind,
-        &delay.to_string(),
-        line,
-    ]);
+    let mut terminal = terminal(laptop, kind, delay, line);
     if !keys.is_empty() {
         terminal = terminal.arg(keys);
     }
     if let Some(name) = name {
         terminal = terminal.env("KIND_TERM", name);
     }
+    seen(terminal)
+}
+
+fn terminal(laptop: &Laptop, kind: &str, delay: u32, line: &str) -> Command {
+    fs::write(laptop.workspace().join("questions"), QUESTIONS).expect("write");
+    let _ = fs::remove_file(laptop.workspace().join("typed.bin"));
+    laptop
+        .command("/usr/bin/python3")
+        .args(["-IS", "-c", TERMINAL, kind, &delay.to_string(), line])
+}
+
+fn seen(terminal: Command) -> Seen {
     let output = terminal.run().expect("the end").expect_success().stdout();
     let mut lines = output.lines().map(str::to_owned);
     let mut next = || lines.next().expect("a line");
@@ -111,6 +115,68 @@ fn p13_a_terminal_that_has_much_to_draw_is_waited_for() {
         let walled = at_terminal(laptop, "foot", 0, &line);
         assert_eq!(walled.typed, NOTHING, "{walled:?}");
         assert!(!walled.screen.contains("WARNING"), "{walled:?}");
+    });
+}
+
+#[test]
+fn p13_a_terminal_that_still_answers_is_heard_out() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        // For three seconds, longer than a terminal is given to answer.
+        let ask = |last: &str| {
+            format!("bash -c 'for i in {{1..300}}; do printf \"\\e[5n\"; done; {last}'")
+        };
+        let typed = |line: &str| {
+            let paced = terminal(laptop, "tmux", 0, line).env("PACE", "10");
+            seen(paced)
+        };
+        let bare = typed(&ask("stty raw -echo"));
+        assert!(bare.typed.contains("\\x1b[0n"), "{bare:?}");
+        let walled = typed(&format!("stockade run --quiet -- {}", ask("true")));
+        assert_eq!(walled.typed, NOTHING, "{walled:?}");
+        assert!(!walled.screen.contains("WARNING"), "{walled:?}");
+        // And the same of one that is suspended.
+        let line = format!(
+            "set -m; stockade run --quiet -- {}; kill -KILL %1",
+            ask("kill -STOP $$")
+        );
+        let walled = typed(&line);
+        assert_eq!(walled.typed, NOTHING, "{walled:?}");
+    });
+}
+
+/// The command makes signals of what the user types next, or the terminal answers. In the end they
+/// would be signals to the warden, which ends its search at the first and itself at the second.
+#[test]
+fn p13_the_end_is_not_interrupted_by_keys_that_the_command_chose() {
+    const ATTACK: &str = "import os, subprocess, termios
+subprocess.run('git init -q a/b && git -C a/b config core.fsmonitor /tmp/evil', shell=True)
+for i in range(30):
+    for j in range(1000): os.makedirs(f'many/{i}/{j}', exist_ok=True)
+modes = termios.tcgetattr(0)
+modes[3] &= ~(termios.ECHO | termios.ICANON)
+modes[6][termios.VINTR], modes[6][termios.VQUIT], modes[6][termios.VSUSP] = b't', b's', b'u'
+termios.tcsetattr(0, termios.TCSADRAIN, modes)
+";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::write(laptop.workspace().join("attack.py"), ATTACK).expect("write");
+        let press = |keys: &str| {
+            let line = "set -m; rm -rf a; stockade run -- python3 attack.py; \
+                        stty -a; echo '<end>'";
+            seen(terminal(laptop, "xterm", 10, line).env("PRESSED", keys))
+        };
+        let walled = press("status ");
+        assert!(!walled.screen.contains("interrupted"), "{walled:?}");
+        let settings = fs::read_to_string(laptop.workspace().join("a/b/.git/config"));
+        let settings = settings.expect("a file");
+        assert!(!settings.contains("fsmonitor"), "{settings}: {walled:?}");
+        // What it left on purpose is there after, but for keys that everybody types.
+        assert!(walled.screen.contains("intr = ^C;"), "{walled:?}");
+        assert!(walled.screen.contains(" -icanon"), "{walled:?}");
+        // The user's own key for that is heard at the same time.
+        let control = press("\u{3}");
+        assert!(control.screen.contains("interrupted"), "{control:?}");
     });
 }
 
@@ -205,6 +271,7 @@ fn p04_the_receipt_cannot_be_kept_from_the_screen() {
             flow,
             exclusive,
             discipline,
+            "printf \"\\e[?1003h\\e[8m\"; stty opost olcuc",
         ] {
             let hide = format!("(exec 3<>/dev/tcp/10.20.0.5/80) 2>/dev/null; {attack}");
             let line = format!("stockade run -- bash -c '{hide}'; echo '<end>' > /dev/tty");
@@ -221,16 +288,43 @@ fn p04_the_receipt_cannot_be_kept_from_the_screen() {
     });
 }
 
+/// What resets the terminal has to wait until the terminal takes it.
+#[test]
+fn p04_a_full_terminal_gets_its_reset_too() {
+    // The terminal draws for some seconds and reads nothing. Then all that the kernel keeps is full.
+    const FILL: &str = "import os, socket, time
+if os.environ.get('STOCKADE'): socket.socket().connect_ex(('10.20.0.5', 80))
+os.write(1, b'\\x1b[?1003h\\x1b[?1006h\\x1b[>31u\\x1b[8m\\x1b[5000b')
+time.sleep(0.1)
+terminal = os.open('/dev/tty', os.O_WRONLY | os.O_NONBLOCK)
+for again in range(100):
+    try:
+        while True: os.write(terminal, bytes(1))
+    except BlockingIOError: time.sleep(0.002)
+";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        fs::write(laptop.workspace().join("fill.py"), FILL).expect("write");
+        let bare = at_terminal(laptop, "kitty", 10, "python3 fill.py; echo hidden");
+        assert_eq!(bare.screen, NOTHING, "{bare:?}");
+        assert!(bare.modes.contains("1003"), "{bare:?}");
+        let walled = at_terminal(laptop, "kitty", 10, "stockade run -- python3 fill.py");
+        let receipt = "stockade: denied tcp://10.20.0.5:80";
+        assert!(walled.screen.contains(receipt), "{walled:?}");
+        assert_eq!(walled.modes, "[]", "{walled:?}");
+    });
+}
+
 #[test]
 fn p04_modes_that_a_session_leaves_are_put_back() {
     const MODES: &str = "printf \"\\e[?1049h\\e[?1000h\\e[?1003h\\e[?1006h\\e[?1004h\\e[?2004h\\e[?25l\
-        \\e[?7l\\e[?1h\\e=\\e[>31u\\e[>4;2m\\e[?2031h\\e[?2048h\\e[4h\\e[3;9r\\e]8;;file:///\\e\\\\\\\\\"";
+        \\e[?7l\\e[?1h\\e=\\e[>31u\\e[>4;2m\\e[?2031h\\e[?2048h\\e[?9001h\\e[1\\047z\\e[4h\\e[3;9r\\e]8;;file:///\\e\\\\\\\\\"";
     test(&standard(), |world| {
         let laptop = world.laptop();
         let bare = at_terminal(laptop, "kitty", 10, &format!("bash -c '{MODES}'"));
         for mode in [
             "1000", "1003", "1004", "1049", "2004", "25", "7", "kitty", "keys", "keypad", "link",
-            "margins", "'-4'",
+            "margins", "'-4'", "9001", "locator",
         ] {
             assert!(bare.modes.contains(mode), "{mode}: {bare:?}");
         }

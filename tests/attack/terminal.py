@@ -3,7 +3,9 @@
 Answers what programs ask it as KIND (xterm, foot, kitty, tmux) does, each question DELAY
 milliseconds after it was printed, and in their order; xterm's clipboard takes 20 ms longer, and
 overtakes nothing. The shell runs LINE and then keeps what is typed for a second and a half. KEYS
-are typed when LINE prints "type!", 60 ms after it began.
+are typed when LINE prints "type!", 60 ms after it began. With PRESSED in the environment these keys
+are typed, each 10 ms after the other, from the end of the fence until the line has ended. With PACE
+there, answers come at least so many milliseconds after each other.
 
 Tells, each as one line of Python: what was typed, what could be seen on the screen, the modes
 that are not the ordinary ones.
@@ -12,6 +14,8 @@ import fcntl, os, pty, re, select, struct, sys, termios, time
 
 KIND, DELAY, LINE = sys.argv[1], int(sys.argv[2]) / 1000, sys.argv[3]
 KEYS = sys.argv[4].encode().decode("unicode_escape").encode("latin-1") if len(sys.argv) > 4 else b""
+PRESSED = os.environ.get("PRESSED", "").encode()
+PACE = int(os.environ.get("PACE", "0")) / 1000
 NAME = {"xterm": "xterm-256color", "foot": "foot", "kitty": "xterm-kitty", "tmux": "tmux-256color"}
 DA1 = {
     "xterm": b"\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c",
@@ -38,14 +42,17 @@ if first:
 row, column, saved = 1, 1, (1, 1)
 modes, conceal, printer, seen, clipboard = set(), False, False, [], b""
 answers, pending, keys_at, raw = [], b"", None, b""
+pressed_at, last_answer = None, 0.0
 
 
 def answer(text, later=0.0):
-    answers.append((time.monotonic() + DELAY + later, text))
+    global last_answer
+    last_answer = max(time.monotonic() + DELAY + later, last_answer + PACE if PACE else 0)
+    answers.append((last_answer, text))
 
 
 def control(private, numbers, final):
-    global row, column, saved, conceal, printer
+    global row, column, saved, conceal, printer, pressed_at
     n = [int(x) if x else 0 for x in re.split("[;:]", numbers)] if numbers else [0]
     if final == "c" and private == "":
         answer(DA1[KIND])
@@ -64,6 +71,8 @@ def control(private, numbers, final):
         modes.discard("kitty")
     elif final == "m" and private == ">":
         (modes.add if n[-1] else modes.discard)("keys")
+    elif final == "z":
+        (modes.add if n[0] else modes.discard)("locator")
     elif final == "b":
         # Draws for so many milliseconds, and reads nothing meanwhile.
         time.sleep(n[0] / 1000)
@@ -73,6 +82,8 @@ def control(private, numbers, final):
         row, column = max(1, n[0]), max(1, n[1] if len(n) > 1 else 1)
     elif final == "r":
         (modes.add if n != [0] else modes.discard)("margins")
+        if PRESSED and n == [0]:
+            pressed_at = time.monotonic()
         row, column = 1, 1
     elif final == "i":
         printer = n[0] == 5
@@ -151,7 +162,7 @@ def show(data):
 
 deadline = time.monotonic() + (6 if first else 30)
 while time.monotonic() < deadline:
-    due = [at for at, _ in answers] + ([keys_at] if keys_at else [])
+    due = [at for at, _ in answers] + [at for at in (keys_at, pressed_at) if at]
     patience = max(0, min(due + [deadline]) - time.monotonic())
     ready, _, _ = select.select([master], [], [], patience)
     if ready:
@@ -170,9 +181,16 @@ while time.monotonic() < deadline:
     if keys_at and keys_at <= now:
         keys_at = None
         os.write(master, KEYS)
+    if pressed_at and pressed_at <= now:
+        pressed_at = now + 0.01
+        os.write(master, PRESSED[:1])
+        PRESSED = PRESSED[1:] + PRESSED[:1]
+        # What the line says last.
+        if b"<end>" in raw:
+            pressed_at = None
 os.close(master)
 os.waitpid(pid, 0)
-typed = b"" if first else open("typed.bin", "rb").read()
+typed = open("typed.bin", "rb").read() if os.path.exists("typed.bin") else b""
 print(repr(typed))
 print(repr(b"".join(seen)))
 print(sorted(map(str, modes)))

@@ -68,7 +68,7 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
         let path = shown_path(&kept.path);
         if is_too_long(kept) {
             failed += 1;
-            eprintln!(
+            tell!(
                 "stockade: {path} was not changed: it is too long to be shown whole; look at it in \
                  {}, and change by hand what you want of it",
                 shown_path(kept.record())
@@ -79,7 +79,7 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
             Ok(()) => terminal::print(format_args!("{path} is as the session left it\n"))?,
             Err(error) => {
                 failed += 1;
-                eprintln!(
+                tell!(
                     "stockade: {path} was not changed: {error}; the session's version is in {}",
                     shown(&kept.record().to_string_lossy())
                 );

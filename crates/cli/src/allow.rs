@@ -30,14 +30,14 @@ pub(crate) fn allow(arguments: &args::Allow) -> Result<ExitCode> {
     for rule in &edited.added {
         terminal::print(format_args!("{path}: allows {rule}\n"))?;
         if let Some(danger) = receipt::danger_of_rule(rule) {
-            eprintln!("stockade: WARNING: {rule}: {danger}");
+            tell!("stockade: WARNING: {rule}: {danger}");
         }
     }
     if edited.added.is_empty() {
         terminal::print(format_args!("{path} allows this already\n"))?;
     }
     for idle in context::idle_rules(&context::load(&loader)?.effective) {
-        eprintln!("stockade: {idle}");
+        tell!("stockade: {idle}");
     }
     reload_sessions_of(&loader.places.home, &loader.places.workspace)
 }

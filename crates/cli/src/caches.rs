@@ -76,7 +76,7 @@ fn clear(store: &CacheStore, all: &[CacheOfWorkspace], is_json: bool) -> Result<
                 terminal::print(format_args!("removed {size} of {path}\n"))?;
             }
             Cleared::InUse => {
-                eprintln!("stockade: a session uses the caches of {path}: end it first");
+                tell!("stockade: a session uses the caches of {path}: end it first");
                 code = ExitCode::FAILURE;
             }
         }

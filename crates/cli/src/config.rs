@@ -37,7 +37,7 @@ pub(crate) fn config(command: &args::Config) -> Result<ExitCode> {
             };
             terminal::write(said.as_bytes())?;
             if let Err(problems) = outcome {
-                eprint!("{}", problems.render(exit::colours()));
+                stockade_sys::message::tell(&problems.render(exit::colours()));
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -58,10 +58,10 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
         said.push_str(&format!("{name}: valid, as {whose}\n"));
     }
     for idle in context::idle_rules(&loaded.effective) {
-        eprintln!("stockade: {idle}");
+        tell!("stockade: {idle}");
     }
     for (_, warning) in &loaded.misspelled {
-        eprintln!("stockade: {warning}");
+        tell!("stockade: {warning}");
     }
     let Files {
         read, write, hide, ..
@@ -70,9 +70,7 @@ fn check_all(loader: &Loader, said: &mut String) -> Result<(), Diagnostics> {
         // What profiles of ours name may be there or not.
         if !path.origin.is_built_in_profile() && !path.value.exists() {
             let (name, origin) = (shown_path(&path.value), &path.origin);
-            eprintln!(
-                "stockade: {name} ({origin}) does not exist, so `stockade run` refuses to start"
-            );
+            tell!("stockade: {name} ({origin}) does not exist, so `stockade run` refuses to start");
         }
     }
     match loaded.workspace_file {

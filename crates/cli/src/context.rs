@@ -132,7 +132,7 @@ pub(crate) fn loader_for(
 pub(crate) fn load(loader: &Loader) -> Result<Loaded> {
     let loaded = loader.load()?;
     if let Some(notice) = loaded.workspace_file.notice() {
-        eprintln!("stockade: {notice}");
+        tell!("stockade: {notice}");
     }
     Ok(loaded)
 }

@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 use stockade_config::{Diagnostic, Diagnostics, Place};
-use stockade_sys::shortage;
+use stockade_sys::{message, shortage};
 use stockade_wall::{FAILED, NOT_FOUND};
 
 use crate::terminal;
@@ -23,30 +23,30 @@ pub(crate) fn refused(what: impl Into<String>, fix: impl Into<String>) -> anyhow
 
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = error.downcast_ref::<Diagnostics>() {
-        eprint!("{}", problems.render(colours()));
+        message::tell(&problems.render(colours()));
         // What is wrong with flags is said in one line each, and needs no summary.
         let in_files = |problem: &&Diagnostic| problem.place().is_none_or(Place::is_in_file);
         match problems.iter().filter(in_files).count() {
             0 => {}
-            1 => eprintln!("stockade: the configuration cannot be used, so nothing was done"),
+            1 => tell!("stockade: the configuration cannot be used, so nothing was done"),
             count => {
-                eprintln!("stockade: the configuration has {count} errors, so nothing was done");
+                tell!("stockade: the configuration has {count} errors, so nothing was done");
             }
         }
         return FAILED.into();
     }
     if let Some(wall) = error.downcast_ref::<stockade_wall::Error>() {
         // Its messages have their causes in them.
-        eprintln!("stockade: {wall}");
+        tell!("stockade: {wall}");
         let missing = matches!(wall, stockade_wall::Error::AgentMissing(_));
         return if missing { NOT_FOUND } else { FAILED }.into();
     }
-    eprintln!("stockade: {error:#}");
+    tell!("stockade: {error:#}");
     let causes = error.chain().filter_map(|cause| cause.downcast_ref());
     if let Some(refused) = error.downcast_ref::<Refused>() {
-        eprintln!("stockade: fix: {}", refused.fix);
+        tell!("stockade: fix: {}", refused.fix);
     } else if let Some(fix) = causes.filter_map(shortage::advice).next() {
-        eprintln!("stockade: fix: {fix}");
+        tell!("stockade: fix: {fix}");
     }
     FAILED.into()
 }

@@ -50,7 +50,7 @@ pub(crate) fn explain(arguments: &args::Explain) -> Result<ExitCode> {
     let policy = effective.policy();
     let proxies = proxy::proxies(&loader, &effective)?;
     for warning in proxy::allowed_proxies(&effective, &proxies) {
-        eprintln!("stockade: WARNING: {warning}");
+        tell!("stockade: WARNING: {warning}");
     }
     let used = proxies.used.as_ref();
     let located = used.map_or_else(Vec::new, |used| proxy::located(&used.address));
@@ -264,7 +264,7 @@ fn addresses(target: &Target, policy: &Policy) -> Vec<IpAddr> {
 /// The addresses of a name, or a line that there are none.
 fn asked_for(name: &Hostname) -> Vec<IpAddr> {
     resolve(name).unwrap_or_else(|error| {
-        eprintln!("stockade: cannot resolve {name}: {error}");
+        tell!("stockade: cannot resolve {name}: {error}");
         Vec::new()
     })
 }

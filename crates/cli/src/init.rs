@@ -28,7 +28,7 @@ pub(crate) fn init(arguments: &args::Init) -> Result<ExitCode> {
     };
     terminal::print(format_args!("{}\n", shown_path(&path)))?;
     if arguments.workspace_file {
-        eprintln!("stockade: it applies once you trust it: stockade trust");
+        tell!("stockade: it applies once you trust it: stockade trust");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,14 @@
 //! The `stockade` program: what was typed → a session → an exit code.
 
 #![deny(clippy::print_stdout, reason = "terminal::print does not panic")]
+#![deny(clippy::print_stderr, reason = "tell! does not panic")]
+
+/// What `eprintln!` is for.
+macro_rules! tell {
+    ($($text:tt)*) => {
+        stockade_sys::message::tell(&(format!($($text)*) + "\n"))
+    };
+}
 
 mod accept;
 mod advice;

@@ -26,14 +26,14 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         };
         let asked = match layer.protection {
             Protection::Scratch => {
-                eprintln!(
+                tell!(
                     "stockade: ~/.local/share is empty inside: the kernel cannot overlay it here \
                      (see `stockade doctor`)"
                 );
                 None
             }
             Protection::Caches => {
-                eprintln!("stockade: package caches: {why}");
+                tell!("stockade: package caches: {why}");
                 None
             }
             Protection::Memory => effective.limits.memory.as_ref().map(|limit| &limit.origin),
@@ -42,7 +42,7 @@ pub(crate) fn tell_missing(layers: &[Layer], effective: &Effective) {
         };
         if let Some(origin) = asked {
             let name = layer.protection.name();
-            eprintln!("stockade: WARNING: unavailable on this machine ({origin}): {name}: {why}");
+            tell!("stockade: WARNING: unavailable on this machine ({origin}): {name}: {why}");
         }
     }
 }
@@ -59,26 +59,24 @@ pub(crate) fn tell_notice(notice: Notice) {
     match notice {
         Notice::NotLogged { directory, error } => {
             let directory = directory.display();
-            eprintln!("stockade: this session is not logged: {directory}: {error}");
+            tell!("stockade: this session is not logged: {directory}: {error}");
         }
         Notice::NoRoom(directory) => {
             let directory = directory.display();
-            eprintln!(
+            tell!(
                 "stockade: nothing passes before the log has room: make some on the disk of \
                  {directory}"
             );
         }
         Notice::NotReloadable(error) => {
-            eprintln!("stockade: this session cannot be reloaded: {error}");
+            tell!("stockade: this session cannot be reloaded: {error}");
         }
         Notice::WatchedAtEndOnly(error) => {
-            eprintln!(
-                "stockade: settings of git are looked at only when this session ends: {error}"
-            );
+            tell!("stockade: settings of git are looked at only when this session ends: {error}");
         }
         Notice::Suspended { id, findings } => tell_findings(&findings, &id),
         Notice::ReloadRefused(why) => {
-            eprintln!("stockade: the configuration was not reloaded: {why}");
+            tell!("stockade: the configuration was not reloaded: {why}");
         }
     }
 }
@@ -87,24 +85,24 @@ pub(crate) fn tell_notice(notice: Notice) {
 pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
     if let Some(LostEvents { count, why, .. }) = &journal.lost {
         let events = terminal::counted(*count, "event");
-        eprintln!(
+        tell!(
             "stockade: {events} of this session could not be logged: {why}; \
              `stockade log` has the others"
         );
     }
     if journal.refused > 0 {
         let attempts = terminal::counted(journal.refused, "attempt");
-        eprintln!(
+        tell!(
             "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
              a line; make room on the disk of the logs"
         );
     }
     if journal.missed > 0 && !quiet {
         let events = terminal::counted(journal.missed, "event");
-        eprintln!("stockade: {events} of this session came too fast to be written down one by one");
+        tell!("stockade: {events} of this session came too fast to be written down one by one");
     }
     if journal.unfinished {
-        eprintln!("stockade: the end of the log is not written: the disk does not answer");
+        tell!("stockade: the end of the log is not written: the disk does not answer");
     }
 }
 
@@ -142,7 +140,7 @@ pub(crate) fn tell_denials(
             Ruling::Proxy(_) => "failed",
             _ => "denied",
         };
-        eprintln!("stockade: {word} {subjects}{details}: {ruling}");
+        tell!("stockade: {word} {subjects}{details}: {ruling}");
         let needed = fixes_of(&group);
         if needed.is_empty() {
             continue;
@@ -153,12 +151,12 @@ pub(crate) fn tell_denials(
         match ruling.danger() {
             None => {
                 let wider = wider_than_tried(&needed);
-                eprintln!("stockade:   to allow it{aside}: {flags}{wider}");
+                tell!("stockade:   to allow it{aside}: {flags}{wider}");
                 fixes.extend(needed);
             }
             // Not among what is to be copied: a program inside decides what is tried how often.
             Some(danger) => {
-                eprintln!("stockade:   to allow it{aside}: {flags} (WARNING: {danger})");
+                tell!("stockade:   to allow it{aside}: {flags} (WARNING: {danger})");
             }
         }
     }
@@ -166,15 +164,15 @@ pub(crate) fn tell_denials(
     let more = beyond + denials.others();
     if more > 0 {
         let attempts = terminal::counted(more, "more attempt");
-        eprintln!("stockade: denied {attempts} to other destinations");
+        tell!("stockade: denied {attempts} to other destinations");
     }
     if !fixes.is_empty() {
         for line in advice::lines(loader, &fixes) {
-            eprintln!("stockade: {line}");
+            tell!("stockade: {line}");
         }
     }
     if !all.is_empty() {
-        eprintln!("stockade: `stockade log {session}` shows the whole session");
+        tell!("stockade: `stockade log {session}` shows the whole session");
     }
 }
 
@@ -265,7 +263,7 @@ fn in_addition(ruling: &Ruling) -> String {
 /// Why ssh asked about a server that the user knows, or refused it.
 pub(crate) fn tell_known_hosts(path: &Path) {
     if path.exists() {
-        eprintln!(
+        tell!(
             "stockade: ssh had no known hosts inside; to give it yours: --read ~/.ssh/known_hosts"
         );
     }
@@ -276,7 +274,7 @@ pub(crate) fn tell_discarded(discarded: &Discarded) {
     const MOST: usize = 5;
     const LONGEST: usize = 60;
     for path in discarded.dependencies.iter().take(MOST) {
-        eprintln!(
+        tell!(
             "stockade: changes to {} were discarded: it shares files with other projects by hard \
              links. Run your package manager outside",
             terminal::cut(&shown_path(path), LONGEST)
@@ -309,17 +307,17 @@ pub(crate) fn tell_discarded(discarded: &Discarded) {
     };
     let files = terminal::counted(discarded.files, "file");
     let were = if discarded.files == 1 { "was" } else { "were" };
-    eprintln!(
+    tell!(
         "stockade: {least}{files} written outside the workspace {were} discarded: {}",
         places.join(", ")
     );
-    eprintln!("stockade:   to keep files there: --write DIRECTORY");
+    tell!("stockade:   to keep files there: --write DIRECTORY");
 }
 
 /// Whether a limit of the session may be why the command was killed.
 pub(crate) fn tell_limit(code: u8, limits: &Limits) {
     if let Some(why) = limit_behind(code, limits) {
-        eprintln!("stockade: {why}");
+        tell!("stockade: {why}");
     }
 }
 
@@ -361,24 +359,24 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     // Of all diffs together.
     let mut room = 48;
     for finding in shown.iter().take(LINES) {
-        eprintln!("stockade: {finding}");
+        tell!("stockade: {finding}");
         for line in finding.diff.iter().take(room.min(DIFF_LINES)) {
-            eprintln!("stockade:   {line}");
+            tell!("stockade:   {line}");
         }
         let rest = finding.diff.len().saturating_sub(room.min(DIFF_LINES));
         room = room.saturating_sub(finding.diff.len());
         if rest > 0 {
-            eprintln!(
+            tell!(
                 "stockade:   and {}: `stockade log {session}`",
                 terminal::counted(rest as u64, "more line")
             );
         }
     }
     if let Some(more) = shown.len().checked_sub(LINES).filter(|more| *more > 0) {
-        eprintln!("stockade: and {more} more of these: `stockade log {session}`");
+        tell!("stockade: and {more} more of these: `stockade log {session}`");
     }
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {
-        eprintln!("stockade: to apply what was put back: stockade accept {session}");
+        tell!("stockade: to apply what was put back: stockade accept {session}");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn one(id: &str) -> Result<Option<bool>> {
             Ok(Some(true))
         }
         Err(why) => {
-            eprintln!("stockade: {id}: not reloaded: {}", shown_lines(&why));
+            tell!("stockade: {id}: not reloaded: {}", shown_lines(&why));
             Ok(Some(false))
         }
     }

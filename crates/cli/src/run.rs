@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &args::Run) -> Result<ExitCode> {
         return start(arguments);
     }
     if !arguments.quiet {
-        eprintln!(
+        tell!(
             "stockade: this is inside a session already, whose sandbox applies to what you start here"
         );
     }
@@ -50,11 +50,11 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     if let Some(line) = login::notice(&loader, &effective)
         && !quiet
     {
-        eprintln!("stockade: {line}");
+        tell!("stockade: {line}");
     }
     let proxies = proxy::proxies(&loader, &effective)?;
     for warning in proxy::allowed_proxies(&effective, &proxies) {
-        eprintln!("stockade: WARNING: {warning}");
+        tell!("stockade: WARNING: {warning}");
     }
     let id = warden::identifier();
     let mut config = wall_config::config(&effective, &loader, &command.program)?;
@@ -71,10 +71,10 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     planned.plan = hooks::plan(planned.plan);
     if !quiet {
         for given in &planned.plan.given {
-            eprintln!("stockade: WARNING: {given}");
+            tell!("stockade: WARNING: {given}");
         }
         for note in &planned.plan.notes {
-            eprintln!("stockade: {note}");
+            tell!("stockade: {note}");
         }
     }
 
@@ -116,7 +116,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     };
     receipt::tell_journal(&ended.journal, quiet);
     if let Some(complaint) = outcome.complaint() {
-        eprintln!("stockade: {complaint}");
+        tell!("stockade: {complaint}");
     }
     if !quiet {
         receipt::tell_findings(&ended.findings, &id);
@@ -127,6 +127,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
             receipt::tell_known_hosts(&loader.places.home.join(KNOWN_HOSTS));
         }
     }
+    ended.modes.put_back();
     Ok(outcome.exit_code().into())
 }
 
@@ -143,7 +144,7 @@ fn learn(effective: &Effective, logs: &LogDirectory, id: &str) -> Result<()> {
         ));
     }
     if !internet.value {
-        eprintln!(
+        tell!(
             "stockade: the internet is closed ({}), so this session shows only what the rules allow \
              already; add --internet to see what else the command needs",
             internet.origin
@@ -172,12 +173,12 @@ fn tell_created(created: &[(PathBuf, io::Result<()>)], quiet: bool) {
         let path = shown(&path.to_string_lossy());
         match result {
             Ok(()) => made.push(path),
-            Err(error) => eprintln!("stockade: {path} cannot be made: {error}"),
+            Err(error) => tell!("stockade: {path} cannot be made: {error}"),
         }
     }
     if !made.is_empty() && !quiet {
         let made = made.join(" and ");
-        eprintln!("stockade: made {made}, where the agent keeps its settings and login");
+        tell!("stockade: made {made}, where the agent keeps its settings and login");
     }
 }
 
@@ -186,21 +187,21 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
     let loaded = context::load(loader)?;
     let idle = context::idle_rules(&loaded.effective);
     for idle in idle.iter().filter(|_| !quiet) {
-        eprintln!("stockade: {idle}");
+        tell!("stockade: {idle}");
     }
     let unasked = loaded.effective.policy().unasked_devices();
     if unasked > 0 && !quiet {
-        eprintln!(
+        tell!(
             "stockade: searches for devices go to the first {MOST_DEVICES} that rules name; {unasked} \
              more are not asked"
         );
     }
     for wide in context::wide_rules(&loaded.effective) {
-        eprintln!("stockade: WARNING: {wide}");
+        tell!("stockade: WARNING: {wide}");
     }
     for (agent, warning) in &loaded.misspelled {
         if loaded.effective.profile.as_deref() == Some(*agent) {
-            eprintln!("stockade: {warning}");
+            tell!("stockade: {warning}");
         }
     }
     let Network {
@@ -224,13 +225,14 @@ fn effective(loader: &Loader, quiet: bool) -> Result<Effective> {
         && !quiet
         && let Some(idle) = typed.find(|origin| origin.file_line().is_none())
     {
-        eprintln!(
+        tell!(
             "stockade: {idle} has no effect in mode \"{}\" ({})",
-            mode.value, mode.origin
+            mode.value,
+            mode.origin
         );
     }
     if mode.value == Mode::Host {
-        eprintln!(
+        tell!(
             "stockade: WARNING: NO JAIL: by {}, the command uses this machine's network \
              and reaches everything that this machine can",
             mode.origin

@@ -52,7 +52,7 @@ pub(crate) fn agreed(question: &str, command: &str) -> Result<bool> {
             format!("review it with `{command} --show`, then add --yes"),
         ));
     }
-    eprint!("{question} [y/N] ");
+    stockade_sys::message::tell(&format!("{question} [y/N] "));
     io::stderr().flush().context("cannot ask")?;
     let mut answer = String::new();
     if io::stdin().read_line(&mut answer).context("no answer")? == 0 {

@@ -14,6 +14,7 @@ pub mod diag;
 pub mod helper;
 pub mod interfaces;
 pub mod mark;
+pub mod message;
 pub mod mount;
 pub mod namespace;
 mod netlink;

@@ -163,6 +163,10 @@ pub enum Error {
         stream: &'static str,
         error: io::Error,
     },
+    #[error(
+        "{stream} of the command could not be passed on: its reader took nothing for 10 s after the end"
+    )]
+    Unread { stream: &'static str },
     #[error("starting the command: {step}: {error}{}", advised(error))]
     Start {
         step: &'static str,

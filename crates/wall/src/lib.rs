@@ -75,3 +75,4 @@ pub use plan::{
 };
 pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
 pub use tables::known_places;
+pub use terminal::foreground::LeftModes;

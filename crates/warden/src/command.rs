@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
-use stockade_wall::{Discarded, FAILED, Finding, Layer, Outcome, Running};
+use stockade_wall::{Discarded, FAILED, Finding, Layer, LeftModes, Outcome, Running};
 
 use crate::{
     error::SessionError,
@@ -46,6 +46,8 @@ pub struct Ended {
     /// What it wrote to its private home, and is gone.
     pub discarded: Discarded,
     pub journal: JournalEnd,
+    /// To be put back when all is said.
+    pub modes: LeftModes,
 }
 
 impl SandboxReady {
@@ -89,7 +91,7 @@ impl SandboxReady {
         let home = running.take_home();
         let _housekeeping = running.tidy_caches();
         // All of it is built and recorded: the command starts.
-        let outcome = running.supervise();
+        let (outcome, modes) = running.supervise();
 
         let mut look = || recorded.as_mut().map(Recorded::left_behind);
         let (denials, findings, _jail) = match network {
@@ -124,6 +126,7 @@ impl SandboxReady {
             findings,
             discarded,
             journal: journal.unwrap_or_default(),
+            modes,
         }
     }
 }

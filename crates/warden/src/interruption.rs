@@ -11,7 +11,10 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use stockade_sys::signals::{self, Recipient, Signal, SignalReader, SignalSet};
+use stockade_sys::{
+    message,
+    signals::{self, Recipient, Signal, SignalReader, SignalSet},
+};
 
 /// Dropped, it leaves signals alone again.
 pub(crate) struct Interruption(Arc<Shared>);
@@ -77,7 +80,7 @@ impl Shared {
 
 /// Ends the program as if nobody had caught the signal.
 fn die(signal: Signal) {
-    eprintln!("stockade: interrupted: not all that the session left behind was looked at");
+    message::tell("stockade: interrupted: not all that the session left behind was looked at\n");
     signals::set_default(signal);
     let _ = signals::set_mask(SignalSet::EMPTY);
     let _ = signals::send(signal, Recipient::Process(rustix::process::getpid()));

@@ -48,7 +48,7 @@ fn log_in(places: &Places, forge: ForgeKind, host: Option<&str>) -> Result<ExitC
     check_other(logins, forge, &host)?;
     let (page, smallest) = smallest(forge, &host);
     if io::stdin().is_terminal() {
-        eprintln!("The smallest token for a session is {smallest}:\n  {page}");
+        tell!("The smallest token for a session is {smallest}:\n  {page}");
     }
     let token = prompt::token(&format!("Token for {host} (it is not shown): "), &page)?;
     check_form(forge, &token)?;

@@ -42,13 +42,13 @@ fn piped() -> Result<String> {
 /// One line of the terminal, which does not show it.
 fn hidden(question: &str) -> Result<String> {
     let silence = Silence::begin().context("cannot turn off the terminal's echo")?;
-    eprint!("{question}");
+    stockade_sys::message::tell(question);
     let line = silence.line();
     drop(silence);
     match line.context("cannot read from the terminal")? {
         Line::Text(text) => Ok(text),
         Line::Ended(signal) => {
-            eprintln!();
+            tell!("");
             // The shell is to know what ended us, also one that has us ignore it.
             signals::set_default(signal);
             signals::send(signal, Recipient::Process(getpid()))?;

@@ -82,8 +82,8 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
     let (files, settled) = match settled(&arguments.files, &loader) {
         Ok(found) => found,
         Err(problems) => {
-            eprint!("{}", problems.render(exit::colours()));
-            eprintln!("stockade: nothing was imported");
+            stockade_sys::message::tell(&problems.render(exit::colours()));
+            tell!("stockade: nothing was imported");
             return Ok(stockade_wall::FAILED.into());
         }
     };
@@ -125,7 +125,7 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
                  save it yourself",
             ),
         };
-        eprintln!("stockade: {why}\nstockade: fix: {fix}");
+        tell!("stockade: {why}\nstockade: fix: {fix}");
     }
     Ok(ExitCode::from(u8::from(wider > 0)))
 }
@@ -137,7 +137,7 @@ fn tell_written(path: &str, is_terminal: bool) -> Result<()> {
         return terminal::print(format_args!("{sentence}\n"));
     }
     terminal::print(format_args!("{path}\n"))?;
-    eprintln!("stockade: {sentence}");
+    tell!("stockade: {sentence}");
     Ok(())
 }
 

@@ -77,7 +77,7 @@ const NARROWER: &str = "Not imported. The command gets less than before, or the 
 pub(super) fn tell(files: &[Imported], settled: &Settled, is_shown: bool) {
     for file in files {
         if let Some(why) = &file.writable {
-            eprintln!(
+            tell!(
                 "stockade: warning: review what comes from {}: {why}",
                 file.source.name()
             );
@@ -85,7 +85,7 @@ pub(super) fn tell(files: &[Imported], settled: &Settled, is_shown: bool) {
     }
     for Setting { value, place, .. } in settled.settings.iter().filter(|it| it.key == "mode") {
         if value == "host" {
-            eprintln!(
+            tell!(
                 "stockade: WARNING: {place} turns the jail off. With mode = \"host\", the command \
                  uses this machine's network, unprotected: LAN, local services, metadata"
             );
@@ -93,7 +93,7 @@ pub(super) fn tell(files: &[Imported], settled: &Settled, is_shown: bool) {
     }
     if is_shown {
         if let Some(counts) = counts(&settled.notes) {
-            eprintln!("stockade: {counts}; see the comments above");
+            tell!("stockade: {counts}; see the comments above");
         }
     } else {
         for (of, title) in [(false, "not imported"), (true, "WIDER than the source")] {
@@ -101,12 +101,12 @@ pub(super) fn tell(files: &[Imported], settled: &Settled, is_shown: bool) {
                 place, what, why, ..
             } in settled.notes.iter().filter(|note| note.wider == of)
             {
-                eprintln!("stockade: {title}: {place}: {what}: {why}");
+                tell!("stockade: {title}: {place}: {what}: {why}");
             }
         }
     }
     for warning in &settled.warnings {
-        eprintln!("stockade: warning: {warning}");
+        tell!("stockade: warning: {warning}");
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn log(arguments: &args::Log) -> Result<ExitCode> {
         shown => shown.with_context(|| format!("cannot show the log of session {id}"))?,
     }
     if arguments.denied && !arguments.json && shower.shown.get() == 0 {
-        eprintln!("stockade: session {id} has no denials");
+        tell!("stockade: session {id} has no denials");
     }
     Ok(ExitCode::SUCCESS)
 }

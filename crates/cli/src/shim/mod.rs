@@ -71,7 +71,7 @@ pub(crate) fn run(name: &str) -> Result<ExitCode> {
 fn become_real(name: &str, called: &OsStr, arguments: &[OsString]) -> ExitCode {
     let home = context::home().unwrap_or_default();
     let Some(real) = behind_shim(name.as_ref(), &home, None) else {
-        eprintln!(
+        tell!(
             "stockade: this session has no `{name}`: end it, and start one with `stockade {name}`"
         );
         return NOT_FOUND.into();
@@ -80,7 +80,7 @@ fn become_real(name: &str, called: &OsStr, arguments: &[OsString]) -> ExitCode {
         .arg0(called)
         .args(arguments)
         .exec();
-    eprintln!("stockade: cannot run {}: {error}", shown_path(&real));
+    tell!("stockade: cannot run {}: {error}", shown_path(&real));
     NOT_EXECUTABLE.into()
 }
 
@@ -99,7 +99,7 @@ fn tell_update(name: &str, arguments: &[OsString]) {
         && let Some(real) = real_program(name)
     {
         let real = shown_path(&real);
-        eprintln!(
+        tell!(
             "stockade: `{name} {first}` cannot change its program in the sandbox. Run it outside: \
              {real} {first}"
         );
@@ -122,11 +122,11 @@ fn real_program(name: &str) -> Option<PathBuf> {
 /// Whoever typed the agent's name may not know that it is a shim.
 fn explain(name: &str, error: anyhow::Error) -> Result<ExitCode> {
     if let Some(Error::AgentMissing(_)) = error.downcast_ref() {
-        eprintln!(
+        tell!(
             "stockade: `{name}` is a shim of Stockade, and PATH leads to no other `{name}` outside of \
              the workspace"
         );
-        eprintln!(
+        tell!(
             "stockade: fix: install it, or add its directory to PATH; or remove the shim: stockade \
              shim remove {name}"
         );

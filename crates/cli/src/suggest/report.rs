@@ -18,23 +18,23 @@ const MOST: usize = 8;
 pub(super) fn warn(suggestion: &Suggestion) {
     let observed = &suggestion.observed;
     for why in observed.suspicious.iter().chain(&observed.incomplete) {
-        eprintln!("stockade: WARNING: {why}");
+        tell!("stockade: WARNING: {why}");
     }
     match observed.denied {
         0 => {}
-        1 => eprintln!("stockade: 1 attempt was denied and is not in the result: {DENIED}"),
+        1 => tell!("stockade: 1 attempt was denied and is not in the result: {DENIED}"),
         count => {
-            eprintln!("stockade: {count} attempts were denied and are not in the result: {DENIED}");
+            tell!("stockade: {count} attempts were denied and are not in the result: {DENIED}");
         }
     }
     for name in suggestion.quic.iter().take(MOST) {
-        eprintln!("stockade: QUIC to {name} is not admitted by a name; programs fall back to TCP");
+        tell!("stockade: QUIC to {name} is not admitted by a name; programs fall back to TCP");
     }
     let unanswered = observed.unanswered.len();
     if unanswered > 0 {
         let names: Vec<_> = observed.unanswered.iter().take(MOST).cloned().collect();
         let dots = if unanswered > MOST { ", …" } else { "" };
-        eprintln!(
+        tell!(
             "stockade: no rule for {} without an address: {}{dots}",
             counted(unanswered as u64, "name"),
             names.join(", ")
@@ -50,12 +50,12 @@ pub(super) fn unproven(suggestion: &Suggestion, as_json: bool) -> Result<()> {
             json!({ "sessions": suggestion.observed.sessions, "proven": false, "denied": denied });
         terminal::print(format_args!("{report:#}\n"))?;
     }
-    eprintln!("stockade: no rules admit all that these sessions did, so there is no suggestion");
+    tell!("stockade: no rules admit all that these sessions did, so there is no suggestion");
     for what in denied.iter().take(MOST) {
-        eprintln!("stockade:   {what}");
+        tell!("stockade:   {what}");
     }
     if denied.len() > MOST {
-        eprintln!("stockade:   and {} more", denied.len() - MOST);
+        tell!("stockade:   and {} more", denied.len() - MOST);
     }
     Ok(())
 }
@@ -81,14 +81,14 @@ pub(super) fn print(suggestion: &Suggestion, written: Option<&Path>, as_json: bo
         Some(path) => terminal::print(format_args!("{}\n", shown_path(path)))?,
         None => terminal::write(suggestion.edit().to_toml().as_bytes())?,
     }
-    eprintln!(
+    tell!(
         "stockade: checked: these rules allow all of {} and {} of {}",
         counted(count(observed.flows.values()), "connection"),
         counted(observed.names.len() as u64, "name"),
         counted(observed.sessions.len() as u64, "session"),
     );
     if written.is_none() {
-        eprintln!("stockade: to use them: stockade suggest --write");
+        tell!("stockade: to use them: stockade suggest --write");
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ fn origin(origin: &Origin) -> String {
 pub(super) fn still_open(effective: &Effective) {
     let internet = &effective.network.internet;
     if internet.value {
-        eprintln!(
+        tell!(
             "stockade: WARNING: the internet is still open: {} says so",
             origin(&internet.origin)
         );

@@ -25,6 +25,12 @@ const TIOCSTI: u32 = 0x5412;
 /// On a Linux console, pastes the selection, which is the same thing.
 const TIOCLINUX: u32 = 0x541c;
 
+/// Requests to a Linux console (KDSETMODE, KDSKBMODE, VT_SETMODE, ...). Whoever has it as terminal
+/// may hide text, choose what keys type, and keep the user from other consoles, and no escape
+/// sequence undoes that. They have no bits above these, unlike those of video devices.
+const CONSOLE_KD: [u32; 2] = [0xffff_ff00, 0x4b00];
+const CONSOLE_VT: [u32; 2] = [0xffff_fff0, 0x5600];
+
 /// No family of sockets that programs need. A list of those that are dangerous would never be
 /// complete: some reach devices, coprocessors or the host of a virtual machine, which no network
 /// namespace contains (AF_VSOCK, AF_BLUETOOTH, AF_NFC, AF_QIPCRTR); some serve to attack the kernel
@@ -76,6 +82,7 @@ const MAKES_FILE: [u32; 2] = [0o100, 0o20_000_000];
 type Rule = (&'static str, i64, &'static [Argument], Answer, &'static str);
 
 const KEY_STORE: &str = "reads and changes the keys of the user, which no namespace contains";
+const CONSOLE: &str = "hides text of the caller's console, or changes its keys";
 const FAMILIES: &str = "makes a socket of a family that the network namespace may not contain";
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
 const SNAPSHOTS: &str = "copies files without their covers, and before Linux 6.8 also those around \
@@ -96,6 +103,8 @@ const ALWAYS: &[Rule] = &[
     ("ioctl(TIOCSTI)", IOCTL, &[Argument::is(1, TIOCSTI)], NotPermitted, "types into the caller's terminal"),
     ("ioctl(TIOCLINUX)", IOCTL, &[Argument::is(1, TIOCLINUX)], NotPermitted,
         "pastes into the caller's terminal"),
+    ("ioctl(KD)", IOCTL, &[Argument::masked(1, CONSOLE_KD[0], CONSOLE_KD[1])], NotPermitted, CONSOLE),
+    ("ioctl(VT)", IOCTL, &[Argument::masked(1, CONSOLE_VT[0], CONSOLE_VT[1])], NotPermitted, CONSOLE),
     ("socket", SOCKETS[0], OTHER_FAMILY, NoSuchFamily, FAMILIES),
     ("socketpair", SOCKETS[1], OTHER_FAMILY, NoSuchFamily, FAMILIES),
     ("io_uring_setup", IO_URING_SETUP, &[], NotPermitted,

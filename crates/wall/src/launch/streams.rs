@@ -12,8 +12,12 @@
 //!   here-document) is copied;
 //! - for a **file to write**, a pipe, from which the warden writes to the file, where the caller's
 //!   descriptor says;
-//! - **terminals, other character devices, pipes and sockets** as they are. What can be done to
-//!   them by opening them anew can be done by the descriptor, or the other end would be needed;
+//! - for a **socket to write**, a pipe as well: who has the socket can shut it down, and the receipt
+//!   would be lost. If the input is the same socket as the errors, that comes through a pipe, too;
+//! - **terminals, other character devices, pipes and other sockets to read** as they are. What can be
+//!   done to them by opening them anew can be done by the descriptor, or the other end would be
+//!   needed. Flags that make a write fail which would wait are shared with the caller, and cleared
+//!   at the end;
 //! - **nothing else**: directories and block devices are refused.
 
 use std::{
@@ -26,19 +30,27 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{
-        FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fcntl_getfl, fstat,
-        memfd_create, open,
+        FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fcntl_getfl,
+        fcntl_setfl, fstat, memfd_create, open,
     },
+    io::Errno,
+    net::SendFlags,
     pipe::{PipeFlags, pipe_with},
     stdio::{stderr, stdin, stdout},
     termios::ttyname,
 };
-use stockade_sys::mount::Tree;
+use stockade_sys::{deadline::poll_until, mount::Tree};
 
 use crate::{error::Error, nofollow::pin};
 
@@ -78,15 +90,25 @@ enum Stream {
     Same,
     /// A file to read, by its path of the moment.
     File { path: PathBuf, found: Stat },
-    /// A file to write.
+    /// A file or socket to write.
     Relayed,
+    /// A socket to read, by which one could write.
+    Fed,
     /// The same file as standard output.
     AsOutput,
 }
 
 /// The caller's streams, looked at.
 #[derive(Debug)]
-pub(crate) struct Streams([(Name, Stream); 3]);
+pub(crate) struct Streams {
+    streams: [(Name, Stream); 3],
+    /// Which of [`REFUSING`] the caller had set.
+    flags: [(Name, OFlags); 3],
+}
+
+/// A stream with one of these refuses what it cannot take at once, or takes it in pieces that fill
+/// it sooner.
+const REFUSING: OFlags = OFlags::NONBLOCK.union(OFlags::DIRECT);
 
 /// What the command is given in their place.
 #[derive(Debug)]
@@ -103,6 +125,9 @@ pub(crate) struct WardenStreams {
     inputs: Vec<Input>,
     /// What the command writes comes out here, and goes to this stream.
     outputs: Vec<(Name, OwnedFd)>,
+    /// What comes from this stream goes here, for the command to read.
+    fed: Vec<(Name, OwnedFd)>,
+    flags: Vec<(Name, OFlags)>,
 }
 
 impl Streams {
@@ -117,29 +142,47 @@ impl Streams {
         let are_one = matches!((&output, &errors), (Stream::Relayed, Stream::Relayed))
             && is_same(&identity(stdout())?, &identity(stderr())?);
         let errors = if are_one { Stream::AsOutput } else { errors };
-        Ok(Self([
-            (Name::Input, input),
-            (Name::Output, output),
-            (Name::Errors, errors),
-        ]))
+        let is_of_errors =
+            is_socket(&identity(stdin())?) && is_same(&identity(stdin())?, &identity(stderr())?);
+        let input = if is_of_errors { Stream::Fed } else { input };
+        let flags = |name: Name| {
+            let flags = fcntl_getfl(name.descriptor()).map_err(|error| failed(error.into()))?;
+            Ok((name, flags & REFUSING))
+        };
+        Ok(Self {
+            streams: [
+                (Name::Input, input),
+                (Name::Output, output),
+                (Name::Errors, errors),
+            ],
+            flags: [
+                flags(Name::Input)?,
+                flags(Name::Output)?,
+                flags(Name::Errors)?,
+            ],
+        })
     }
 
     /// Opens what the command gets. To be called in the mount namespace that the sandbox is built
     /// in, before anything is mounted there.
     pub(crate) fn open(&self) -> Result<CommandStreams, Error> {
-        let mut kept = WardenStreams::default();
+        let mut kept = WardenStreams {
+            flags: self.flags.to_vec(),
+            ..WardenStreams::default()
+        };
         let mut open = |(name, stream): &(Name, Stream), output: Option<&OwnedFd>| {
             Ok(match stream {
                 Stream::Same => None,
                 Stream::File { path, found } => Some(kept.file(*name, path, found)?),
                 Stream::Relayed => Some(kept.relayed(*name).map_err(failed)?),
+                Stream::Fed => Some(kept.fed(*name).map_err(failed)?),
                 Stream::AsOutput => {
                     let output = output.map(OwnedFd::try_clone);
                     output.transpose().map_err(failed)?
                 }
             })
         };
-        let [input, output, errors] = &self.0;
+        let [input, output, errors] = &self.streams;
         let (input, output) = (open(input, None)?, open(output, None)?);
         let errors = open(errors, output.as_ref())?;
         let given = [input, output, errors];
@@ -187,36 +230,110 @@ impl WardenStreams {
         Ok(writer)
     }
 
+    fn fed(&mut self, name: Name) -> io::Result<OwnedFd> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        self.fed.push((name, writer));
+        Ok(reader)
+    }
+
     /// Starts to write what the command writes. The thread that calls this has no capability, so
     /// those that it starts have none either.
     pub(crate) fn relay(self) -> io::Result<Relay> {
+        let is_over = Arc::new(AtomicBool::new(false));
         let writers = self.outputs.into_iter().map(|(name, reader)| {
             let mut file = borrowed(name)?;
             let thread = thread::Builder::new().name("output".to_owned());
+            let is_over = Arc::clone(&is_over);
             let written = thread.spawn(move || {
                 // Its end, or that of the reader if the file cannot be written, is the command's
                 // news: a broken pipe.
-                pass_on(&mut File::from(reader), &mut file)
+                let mut from = File::from(reader);
+                match is_socket(&fstat(&file)?) {
+                    true => pass_on(&mut from, |bytes| send(&file, bytes, &is_over)),
+                    false => pass_on(&mut from, |bytes| file.write_all(bytes)),
+                }
             })?;
             Ok((name, written))
         });
+        let writers = writers.collect::<io::Result<_>>()?;
+        for (name, writer) in self.fed {
+            let socket = borrowed(name)?;
+            let thread = thread::Builder::new().name("input".to_owned());
+            // It ends with what reads from it.
+            thread.spawn(move || feed(&socket, File::from(writer)))?;
+        }
         Ok(Relay {
-            writers: writers.collect::<io::Result<_>>()?,
+            writers,
             inputs: self.inputs,
+            flags: self.flags,
+            is_over,
         })
     }
 }
 
 /// Writes what comes. Not with `io::copy`, which uses splice(2): that remembers the file's position
 /// while it waits, so what others write to the same file meanwhile would be written over.
-fn pass_on(from: &mut File, to: &mut File) -> io::Result<()> {
+fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(length) => to.write_all(buffer.get(..length).unwrap_or_default())?,
+            Ok(length) => write(buffer.get(..length).unwrap_or_default())?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes to a socket, for as long as its other end takes to read. When everything inside has ended,
+/// the session is settled soon, whether or not somebody reads.
+fn send(socket: &File, mut bytes: &[u8], is_over: &AtomicBool) -> io::Result<()> {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let mut stuck = Duration::ZERO;
+    while !bytes.is_empty() {
+        match rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(length) => {
+                bytes = bytes.get(length..).unwrap_or_default();
+                stuck = Duration::ZERO;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if stuck >= PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
+            Err(Errno::AGAIN) => {
+                let begin = Instant::now();
+                poll_until(socket.as_fd(), PollFlags::OUT, begin + MOMENT)?;
+                if is_over.load(Ordering::Relaxed) {
+                    stuck += begin.elapsed();
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Passes on what comes from a socket, until one of the two ends.
+fn feed(socket: &File, mut pipe: File) -> io::Result<()> {
+    let mut buffer = vec![0; 4096];
+    loop {
+        let (socket_fd, pipe_fd) = (socket.as_fd(), pipe.as_fd());
+        let mut fds = [
+            PollFd::from_borrowed_fd(socket_fd, PollFlags::IN),
+            PollFd::from_borrowed_fd(pipe_fd, PollFlags::empty()),
+        ];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        // Who has stopped reading leaves the rest to others.
+        if !fds[1].revents().is_empty() {
+            return Ok(());
+        }
+        match rustix::io::read(socket, &mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => pipe.write_all(buffer.get(..length).unwrap_or_default())?,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -234,12 +351,25 @@ struct Input {
 pub(crate) struct Relay {
     writers: Vec<(Name, JoinHandle<io::Result<()>>)>,
     inputs: Vec<Input>,
+    flags: Vec<(Name, OFlags)>,
+    is_over: Arc<AtomicBool>,
 }
 
 impl Relay {
     /// Everything inside has ended: waits until all is written, and tells the caller's own
     /// descriptor how far the command has read.
     pub(crate) fn finish(self) -> Result<(), Error> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
+        self.is_over.store(true, Ordering::Relaxed);
+        for (name, before) in self.flags {
+            // A stream that is gone needs none.
+            if let Ok(now) = fcntl_getfl(name.descriptor()) {
+                let set = (now & REFUSING) - before;
+                if !set.is_empty() {
+                    let _ = fcntl_setfl(name.descriptor(), now - set);
+                }
+            }
+        }
         for mut input in self.inputs {
             let position = input.file.stream_position();
             // Others may have read meanwhile. Who has read nothing leaves them their position.
@@ -252,7 +382,12 @@ impl Relay {
             let died = |_| Err(io::ErrorKind::Other.into());
             let stream = name.words();
             let written = writer.join().unwrap_or_else(died);
-            written.map_err(|error| Error::Unwritten { stream, error })?;
+            match written {
+                // A reader that wants no more.
+                Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => {}
+                Err(error) if error.kind() == TimedOut => return Err(Error::Unread { stream }),
+                written => written.map_err(|error| Error::Unwritten { stream, error })?,
+            }
         }
         Ok(())
     }
@@ -278,6 +413,7 @@ fn look_at(name: Name) -> Result<Stream, Error> {
             found,
         }),
         FileType::RegularFile => Ok(Stream::Relayed),
+        FileType::Socket if name != Name::Input => Ok(Stream::Relayed),
         FileType::CharacterDevice | FileType::Fifo | FileType::Socket => Ok(Stream::Same),
         FileType::Directory => Err(refused(
             "a directory, by which the command would get at everything below it",
@@ -349,6 +485,10 @@ fn borrowed(name: Name) -> io::Result<File> {
 
 fn identity(fd: BorrowedFd<'_>) -> Result<Stat, Error> {
     fstat(fd).map_err(|error| failed(error.into()))
+}
+
+fn is_socket(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::Socket
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {

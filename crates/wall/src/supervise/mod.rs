@@ -41,7 +41,7 @@ use crate::{
     launch::{Version, streams::WardenStreams},
     leftovers::Alarm,
     plan::Layer,
-    terminal::foreground::{AfterStop, Foreground},
+    terminal::foreground::{AfterStop, Foreground, LeftModes},
 };
 
 /// How often in a row a report may fail to be received before the session is given up.
@@ -195,30 +195,34 @@ impl Running {
 
     /// Has the command started, waits for it to end, and passes on what happens in the
     /// meantime. When it returns, no process of the sandbox is left, and the terminal is the
-    /// caller's, with no answer under way to what the command asked it.
+    /// caller's, with no answer under way to what the command asked it, and with the modes from
+    /// before. Those that the command left are for the caller to put back.
     ///
     /// To be called by a thread that has all signals of [`Signals`] blocked, as any has
     /// that was started after [`Signals::block`].
     ///
-    /// # Errors
-    /// If the sandbox could not be built, or was lost.
-    pub fn supervise(mut self) -> Result<Outcome, Error> {
-        let relay = std::mem::take(&mut self.held.streams).relay();
-        let relay = relay.map_err(Error::Supervise)?;
-        let watched = self.start().and_then(|()| self.watch());
-        let ended = self.bwrap.end();
-        let written = relay.finish();
-        let result = watched
-            .and(ended)
-            .map_err(Error::Supervise)
-            .and_then(|status| self.result(status))
-            .and_then(|outcome| written.map(|()| outcome));
+    /// The outcome is an error if the sandbox could not be built, or was lost.
+    pub fn supervise(mut self) -> (Result<Outcome, Error>, LeftModes) {
+        let result = self.until_its_end();
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
             self.held.foreground.ended(!finished);
         }
-        result
+        (result, LeftModes(self.held.foreground))
+    }
+
+    fn until_its_end(&mut self) -> Result<Outcome, Error> {
+        let relay = std::mem::take(&mut self.held.streams).relay();
+        let relay = relay.map_err(Error::Supervise)?;
+        let watched = self.start().and_then(|()| self.watch());
+        let ended = self.bwrap.end();
+        let written = relay.finish();
+        watched
+            .and(ended)
+            .map_err(Error::Supervise)
+            .and_then(|status| self.result(status))
+            .and_then(|outcome| written.map(|()| outcome))
     }
 
     /// Gives the order to start the command. It waits in the socket until the inner stage is

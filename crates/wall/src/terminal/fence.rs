@@ -6,7 +6,8 @@
 //! read by the caller's shell, which runs it as a command. Some answers hold text that the
 //! program chose. So, when nothing inside can write to the terminal any more, the warden
 //!
-//! 1. puts the kernel's side in order: output flow, exclusive use, line discipline; no echo;
+//! 1. puts the kernel's side in order: output flow, exclusive use, line discipline; no echo, no
+//!    signal, and no change to what is written ([`super::modes`]);
 //! 2. ends unfinished sequences and switches off every mode that reports something;
 //! 3. asks a question of its own, the **fence**, and discards all input up to its answer. A
 //!    terminal answers in the order of the questions, so those before are answered by then. The
@@ -14,16 +15,20 @@
 //!    chosen at random, and its position asked for at each;
 //! 4. discards what comes in a short time after, for terminals that ask somebody else (the
 //!    clipboard) before they answer;
-//! 5. flushes the input and gives the shell its modes back.
+//! 5. flushes the input.
 //!
 //! A program can print what takes a terminal long to draw, so that it answers late. If no answer has
 //! come, bytes that no terminal shows are written: while the terminal does not take them, it has not
 //! read what came before, and is waited for. It could not show the shell's prompt either.
 //!
+//! A program can also ask a million questions. While the terminal still types, its answer to the
+//! fence may be yet to come.
+//!
 //! A terminal that never answers costs its patience once for each session. What a user types
 //! ahead in this time is discarded, too: nobody can tell it from an answer.
 
 use std::{
+    collections::VecDeque,
     env,
     hash::{BuildHasher as _, RandomState},
     os::fd::{AsFd, BorrowedFd},
@@ -33,12 +38,9 @@ use std::{
 use rustix::{
     event::PollFlags,
     io::Errno,
-    termios::{
-        Action, InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios,
-        ioctl_tiocnxcl, tcflow, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
-    },
+    termios::{QueueSelector, tcflush, tcgetwinsize},
 };
-use stockade_sys::{deadline::poll_until, tty};
+use stockade_sys::deadline::poll_until;
 
 /// How long a terminal that has a size may take to answer: over a slow network, or with much to
 /// draw.
@@ -53,13 +55,13 @@ const QUIET: Duration = Duration::from_millis(30);
 /// The same where something else than the answer came.
 const LONG_QUIET: Duration = Duration::from_millis(200);
 
-/// How long a terminal may take nothing.
+/// How long a terminal may take nothing, or go on with what it was asked before.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// So many bytes the kernel and most terminals do not keep unread.
 const PADDING: usize = 64 * 1024;
 
-/// However much comes.
+/// However much comes that is no answer: somebody types.
 const LONGEST: Duration = Duration::from_millis(1500);
 
 /// How many columns make the fence, each one of `COLUMNS`: 48 bits.
@@ -110,45 +112,60 @@ impl Fence {
         }
     }
 
-    /// Does all of it. The terminal has to listen to the caller's process group, and its
-    /// descriptor must not block.
-    pub(crate) fn raise(&self, terminal: impl AsFd, users: Users, modes: Option<&Termios>) {
+    /// Whether the terminal can be asked while these use it.
+    pub(crate) fn is_for(&self, users: Users) -> bool {
+        self.language != Language::None && users != Users::Pager
+    }
+
+    /// Resets the terminal and discards its answers. It has to listen to the caller's process
+    /// group, its modes have to be silent if it can be asked, and its descriptor must not block.
+    pub(crate) fn raise(&self, terminal: impl AsFd, users: Users) {
         let terminal = terminal.as_fd();
-        // Each fails only if the terminal is gone, and then nothing is left to be done.
-        let _ = tty::use_ordinary_line_discipline(terminal);
-        let _ = ioctl_tiocnxcl(terminal);
-        let _ = tcflow(terminal, Action::OOn);
-        let Ok(found) = tcgetattr(terminal) else {
-            return;
-        };
-        if self.language != Language::None && users == Users::Pager {
-            let deadline = Instant::now() + SHORT_PATIENCE;
-            let text = self.reset(users) + MARGINS;
-            write(terminal, text.as_bytes(), deadline);
-        } else if self.language != Language::None {
-            let _ = tcsetattr(terminal, OptionalActions::Now, &silent(found.clone()));
+        if self.is_for(users) {
             self.ask(terminal, users);
+            // Fails only if the terminal is gone, and then nothing is left to be done.
             let _ = tcflush(terminal, QueueSelector::IFlush);
+        } else if self.language != Language::None {
+            let text = self.reset(users) + MARGINS;
+            write(terminal, text.as_bytes(), Instant::now() + BUSY);
         }
-        let _ = tcsetattr(terminal, OptionalActions::Now, modes.unwrap_or(&found));
     }
 
     fn ask(&self, terminal: BorrowedFd<'_>, users: Users) {
-        let columns = nonce();
-        let deadline = Instant::now() + self.patience;
-        let question = self.reset(users) + &question(&columns);
-        write(terminal, question.as_bytes(), deadline);
-        let mut reader = Reader::default();
-        let mut heard = listen(terminal, &columns, &mut reader, deadline);
-        if heard.is_none() && self.patience == PATIENCE {
-            let deadline = outlast(terminal, &mut reader, &columns);
-            heard = listen(terminal, &columns, &mut reader, deadline);
+        let mut reader = Reader::new(nonce());
+        let text = self.reset(users) + &question(&reader.columns);
+        let mut rest = text.as_bytes();
+        let end = Instant::now() + self.patience + BUSY;
+        let within = |patience: Duration| (Instant::now() + patience).min(end);
+        while reader.heard.is_none()
+            && exchange(terminal, &mut reader, &mut rest, within(self.patience))
+        {}
+        let is_used = self.patience == PATIENCE;
+        let is_late = reader.heard.is_none();
+        if is_late {
+            // What the terminal did not take yet comes before the padding: it makes the receipt seen.
+            let padding = if is_used { PADDING } else { 0 };
+            let padded = [rest, &vec![0; padding]].concat();
+            let (mut rest, begin) = (padded.as_slice(), Instant::now());
+            while reader.heard.is_none()
+                && !rest.is_empty()
+                && exchange(terminal, &mut reader, &mut rest, end)
+            {}
+            let was_busy = is_used && begin.elapsed() > SHORT_PATIENCE;
+            let patience = if was_busy { PATIENCE } else { SHORT_PATIENCE };
+            while reader.heard.is_none()
+                && exchange(terminal, &mut reader, &mut &[][..], within(patience))
+            {}
+        }
+        if reader.heard.is_some() {
+            hear_out(terminal, &mut reader, is_late);
         }
         let deadline = Instant::now() + SHORT_PATIENCE;
         if users != Users::Command {
-            write(terminal, margins(terminal, heard).as_bytes(), deadline);
+            let margins = margins(terminal, reader.heard);
+            write(terminal, margins.as_bytes(), deadline);
         }
-        if heard.is_none() && self.patience == PATIENCE {
+        if reader.heard.is_none() && is_used {
             let warning = "stockade: WARNING: the terminal does not answer; what it answers later \
                            appears as if you had typed it\r\n";
             write(terminal, warning.as_bytes(), deadline);
@@ -196,17 +213,17 @@ const UNFINISHED: &str = "\x18\x1b\x03\x1b\\\x1b<\x1b[4i";
 const SCREEN: &str = "\x1b[?1049h\x1b[?1049l\x1b[?1l\x1b>\x1b[?69l";
 
 /// Switches off what makes the terminal type: mouse (9, 1000 to 1003) and its encodings, focus
-/// (1004), bracketed paste (2004), changes of colours (2031) and size (2048), pastes (5522). Then
-/// what keeps text from the screen: held updates (2026), reverse video (5), no wrapping (7), the
+/// (1004), bracketed paste (2004), changes of colours (2031) and size (2048), pastes (5522), keys as
+/// Windows has them (9001). Then what keeps text from the screen: held updates (2026), reverse video (5), no wrapping (7), the
 /// keyboard's lock (2).
 const REPORTS: &str = "\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\
-    \x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?5522l\x1b[?2026l\
-    \x1b[?5l\x1b[?7h\x1b[?25h\x1b[2l\x1b[4l\x1b[20l";
+    \x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?5522l\x1b[?9001l\
+    \x1b[?2026l\x1b[?5l\x1b[?7h\x1b[?25h\x1b[2l\x1b[4l\x1b[20l";
 
 /// Ordinary keys: empties kitty's stack, of which each screen has one, ends xterm's
-/// modifyOtherKeys, and clears texts that function keys would type. Then writes to the screen
-/// instead of a status line, of which there is none.
-const KEYBOARD: &str = "\x1b[<99u\x1b[=0;1u\x1b[>4;0m\x1bP0;1|\x1b\\\x1b[0$}\x1b[0$~";
+/// modifyOtherKeys, clears texts that function keys would type, and stops DEC's locator, a mouse.
+/// Then writes to the screen instead of a status line, of which there is none.
+const KEYBOARD: &str = "\x1b[<99u\x1b[=0;1u\x1b[>4;0m\x1bP0;1|\x1b\\\x1b[0'z\x1b[0$}\x1b[0$~";
 
 /// Makes the whole screen scroll, and leaves the cursor where it is.
 const MARGINS: &str = "\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8";
@@ -226,25 +243,6 @@ fn language(name: &str) -> Language {
     } else {
         Language::Full
     }
-}
-
-/// These modes without echo, signals, flow control and editing.
-fn silent(mut modes: Termios) -> Termios {
-    modes.local_modes -= LocalModes::ECHO
-        | LocalModes::ECHONL
-        | LocalModes::ICANON
-        | LocalModes::ISIG
-        | LocalModes::IEXTEN
-        | LocalModes::EXTPROC;
-    modes.input_modes -= InputModes::IXON
-        | InputModes::IXOFF
-        | InputModes::ICRNL
-        | InputModes::INLCR
-        | InputModes::IGNCR
-        | InputModes::ISTRIP;
-    modes.special_codes[SpecialCodeIndex::VMIN] = 1;
-    modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-    modes
 }
 
 /// Columns that nobody can have asked for before.
@@ -285,130 +283,180 @@ struct Position {
     column: u32,
 }
 
-/// Writes padding as the terminal takes it, reading what it types, until it has read all that was
-/// written before, or has answered. Until when it is worth listening then.
-fn outlast(terminal: BorrowedFd<'_>, reader: &mut Reader, columns: &[u32; LENGTH]) -> Instant {
-    let begin = Instant::now();
-    let mut left = PADDING;
-    while left > 0
-        && reader.answer(columns).is_none()
-        && let Ok(ready) = poll_until(terminal, PollFlags::IN | PollFlags::OUT, begin + BUSY)
-        && !ready.is_empty()
-        && !ready.contains(PollFlags::HUP)
-    {
-        if ready.contains(PollFlags::IN) {
-            if !reader.read_from(terminal) {
-                break;
-            }
-        } else {
-            let padding = [0; 1024];
-            match rustix::io::write(terminal, &padding) {
-                Ok(length) => left = left.saturating_sub(length),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => break,
-            }
-        }
-    }
-    let was_busy = begin.elapsed() > SHORT_PATIENCE;
-    Instant::now() + if was_busy { PATIENCE } else { SHORT_PATIENCE }
-}
-
-/// Reads and discards until the fence's answer has come, and a moment more. Says where the cursor
-/// was when it was asked for.
-fn listen(
+/// Reads what the terminal types, and writes what it takes. Says whether it did either before that
+/// time. Both at once: a terminal that waits until its answers are read takes nothing, and one that
+/// has many answers types all the time.
+fn exchange(
     terminal: BorrowedFd<'_>,
-    columns: &[u32; LENGTH],
     reader: &mut Reader,
-    deadline: Instant,
-) -> Option<Position> {
-    let limit = Instant::now() + LONGEST;
-    let mut heard = reader.answer(columns);
-    let mut until = match heard {
-        Some(_) => Instant::now() + LONG_QUIET,
-        None => deadline,
+    rest: &mut &[u8],
+    until: Instant,
+) -> bool {
+    let wanted = match rest {
+        [] => PollFlags::IN,
+        _ => PollFlags::IN | PollFlags::OUT,
     };
-    while wait(terminal, PollFlags::IN, until) {
-        if !reader.read_from(terminal) {
-            return heard;
-        }
-        heard = heard.or_else(|| reader.answer(columns));
-        if heard.is_some() {
-            let quiet = if reader.has_others() {
-                LONG_QUIET
-            } else {
-                QUIET
-            };
-            until = (Instant::now() + quiet).min(limit);
+    if Instant::now() >= until {
+        return false;
+    }
+    let ready = poll_until(terminal, wanted, until).unwrap_or(PollFlags::HUP);
+    if ready.is_empty() || ready.contains(PollFlags::HUP) {
+        return false;
+    }
+    if ready.contains(PollFlags::OUT) {
+        match rustix::io::write(terminal, rest) {
+            Ok(length) => *rest = rest.get(length..).unwrap_or_default(),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => return false,
         }
     }
-    heard
+    !ready.contains(PollFlags::IN) || reader.read_from(terminal)
 }
 
-/// Finds positions, `ESC [ row ; column R`, in what the terminal types.
-#[derive(Debug, Default)]
+/// Reads and discards what follows the fence's answer: not all terminals keep to the order.
+fn hear_out(terminal: BorrowedFd<'_>, reader: &mut Reader, is_late: bool) {
+    let begin = Instant::now();
+    let mut limit = begin + LONGEST;
+    loop {
+        let escapes = reader.escapes;
+        let quiet = if is_late || reader.has_others() {
+            LONG_QUIET
+        } else {
+            QUIET
+        };
+        let until = (Instant::now() + quiet).min(limit);
+        if !exchange(terminal, reader, &mut &[][..], until) {
+            return;
+        }
+        // People type without.
+        if reader.escapes > escapes {
+            limit = (Instant::now() + LONGEST).min(begin + BUSY);
+        }
+    }
+}
+
+/// Finds the fence's answer in what the terminal types: positions, `ESC [ row ; column R`. It looks
+/// at each byte once, since a terminal can be made to type many millions.
+#[derive(Debug)]
 struct Reader {
-    /// The last that it typed.
-    input: Vec<u8>,
+    columns: [u32; LENGTH],
+    /// Where the cursor was when it was asked for, once the answer has come.
+    heard: Option<Position>,
+    /// The last positions, as many as the answer has.
+    positions: VecDeque<Position>,
+    /// How many there were in all.
+    count: usize,
+    /// How many escape sequences began.
+    escapes: usize,
+    /// Something else than positions came.
+    others: bool,
+    state: State,
+    block: Vec<u8>,
+}
+
+/// Where in a position the last byte was.
+#[derive(Debug)]
+enum State {
+    Outside,
+    /// After ESC, or after the first byte of `ESC [` in UTF-8.
+    Begun(u8),
+    /// In the numbers.
+    Inside(String),
 }
 
 impl Reader {
+    fn new(columns: [u32; LENGTH]) -> Self {
+        Self {
+            columns,
+            heard: None,
+            positions: VecDeque::new(),
+            count: 0,
+            escapes: 0,
+            others: false,
+            state: State::Outside,
+            block: vec![0; 64 * 1024],
+        }
+    }
+
     /// Reads what there is. Whether there may be more.
     fn read_from(&mut self, terminal: BorrowedFd<'_>) -> bool {
-        let mut buffer = [0; 1024];
-        match rustix::io::read(terminal, &mut buffer) {
-            Ok(0) => false,
-            Ok(length) => {
-                self.read(buffer.get(..length).unwrap_or_default());
-                true
-            }
+        let mut block = std::mem::take(&mut self.block);
+        let read = rustix::io::read(terminal, &mut block);
+        if let Ok(length) = read {
+            self.read(block.get(..length).unwrap_or_default());
+        }
+        self.block = block;
+        match read {
+            Ok(length) => length > 0,
             Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
         }
     }
 
     fn read(&mut self, bytes: &[u8]) {
-        // Much longer than the answer.
-        const LONGEST: usize = 8192;
-        self.input.extend(bytes);
-        let surplus = self.input.len().saturating_sub(LONGEST);
-        self.input.drain(..surplus);
-    }
-
-    /// The positions, and whether anything else came.
-    fn positions(&self) -> (Vec<Position>, bool) {
-        let text: String = self.input.iter().copied().map(char::from).collect();
-        // `ESC [` in one byte. In UTF-8 another one comes before it.
-        let text = text.replace("\u{c2}\u{9b}", "\x1b[");
-        let text = text.replace('\u{9b}', "\x1b[");
-        let mut sequences = text.split("\x1b[");
-        let mut has_others = sequences.next() != Some("");
-        let mut positions = Vec::new();
-        for sequence in sequences {
-            let position = sequence.split_once('R').and_then(|(numbers, rest)| {
-                let (row, column) = numbers.split_once(';')?;
-                let (row, column) = (row.parse().ok()?, column.parse().ok()?);
-                Some((Position { row, column }, rest))
-            });
-            has_others |= position.is_none_or(|(_, rest)| !rest.is_empty());
-            positions.extend(position.map(|(position, _)| position));
+        for byte in bytes {
+            self.read_byte(*byte);
         }
-        (positions, has_others)
     }
 
-    /// Where the cursor was, if the answer to the fence is among the positions.
-    fn answer(&self, columns: &[u32; LENGTH]) -> Option<Position> {
-        let (positions, _) = self.positions();
-        let is_answer = |all: &&[Position]| {
-            let asked = all.iter().skip(1);
-            asked.map(|position| position.column).eq(*columns)
+    fn read_byte(&mut self, byte: u8) {
+        const ESCAPE: u8 = 0x1b;
+        // `ESC [` in one byte. In UTF-8 another one comes before it.
+        const INTRODUCER: u8 = 0x9b;
+        const BEFORE_IT: u8 = 0xc2;
+        // Much longer than two numbers.
+        const LONGEST: usize = 32;
+        self.escapes += usize::from(matches!(byte, ESCAPE | INTRODUCER));
+        let state = std::mem::replace(&mut self.state, State::Outside);
+        self.state = match (state, byte) {
+            (State::Inside(numbers), b'R') => {
+                self.position(&numbers);
+                State::Outside
+            }
+            (State::Inside(mut numbers), b'0'..=b'9' | b';') if numbers.len() < LONGEST => {
+                numbers.push(char::from(byte));
+                State::Inside(numbers)
+            }
+            (State::Begun(ESCAPE), b'[') | (State::Begun(BEFORE_IT), INTRODUCER) => {
+                State::Inside(String::new())
+            }
+            (before, ESCAPE | BEFORE_IT) => {
+                self.others |= !matches!(before, State::Outside);
+                State::Begun(byte)
+            }
+            (before, INTRODUCER) => {
+                self.others |= !matches!(before, State::Outside);
+                State::Inside(String::new())
+            }
+            _ => {
+                self.others = true;
+                State::Outside
+            }
         };
-        let answer = positions.windows(LENGTH + 1).find(is_answer)?;
-        answer.first().copied()
+    }
+
+    fn position(&mut self, numbers: &str) {
+        let parsed = numbers.split_once(';').and_then(|(row, column)| {
+            let (row, column) = (row.parse().ok()?, column.parse().ok()?);
+            Some(Position { row, column })
+        });
+        let Some(position) = parsed else {
+            self.others = true;
+            return;
+        };
+        self.count += 1;
+        self.positions.push_back(position);
+        if self.positions.len() > LENGTH + 1 {
+            self.positions.pop_front();
+        }
+        let columns = self.positions.iter().map(|position| position.column);
+        if self.heard.is_none() && columns.skip(1).eq(self.columns) {
+            self.heard = self.positions.front().copied();
+        }
     }
 
     /// Whether anything but the fence's answer came.
     fn has_others(&self) -> bool {
-        let (positions, has_others) = self.positions();
-        has_others || positions.len() > LENGTH + 1
+        self.others || !matches!(self.state, State::Outside) || self.count > LENGTH + 1
     }
 }
 
@@ -438,29 +486,26 @@ mod tests {
             .concat(),
         ] {
             for pieces in 1..text.len() {
-                let mut reader = Reader::default();
-                let mut found = None;
-                for piece in text.chunks(pieces) {
-                    for byte in piece {
-                        reader.read(&[*byte]);
-                        found = found.or(reader.answer(&COLUMNS));
-                    }
-                }
-                assert_eq!(found, Some(Position { row: 2, column: 7 }), "{text:?}");
+                let mut reader = Reader::new(COLUMNS);
+                text.chunks(pieces).for_each(|piece| reader.read(piece));
+                let cursor = Some(Position { row: 2, column: 7 });
+                assert_eq!(reader.heard, cursor, "{text:?}");
             }
         }
     }
 
     #[test]
     fn only_the_answer_is_the_answer() {
-        let mut reader = Reader::default();
+        let mut reader = Reader::new(COLUMNS);
         reader.read(&answers("\x1b[", ""));
         assert!(!reader.has_others());
         for columns in [[1; LENGTH], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 9]] {
-            assert_eq!(reader.answer(&columns), None);
+            let mut reader = Reader::new(columns);
+            reader.read(&answers("\x1b[", ""));
+            assert_eq!(reader.heard, None);
         }
         for other in ["\x1b[0n", "y", "\x1b[1;1R", "\x1b\x1b["] {
-            let mut reader = Reader::default();
+            let mut reader = Reader::new(COLUMNS);
             reader.read(&answers("\x1b[", ""));
             reader.read(other.as_bytes());
             assert!(reader.has_others(), "{other:?}");

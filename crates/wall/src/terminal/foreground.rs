@@ -12,15 +12,18 @@
 //!   group in the same way, which is what the shell waits for.
 //! - When the shell **continues** the warden, the warden continues the command, and lends
 //!   the foreground again if the shell gave it to the warden.
-//! - At the **end** the foreground is the warden's again. If a signal killed the command,
-//!   it had no chance to put the terminal's modes in order: they are put back, as shells
-//!   do.
+//! - At the **end** the foreground is the warden's again, and the terminal's modes are those from
+//!   before the session. The command's own come back as the last act, unless a signal killed it:
+//!   then it had no chance to put them in order, and they are forgotten, as shells do.
 //! - Before the shell gets the terminal, at a stop or at the end, the terminal's answers to
 //!   what the command asked it are discarded ([`crate::terminal::fence`]).
 
 use std::{fs, io, path::Path};
 
-use rustix::fs::{FileType, fstat};
+use rustix::{
+    fs::{FileType, fstat},
+    termios::Termios,
+};
 use stockade_sys::signals::{self, Recipient, Signal, SignalSet};
 
 use super::{Terminal, fence::Users, is_controlling};
@@ -35,6 +38,20 @@ pub(crate) struct Foreground {
     /// The foreground was ours when the command started, or was last continued. The command can
     /// take it without being lent it.
     had: bool,
+    /// The modes that the command has left, while others are in force.
+    left: Option<Termios>,
+}
+
+/// The terminal's modes that the command left on purpose. Those from before the session are in
+/// force until they are put back, which has to be the last act: they can make a signal of any key.
+#[derive(Debug)]
+pub struct LeftModes(pub(crate) Foreground);
+
+impl LeftModes {
+    /// Puts them back, unless others have the terminal by now.
+    pub fn put_back(mut self) {
+        self.0.put_back();
+    }
 }
 
 /// What has to follow when the command has stopped.
@@ -58,6 +75,7 @@ impl Foreground {
             wants_terminal: is_interactive,
             lent: false,
             had: false,
+            left: None,
         }
     }
 
@@ -69,6 +87,7 @@ impl Foreground {
     /// Whether the command's group is to be given the foreground as it starts or
     /// continues now. If so, it counts as lent.
     pub(crate) fn lend(&mut self) -> bool {
+        self.put_back();
         let free = self.terminal.as_ref().is_some_and(Terminal::is_ours);
         let lend = self.wants_terminal && free;
         self.lent |= lend;
@@ -90,14 +109,15 @@ impl Foreground {
 
     /// Everything inside has stopped, and the whole job is about to.
     pub(crate) fn suspended(&mut self) {
-        self.take_back();
         // The command goes on later, and a program that draws the whole screen tidied up itself.
-        self.give_back(Users::Command, false);
+        self.take_back(Users::Command, false);
     }
 
     /// Stops ourselves as the command was stopped, and returns when we are continued, or
     /// at once if nobody would continue us. Says whether we did stop.
     pub(crate) fn suspend(&mut self, signal: Signal) -> io::Result<bool> {
+        // Some shells keep them for when the job continues.
+        self.put_back();
         // Where the terminal stops jobs it stops all of them: the other processes of a
         // pipeline, or the script that called us. Elsewhere only the command stopped.
         let is_controlled = self.terminal.as_ref().is_some_and(Terminal::is_controlling);
@@ -122,28 +142,28 @@ impl Foreground {
 
     /// The command has ended, or was ended by a signal, and with it everything inside.
     pub(crate) fn ended(&mut self, by_signal: bool) {
-        self.take_back();
         if self.terminal.is_some() {
-            self.give_back(users(), by_signal);
+            self.take_back(users(), by_signal);
         }
     }
 
-    /// Puts the terminal in order, unless others have it.
-    fn give_back(&self, users: Users, restore: bool) {
+    /// Takes the terminal back if we had it, and puts it in order, unless others have it.
+    fn take_back(&mut self, users: Users, restore: bool) {
+        self.lent = false;
         if let Some(terminal) = &self.terminal
+            && (self.had || terminal.is_ours())
+        {
+            self.left = terminal.give_back(users, restore, self.had);
+        }
+    }
+
+    fn put_back(&mut self) {
+        if let Some(terminal) = &self.terminal
+            && let Some(modes) = self.left.take()
             && terminal.is_ours()
         {
-            terminal.give_back(users, restore);
+            terminal.set_modes(&modes);
         }
-    }
-
-    fn take_back(&mut self) {
-        if let Some(terminal) = &self.terminal
-            && self.had
-        {
-            terminal.take();
-        }
-        self.lent = false;
     }
 }
 

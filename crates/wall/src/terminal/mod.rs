@@ -2,6 +2,7 @@
 
 mod fence;
 pub(crate) mod foreground;
+mod modes;
 
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
@@ -9,8 +10,12 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     process::{Pid, getpgrp},
-    termios::{Termios, isatty, tcgetattr, tcgetpgrp, tcsetpgrp},
+    termios::{
+        Action, OptionalActions, Termios, ioctl_tiocnxcl, isatty, tcflow, tcgetattr, tcgetpgrp,
+        tcsetattr, tcsetpgrp,
+    },
 };
+use stockade_sys::tty;
 
 use self::fence::{Fence, Users};
 
@@ -19,6 +24,7 @@ use self::fence::{Fence, Users};
 pub(crate) struct Terminal {
     /// Opened here, so that what is set for it is set for nobody else.
     fd: OwnedFd,
+    /// Its modes from before the session.
     modes: Option<Termios>,
     fence: Fence,
     /// Whether the kernel knows it as this session's, and does job control for it.
@@ -83,11 +89,41 @@ impl Terminal {
         let _ = tcsetpgrp(&self.fd, group);
     }
 
-    /// Puts the terminal in order, and discards its answers to what was asked before. With
-    /// `restore`, its modes are those that it had when this was made, otherwise those of now.
-    pub(crate) fn give_back(&self, users: Users, restore: bool) {
-        let modes = self.modes.as_ref().filter(|_| restore);
-        self.fence.raise(&self.fd, users, modes);
+    /// Puts the terminal in order, makes it listen to us if it is to be taken, and discards its
+    /// answers to what was asked before. Its modes are then those from before the session. Returns
+    /// those that the command left, if somebody may want them.
+    pub(crate) fn give_back(&self, users: Users, restore: bool, take: bool) -> Option<Termios> {
+        // Each of these fails only if the terminal is gone, and then nothing is left to be done.
+        let _ = tty::use_ordinary_line_discipline(&self.fd);
+        let Ok(found) = tcgetattr(&self.fd) else {
+            if take {
+                self.take();
+            }
+            return None;
+        };
+        let before = self.modes.as_ref().unwrap_or(&found);
+        let has_readers = matches!(users, Users::Reader | Users::Pager);
+        let meanwhile = match restore {
+            true => before.clone(),
+            false => modes::meanwhile(&found, before, users),
+        };
+        // Before we take it: what the command made a signal is one to nobody of ours.
+        match self.fence.is_for(users) {
+            true => self.set_modes(&modes::silent(meanwhile.clone())),
+            false => self.set_modes(&meanwhile),
+        }
+        if take {
+            self.take();
+        }
+        let _ = ioctl_tiocnxcl(&self.fd);
+        let _ = tcflow(&self.fd, Action::OOn);
+        self.fence.raise(&self.fd, users);
+        self.set_modes(&meanwhile);
+        (!restore && !has_readers).then(|| modes::left(found.clone(), before))
+    }
+
+    pub(crate) fn set_modes(&self, modes: &Termios) {
+        let _ = tcsetattr(&self.fd, OptionalActions::Now, modes);
     }
 }
 

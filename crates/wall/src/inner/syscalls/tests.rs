@@ -7,6 +7,8 @@ use super::*;
 const PROBES: &[&str] = &[
     "syscall(16, 0, 0x5412, my $x = 'x')",
     "syscall(16, 0, 0x541c, my $x = 'x')",
+    "syscall(16, -1, 0x4b3a, 1)",
+    "syscall(16, -1, 0x5602, 0)",
     "socket(my $s, 17, 3, 0)",
     // The kernel has no pairs of these.
     "socketpair(my $s, my $t, 17, 3, 0)",
