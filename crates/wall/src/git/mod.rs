@@ -6,6 +6,8 @@
 pub(crate) mod branches;
 pub(crate) mod controls;
 mod index;
+mod objects;
 pub(crate) mod repositories;
 pub(crate) mod settings;
 pub(crate) mod tracked;
+mod ways;

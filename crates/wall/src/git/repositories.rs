@@ -54,6 +54,9 @@ pub(crate) struct Repositories {
     pub(crate) files: BTreeSet<PathBuf>,
     /// Where gitlinks lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
+    /// Whose gitlinks were followed, from which worktree: several may have one repository. Whether git
+    /// at the top goes there by itself.
+    followed: BTreeMap<(PathBuf, Option<PathBuf>), bool>,
     pub(crate) unseen: Unseen,
     /// Only what has git run programs counts for now: the rest may be much.
     pub(crate) is_brief: bool,
@@ -69,7 +72,8 @@ impl Repositories {
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Repository {
-    pub(crate) root: Option<PathBuf>,
+    /// Its worktrees, as far as they are known.
+    pub(crate) roots: BTreeSet<PathBuf>,
     /// git at the top of the workspace goes there by itself.
     pub(crate) is_reached: bool,
 }
@@ -150,10 +154,18 @@ impl Search<'_> {
             Err(_) => {
                 // Others go by name into what can be entered only.
                 let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
-                if is_entered && directory.is_dir() {
-                    self.repositories.unseen.add(directory, UNLISTED);
+                if !is_entered || !directory.is_dir() {
+                    return true;
                 }
-                return true;
+                // A session can leave its owner's directories so.
+                let open_up = || nofollow::open_up(&nofollow::pin(directory)?);
+                match open_up().and_then(|()| Ok(open(directory, flags, Mode::empty())?)) {
+                    Ok(opened) => opened,
+                    Err(_) => {
+                        self.repositories.unseen.add(directory, UNLISTED);
+                        return true;
+                    }
+                }
             }
         };
         let mut has_head = false;
@@ -253,21 +265,14 @@ impl Search<'_> {
         let found = &mut self.repositories.found;
         let is_new = !found.contains_key(directory);
         let known = found.entry(directory.to_owned()).or_default();
-        // What git follows by itself comes first.
-        let is_nearer =
-            root.is_some() && (known.root.is_none() || (is_reached && !known.is_reached));
         known.is_reached |= is_reached;
-        if let Some(root) = root {
-            known.root = Some(root.to_owned());
-        }
+        known.roots.extend(root.map(Path::to_owned));
         if depth > MOST_DEEP || self.bounds.are_reached() {
             let why = "there are too many repositories in one another";
             self.repositories.unseen.add(directory, why);
             return;
         }
-        if is_new || is_nearer {
-            self.linked(directory, root, is_reached, depth);
-        }
+        self.follow(directory, root, is_reached, depth);
         if is_new {
             // Behind a link, they are looked at where they are.
             let real = |name: &str| nofollow::real(&directory.join(name)).ok();
@@ -287,7 +292,16 @@ impl Search<'_> {
         is_reached: bool,
         depth: usize,
     ) {
-        if self.repositories.worktrees.insert(directory.to_owned()) {
+        self.repositories.worktrees.insert(directory.to_owned());
+        self.follow(directory, root, is_reached, depth);
+    }
+
+    /// The gitlinks of a repository, once from each worktree.
+    fn follow(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
+        let pair = (directory.to_owned(), root.map(Path::to_owned));
+        // What git follows by itself may have been found in another way before.
+        let was_reached = self.repositories.followed.insert(pair, is_reached);
+        if was_reached.is_none_or(|was_reached| is_reached && !was_reached) {
             self.linked(directory, root, is_reached, depth);
         }
     }

@@ -1,0 +1,151 @@
+//! Where git finds objects: in directories that lists name, and behind links among the objects. Who
+//! has checked out such an object has its file in the worktree.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::ErrorKind::{NotADirectory, NotFound},
+    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
+    path::{Path, PathBuf},
+};
+
+use super::controls::{Collection, Kind};
+use crate::{
+    facts::absolute,
+    leftovers::{changed, content::Content},
+    nofollow,
+    tables::autorun::ALTERNATES,
+};
+
+/// Where git has the list of other directories of objects, in one of them.
+const BORROWED: &str = "info/alternates";
+
+impl Collection<'_> {
+    /// The lists of other directories of objects, which count if they lead where no session can write.
+    /// Returns the directories that lists name which are as they were: what is a link in those counts.
+    /// If a session wrote the list, the list counts, and what it names is left alone.
+    pub(super) fn add_alternates(&mut self, objects: &Path, of: Option<&Path>) -> Vec<PathBuf> {
+        let mut all = vec![objects.to_owned()];
+        let mut next = 0;
+        while let Some(objects) = all.get(next).cloned() {
+            next += 1;
+            let path = objects.join(BORROWED);
+            let list = match nofollow::read(&path) {
+                Ok(list) => list,
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
+                Err(_) => {
+                    self.add(&path, Kind::Whole(ALTERNATES), of);
+                    continue;
+                }
+            };
+            let was = |before: &crate::leftovers::baseline::Baseline| {
+                let was = before.contents.get(&path);
+                was.and_then(Content::bytes) == Some(list.as_slice())
+            };
+            let is_as_it_was = self.before.is_none_or(was);
+            if self.before.is_none() || (!is_as_it_was && self.leads_elsewhere(&objects, &list)) {
+                self.add(&path, Kind::Whole(ALTERNATES), of);
+            }
+            if !is_as_it_was {
+                continue;
+            }
+            for listed in listed(&objects, &list).take(MOST_LISTED) {
+                let list = self.reached(&listed.join(BORROWED), of);
+                let real = list.and_then(|list| nofollow::real(list.ancestors().nth(2)?).ok());
+                if let Some(real) =
+                    real.filter(|real| self.is_writable(real) && !all.contains(real))
+                {
+                    all.push(real);
+                }
+            }
+        }
+        all.split_off(1)
+    }
+
+    /// Whether git finds objects by a list, and by those that it leads to, where a session cannot write.
+    fn leads_elsewhere(&self, objects: &Path, list: &[u8]) -> bool {
+        let (mut next, mut lines) = (0, 0);
+        let mut all = vec![(objects.to_owned(), list.to_vec())];
+        while let Some((objects, list)) = all.get(next).cloned() {
+            next += 1;
+            // Git takes such a line for a path in quotes.
+            if list
+                .split(|byte| *byte == b'\n')
+                .any(|line| line.starts_with(b"\""))
+            {
+                return true;
+            }
+            for path in listed(&objects, &list) {
+                // What is not there, or cannot be followed, may be there later.
+                let real = nofollow::real(&path).unwrap_or_else(|_| absolute(&path));
+                lines += 1;
+                if lines > MOST_LISTED || !self.is_writable(&real) {
+                    return true;
+                }
+                if all.iter().any(|(known, _)| *known == real) {
+                    continue;
+                }
+                if holds_link(&real) {
+                    return true;
+                }
+                match nofollow::read(&real.join(BORROWED)) {
+                    Ok(list) => all.push((real, list)),
+                    Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+                    Err(_) => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether something may have come into a directory of single objects, or to this place in it, since
+    /// the session began. They are many, so those that nobody has touched are not listed.
+    pub(super) fn is_touched(&self, path: &Path) -> bool {
+        self.before.is_some_and(|before| {
+            fs::symlink_metadata(path).is_ok_and(|metadata| changed(&metadata) >= before.taken)
+        })
+    }
+}
+
+/// So many lines of lists are followed.
+const MOST_LISTED: usize = 64;
+
+fn listed<'a>(objects: &'a Path, list: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
+    let lines = list.split(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    lines.map(|line| objects.join(OsStr::from_bytes(line)))
+}
+
+/// Whether a directory of objects holds a link or a pipe, or more than can be looked at.
+fn holds_link(objects: &Path) -> bool {
+    const DEEPEST: usize = 3;
+    const MOST: usize = 100_000;
+    let (mut seen, mut left) = (0, vec![(objects.to_owned(), 0)]);
+    while let Some((directory, depth)) = left.pop() {
+        let Ok(entries) = nofollow::list_at_most(&directory, MOST - seen) else {
+            return true;
+        };
+        seen += entries.len();
+        for entry in entries {
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => {}
+                Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                    left.push((entry.path(), depth + 1));
+                }
+                Ok(kind) if !kind.is_symlink() && !kind.is_fifo() => {}
+                _ => return true,
+            }
+        }
+    }
+    false
+}
+
+/// Whether a directory holds single objects: there are many, git writes no file twice, and takes
+/// nothing for an object that is none.
+pub(super) fn is_of_single(directory: &Path, objects: &Path) -> bool {
+    let Ok(name) = directory.strip_prefix(objects) else {
+        return false;
+    };
+    let name = name.as_os_str().as_encoded_bytes();
+    name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+}
