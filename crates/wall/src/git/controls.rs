@@ -33,7 +33,7 @@ const MANY_DIRECTORIES: &str = "there are too many git directories to look at al
 const MANY_FILES: &str = "there are too many files to look at all of them";
 
 /// So many new files of a kind in a directory are nothing that git or people make.
-const MOST_NEW: usize = 64;
+pub(super) const MOST_NEW: usize = 64;
 
 /// Nor are so many hooks, in so many worktrees, that settings name.
 const MOST_NAMED: usize = 256;
@@ -322,7 +322,14 @@ impl Collection<'_> {
                 self.add_whole(&directory, REDIRECTION, of);
                 continue;
             }
-            let mut entries = match nofollow::list(&directory) {
+            if is_of_single(&directory, objects) {
+                if self.is_over(&directory, MANY_FILES) {
+                    return;
+                }
+                self.add_odd_objects(&directory, of);
+                continue;
+            }
+            let entries = match nofollow::list(&directory) {
                 Ok(entries) => entries,
                 // The repository itself stays: what is most dangerous in it is known by name.
                 Err(_) if directory == top => {
@@ -345,10 +352,6 @@ impl Collection<'_> {
                     continue;
                 }
             };
-            if is_of_single(&directory, objects) {
-                let is_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_file());
-                entries.retain(|entry| !is_file(entry) && self.is_touched(&entry.path()));
-            }
             if directory != top && self.has_many_new_links(&entries) {
                 self.add_whole(&directory, REDIRECTION, of);
                 continue;
@@ -418,7 +421,7 @@ impl Collection<'_> {
         entries.iter().filter(is_new).count() > MOST_NEW
     }
 
-    fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
+    pub(super) fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
         if kind.is_symlink() && !is_branch(path) {
             self.add(path, Kind::Whole(REDIRECTION), of);
         }
@@ -428,7 +431,12 @@ impl Collection<'_> {
     }
 
     /// A directory that stands for all that is in it, which nobody looks at.
-    fn add_whole(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+    pub(super) fn add_whole(
+        &mut self,
+        directory: &Path,
+        why: &'static str,
+        repository: Option<&Path>,
+    ) {
         if let Some(content) = Content::of_unlisted(directory) {
             let control = Control {
                 kind: Kind::Whole(why),

@@ -4,17 +4,25 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::ErrorKind::{NotADirectory, NotFound},
+    io::{
+        self,
+        ErrorKind::{NotADirectory, NotFound},
+    },
     os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
     path::{Path, PathBuf},
 };
 
-use super::controls::{Collection, Kind};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
+    io::Errno,
+};
+
+use super::controls::{Collection, Kind, MOST_NEW};
 use crate::{
     facts::absolute,
-    leftovers::{changed, content::Content},
-    nofollow,
-    tables::autorun::ALTERNATES,
+    leftovers::{baseline::Baseline, changed, content::Content},
+    nofollow::{self, MOST_ENTRIES},
+    tables::autorun::{ALTERNATES, REDIRECTION},
 };
 
 /// Where git has the list of other directories of objects, in one of them.
@@ -38,7 +46,7 @@ impl Collection<'_> {
                     continue;
                 }
             };
-            let was = |before: &crate::leftovers::baseline::Baseline| {
+            let was = |before: &Baseline| {
                 let was = before.contents.get(&path);
                 was.and_then(Content::bytes) == Some(list.as_slice())
             };
@@ -98,6 +106,22 @@ impl Collection<'_> {
         false
     }
 
+    /// Links and pipes among single objects that were not there before.
+    pub(super) fn add_odd_objects(&mut self, directory: &Path, of: Option<&Path>) {
+        let Ok(mut odd) = odd_in(directory) else {
+            return self.add_whole(directory, REDIRECTION, of);
+        };
+        odd.retain(|path| self.is_touched(path));
+        if odd.len() > MOST_NEW {
+            return self.add_whole(directory, REDIRECTION, of);
+        }
+        for path in odd {
+            if let Ok(metadata) = fs::symlink_metadata(&path) {
+                self.add_link(&path, metadata.file_type(), of);
+            }
+        }
+    }
+
     /// Whether something may have come into a directory of single objects, or to this place in it, since
     /// the session began. They are many, so those that nobody has touched are not listed.
     pub(super) fn is_touched(&self, path: &Path) -> bool {
@@ -114,6 +138,42 @@ fn listed<'a>(objects: &'a Path, list: &'a [u8]) -> impl Iterator<Item = PathBuf
     let lines = list.split(|byte| *byte == b'\n');
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     lines.map(|line| objects.join(OsStr::from_bytes(line)))
+}
+
+/// What is no file in a directory of single objects. There may be very many files.
+fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || open(directory, flags, Mode::empty());
+    let opened = match open() {
+        Err(Errno::ACCESS) => {
+            nofollow::open_up(&nofollow::pin(directory)?)?;
+            open()
+        }
+        opened => opened,
+    }?;
+    let mut buffer = Vec::with_capacity(1 << 15);
+    let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
+    let (mut odd, mut seen) = (Vec::new(), 0);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        seen += 1;
+        if seen > MOST_ENTRIES {
+            return Err(Errno::FBIG.into());
+        }
+        let name = entry.file_name().to_bytes();
+        let kind = match entry.file_type() {
+            // Not every file system says so here.
+            FileType::Unknown => {
+                let stat = statat(&opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            kind => kind,
+        };
+        if matches!(kind, FileType::Symlink | FileType::Fifo) {
+            odd.push(directory.join(OsStr::from_bytes(name)));
+        }
+    }
+    Ok(odd)
 }
 
 /// Whether a directory of objects holds a link or a pipe, or more than can be looked at.
