@@ -208,7 +208,7 @@ impl Collection<'_> {
 
     /// Whether it is about the settings of the workspace's own repository. They are few, and there is time
     /// for them however busy the machine is.
-    fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.is_brief && self.stage == Stage::Settings
     }
 

@@ -72,7 +72,7 @@ impl Collection<'_> {
 
     /// Whether git finds objects by a list, and by those that it leads to, where a session cannot write.
     fn leads_elsewhere(&self, objects: &Path, list: &[u8]) -> bool {
-        let (mut next, mut lines) = (0, 0);
+        let (mut next, mut lines, mut left) = (0, 0, MOST_LOOKED_AT);
         let mut all = vec![(objects.to_owned(), list.to_vec())];
         while let Some((objects, list)) = all.get(next).cloned() {
             next += 1;
@@ -93,13 +93,39 @@ impl Collection<'_> {
                 if all.iter().any(|(known, _)| *known == real) {
                     continue;
                 }
-                if holds_link(&real) {
+                if self.holds_link(&real, &mut left) {
                     return true;
                 }
                 match nofollow::read(&real.join(BORROWED)) {
                     Ok(list) => all.push((real, list)),
                     Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
                     Err(_) => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a directory of objects holds a link or a pipe, or more than there is time to look at.
+    fn holds_link(&self, objects: &Path, most: &mut usize) -> bool {
+        const DEEPEST: usize = 3;
+        let mut left = vec![(objects.to_owned(), 0)];
+        while let Some((directory, depth)) = left.pop() {
+            if self.bounds.are_reached() && !self.is_first() {
+                return true;
+            }
+            let Ok(entries) = nofollow::list_at_most(&directory, *most) else {
+                return true;
+            };
+            *most -= entries.len();
+            for entry in entries {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_file() => {}
+                    Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                        left.push((entry.path(), depth + 1));
+                    }
+                    Ok(kind) if !kind.is_symlink() && !kind.is_fifo() => {}
+                    _ => return true,
                 }
             }
         }
@@ -133,6 +159,8 @@ impl Collection<'_> {
 
 /// So many lines of lists are followed.
 const MOST_LISTED: usize = 64;
+/// So many files are looked at in what a new list names.
+const MOST_LOOKED_AT: usize = 100_000;
 
 fn listed<'a>(objects: &'a Path, list: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
     let lines = list.split(|byte| *byte == b'\n');
@@ -174,30 +202,6 @@ fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(odd)
-}
-
-/// Whether a directory of objects holds a link or a pipe, or more than can be looked at.
-fn holds_link(objects: &Path) -> bool {
-    const DEEPEST: usize = 3;
-    const MOST: usize = 100_000;
-    let (mut seen, mut left) = (0, vec![(objects.to_owned(), 0)]);
-    while let Some((directory, depth)) = left.pop() {
-        let Ok(entries) = nofollow::list_at_most(&directory, MOST - seen) else {
-            return true;
-        };
-        seen += entries.len();
-        for entry in entries {
-            match entry.file_type() {
-                Ok(kind) if kind.is_file() => {}
-                Ok(kind) if kind.is_dir() && depth < DEEPEST => {
-                    left.push((entry.path(), depth + 1));
-                }
-                Ok(kind) if !kind.is_symlink() && !kind.is_fifo() => {}
-                _ => return true,
-            }
-        }
-    }
-    false
 }
 
 /// Whether a directory holds single objects: there are many, git writes no file twice, and takes
