@@ -28,6 +28,8 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ("filter", &["privilege.filter"]),
     ("filter ioctl(TIOCSTI)", &["call.ioctl.tiocsti"]),
     ("filter ioctl(TIOCLINUX)", &["call.ioctl.tioclinux"]),
+    ("filter ioctl(KD)", &["call.ioctl.kd"]),
+    ("filter ioctl(VT)", &["call.ioctl.vt"]),
     (
         "filter socket",
         &["call.socket.af_vsock", "call.socket.af_packet"],

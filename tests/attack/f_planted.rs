@@ -319,3 +319,47 @@ fn f05_what_a_session_puts_beside_dependencies_hides_no_link() {
         assert_eq!(said(laptop, Place::Outside, "cat ~/other/a.py"), "evil\n");
     });
 }
+
+/// A session makes a link, the user installs through it, and the next session writes where it leads.
+#[test]
+fn f05_links_to_elsewhere_in_the_workspace_hide_no_dependencies() {
+    const INSTALL: &str = "mkdir -p ~/.cache/uv ~/other; echo good > ~/.cache/uv/a.py
+        ln -f ~/.cache/uv/a.py ~/project/.venv/lib/a.py; ln -f ~/.cache/uv/a.py ~/other/a.py";
+    const CHANGE: &str = "cd ~/project; echo evil > .venv/lib/a.py; cat .venv/lib/a.py
+        echo evil > .v/lib/a.py; mv .v .w; echo evil > .w/lib/a.py; echo kept > src.py";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        let run = |script| {
+            let words = ["run", "--", "bash", "-c", script];
+            laptop.stockade(words).run().expect("an end")
+        };
+        for link in [
+            "mkdir -p .v/lib; ln -s .v .venv",
+            "mkdir -p .venv .v/lib; ln -s ../.v/lib .venv/lib",
+            "mkdir -p .venv/x .v/lib; ln -s ../.v .venv/y; ln -s x/../y/lib .venv/lib",
+        ] {
+            outside("cd ~; rm -rf project/.v* project/.w ~/.cache/uv ~/other");
+            run(link).expect_success();
+            outside(INSTALL);
+            let output = run(CHANGE);
+            // Positive control: it was changed, as seen from inside.
+            assert!(output.stdout().contains("evil"), "{link}: {output:?}");
+            let stderr = output.stderr();
+            assert!(
+                stderr.contains("by hard links, so changes"),
+                "{link}: {stderr}"
+            );
+            assert_eq!(
+                outside("cat ~/other/a.py ~/.cache/uv/a.py"),
+                "good\ngood\n",
+                "{link}"
+            );
+            assert_eq!(outside("cat ~/project/src.py"), "kept\n", "{link}");
+            // Positive control: with the links, it would be changed everywhere.
+            outside("cd ~/project; mv .w .v");
+            outside(CHANGE);
+            assert_eq!(outside("cat ~/other/a.py"), "evil\n", "{link}");
+        }
+    });
+}

@@ -40,6 +40,7 @@ mod p_files;
 mod p_git;
 mod p_given;
 mod p_launch;
+mod p_links;
 mod p_nested;
 mod p_older;
 mod p_programs;

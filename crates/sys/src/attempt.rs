@@ -35,6 +35,7 @@ const RLIMIT_CORE: libc::c_int = 4;
 const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541c;
 
+const CONSOLE: &str = "changes the keys and the modes of the caller's console";
 const UNCOVERS: &str = "removes a directory although it is a mount point";
 const COPIES: &str = "copies files without their covers";
 const HOLDS: &str = "holds up programs outside that open a file";
@@ -42,9 +43,11 @@ const SIGNALS: &str = "has the kernel signal programs outside that use the same 
 const DUMPS: &str = "has a program of the host handle core dumps";
 
 #[rustfmt::skip]
-pub const ATTEMPTS: [Attempt; 31] = [
+pub const ATTEMPTS: [Attempt; 33] = [
     refused("ioctl(TIOCSTI)", "types into the caller's terminal", ioctl(TIOCSTI)),
     refused("ioctl(TIOCLINUX)", "pastes into the caller's terminal", ioctl(TIOCLINUX)),
+    refused("ioctl(KD)", CONSOLE, ioctl(0x4b3a)),
+    refused("ioctl(VT)", CONSOLE, ioctl(0x5602)),
     refused("io_uring_setup", "makes system calls that no filter sees", nothing(libc::SYS_io_uring_setup, 1)),
     refused("keyctl", "reads the keys of the user", nothing(libc::SYS_keyctl, NONSENSE)),
     refused("add_key", "changes the keys of the user", nothing(libc::SYS_add_key, 0)),

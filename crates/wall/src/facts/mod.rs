@@ -215,7 +215,7 @@ impl Facts {
             .unwrap_or_default();
         let has_store = |place: &Path| shared::has_store(place, &home.real, &environment);
         let places = tops.iter().filter(|top| !top.is_state).map(|top| &top.path);
-        let shared = SharedFiles::find(places, &has_store);
+        let shared = SharedFiles::find(places, &writable, &has_store);
         Ok(Self {
             system: SYSTEM
                 .iter()

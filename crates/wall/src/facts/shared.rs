@@ -4,24 +4,32 @@
 //!
 //! A short look is enough for what package managers made alone. A session that could write the
 //! directory before may have filled it, so that the look ends among other files. So where the user
-//! has a store that files can be linked to, all is looked at, and what cannot be counts as shared.
+//! has a store that files can be linked to, all is looked at, and what cannot be counts as shared. So
+//! are directories that links lead to, which a session may have made, too.
+
+mod search;
 
 use std::{
-    ffi::OsString,
-    fs::{self, DirEntry},
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
-use super::variable;
+use self::search::Search;
+use super::{is_in, variable};
+use crate::nofollow;
 
 /// What is shared by hard links, as far as a look shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedFiles {
-    /// Directories of installed dependencies. None lies in another.
+    /// Directories of installed dependencies, and what links in them lead to. None lies in another.
     pub dependencies: Vec<PathBuf>,
-    /// Directories of git's objects.
+    /// Directories of git's objects, and others in which files are shared that the command may change.
     pub objects: Vec<PathBuf>,
+    /// Directories that there was too much in to look at all links.
+    pub unseen: Vec<PathBuf>,
 }
 
 /// Where package managers install dependencies.
@@ -82,8 +90,8 @@ pub(super) fn has_store(place: &Path, home: &Path, environment: &[(OsString, OsS
         return true;
     };
     let name = place.file_name().unwrap_or_default();
-    let is_dependencies = DEPENDENCIES.iter().any(|it| name == *it);
-    let is_meant = |of: &str| !is_dependencies || name.to_string_lossy().ends_with(of);
+    let is_any = !is_dependencies(Some(name));
+    let is_meant = |of: &str| is_any || name.to_string_lossy().ends_with(of);
     let stores = STORES.iter().filter(|(of, ..)| is_meant(of));
     let stores = stores.flat_map(|(_, name, usual, part)| {
         let named = variable(environment, name).map(PathBuf::from);
@@ -100,61 +108,69 @@ impl SharedFiles {
     /// Those of directories that the command can write.
     pub(super) fn find<'a>(
         directories: impl Iterator<Item = &'a PathBuf>,
+        writable: &[PathBuf],
         has_store: &dyn Fn(&Path) -> bool,
     ) -> Self {
-        let has_link = |place: &Path| holds_link(place, SHORT, &mut 0) == Some(true);
-        let is_shared = |place: &Path| {
-            has_link(place) || (has_store(place) && holds_link(place, WHOLE, &mut 0) != Some(false))
-        };
-        let mut all = Self::default();
+        let mut search = Search::new(writable, has_store);
+        let mut objects = Vec::new();
         for directory in directories {
             let most = match has_store(directory) {
                 true => MOST_WITH_STORE,
                 false => MOST_DIRECTORIES,
             };
-            let found = dependencies(directory, most).into_iter();
-            let found = found.filter(|place| !all.dependencies.contains(place) && is_shared(place));
-            let found: Vec<_> = found.collect();
-            all.dependencies.extend(found);
-            let objects = directory.join(".git/objects");
-            if is_directory(&objects) && has_link(&objects) {
-                all.objects.push(objects);
+            for place in dependencies(directory, most, writable) {
+                search.look_at(place);
+            }
+            let own = directory.join(".git/objects");
+            if is_directory(&own) && holds_link(&own, SHORT, &mut 0) == Some(true) {
+                objects.push(own);
             }
         }
+        let mut all = search.end();
+        all.objects.extend(objects);
         all
     }
 }
 
-/// The directories of dependencies of the projects in a workspace.
-fn dependencies(workspace: &Path, most: usize) -> Vec<PathBuf> {
+fn is_dependencies(name: Option<&OsStr>) -> bool {
+    name.is_some_and(|name| DEPENDENCIES.iter().any(|it| name == *it))
+}
+
+/// The directories of dependencies of the projects in a workspace. A link leads to the directory itself,
+/// if the command can write that.
+fn dependencies(workspace: &Path, most: usize, writable: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut level = vec![workspace.to_owned()];
-    let mut seen = 0;
+    let mut seen = HashSet::new();
     for _ in 0..=DEEPEST {
         let mut next = Vec::new();
         for directory in level {
-            seen += 1;
-            if seen > most {
+            if seen.len() >= most {
                 return found;
             }
-            for entry in directories(&directory) {
+            if !seen.insert(directory.clone()) {
+                continue;
+            }
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let path = match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => Some(entry.path()),
+                    Ok(kind) if kind.is_symlink() => nofollow::real(&entry.path())
+                        .ok()
+                        .filter(|real| is_in(real, writable) && real.is_dir()),
+                    _ => None,
+                };
                 let name = entry.file_name();
-                if DEPENDENCIES.iter().any(|it| name == *it) {
-                    found.push(entry.path());
-                } else if !name.as_encoded_bytes().starts_with(b".") {
-                    next.push(entry.path());
-                }
+                let list = match is_dependencies(Some(&name)) {
+                    true => &mut found,
+                    false if name.as_encoded_bytes().starts_with(b".") => continue,
+                    false => &mut next,
+                };
+                list.extend(path);
             }
         }
         level = next;
     }
     found
-}
-
-/// The directories in a directory. What is a link lies elsewhere.
-fn directories(directory: &Path) -> impl Iterator<Item = DirEntry> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()))
 }
 
 fn is_directory(path: &Path) -> bool {
@@ -188,7 +204,8 @@ mod tests {
     use super::*;
 
     fn find(workspace: &Path) -> SharedFiles {
-        SharedFiles::find([workspace.to_owned()].iter(), &|_| false)
+        let all = [fs::canonicalize(workspace).unwrap()];
+        SharedFiles::find(all.iter(), &all, &|_| false)
     }
 
     #[test]
@@ -230,6 +247,7 @@ mod tests {
                 place.path().join("packages/web/node_modules"),
             ],
             objects: vec![place.path().join(".git/objects")],
+            unseen: Vec::new(),
         };
         assert_eq!(found, expected);
     }
@@ -273,7 +291,8 @@ mod tests {
         }
         let look = |environment: &[(OsString, OsString)]| {
             let has_store = |place: &Path| has_store(place, &home, environment);
-            let mut found = SharedFiles::find([workspace.clone()].iter(), &has_store).dependencies;
+            let all = [workspace.clone()];
+            let mut found = SharedFiles::find(all.iter(), &all, &has_store).dependencies;
             found.sort();
             found
         };
@@ -289,5 +308,145 @@ mod tests {
         fs::rename(&store, home.join("elsewhere")).unwrap();
         let named = ("UV_CACHE_DIR".into(), home.join("elsewhere").into());
         assert_eq!(look(&[named]), [workspace.join(".venv"), web]);
+    }
+
+    /// A workspace, a store, and what is found in the workspace.
+    struct Linked {
+        _place: tempfile::TempDir,
+        home: PathBuf,
+    }
+
+    impl Linked {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let home = fs::canonicalize(place.path()).unwrap();
+            for name in ["project", ".cache/uv", ".local/share/pnpm/store"] {
+                fs::create_dir_all(home.join(name)).unwrap();
+            }
+            fs::write(home.join(".cache/uv/file"), "").unwrap();
+            Self {
+                _place: place,
+                home,
+            }
+        }
+
+        fn at(&self, below: &str) -> PathBuf {
+            let path = self.home.join("project").join(below);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            path
+        }
+
+        /// As a package manager does.
+        fn install(&self, below: &str) {
+            fs::hard_link(self.home.join(".cache/uv/file"), self.at(below)).unwrap();
+        }
+
+        fn link(&self, to: &str, below: &str) {
+            std::os::unix::fs::symlink(to, self.at(below)).unwrap();
+        }
+
+        fn find(&self) -> SharedFiles {
+            let all = [self.home.join("project")];
+            let has_store = |place: &Path| has_store(place, &self.home, &[]);
+            SharedFiles::find(all.iter(), &all, &has_store)
+        }
+
+        /// Those that become overlays, by their names in the workspace.
+        fn found(&self) -> Vec<String> {
+            let found = self.find();
+            assert_eq!(found.unseen, [""; 0].map(PathBuf::from));
+            let names = found.dependencies.iter().map(|path| {
+                let below = path.strip_prefix(self.home.join("project")).unwrap();
+                below.to_str().unwrap().to_owned()
+            });
+            names.collect()
+        }
+    }
+
+    /// As a session can prepare it before the user installs.
+    #[test]
+    fn links_that_a_session_made_hide_no_shared_file() {
+        // Links, where files are installed through them, and what holds those.
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+        let cases: [Case<'_>; 9] = [
+            (&[(".v", ".venv")], ".v/lib/a.py", ".v/lib"),
+            (&[("../.v/lib", ".venv/lib")], ".v/lib/a.py", ".v/lib"),
+            (&[("../../.v", ".venv/lib/x")], ".v/y/a.py", ".v/y"),
+            (
+                &[("../.v", ".venv/lib"), ("../.w", ".v/python")],
+                ".w/a.py",
+                ".w",
+            ),
+            (
+                &[("../.v", ".venv/a"), ("a/../.w", ".venv/lib")],
+                ".w/x/a.py",
+                ".w/x",
+            ),
+            (&[("../.p", "node_modules/.pnpm")], ".p/a/a.js", ".p/a"),
+            (&[(".", ".venv")], "lib/python/a.py", "lib/python"),
+            (&[(".web", "web")], ".web/.venv/a.py", ".web/.venv"),
+            (
+                &[("../.v", ".venv/lib")],
+                ".v/node_modules/a.js",
+                ".v/node_modules",
+            ),
+        ];
+        for (links, file, expected) in cases {
+            let place = Linked::new();
+            fs::create_dir_all(place.at(file).parent().unwrap()).unwrap();
+            for (to, below) in links {
+                place.link(to, below);
+            }
+            // Positive control: without a shared file, nothing is.
+            fs::write(place.at(".v/own"), "").unwrap();
+            assert_eq!(place.found(), [""; 0], "{links:?}");
+            place.install(file);
+            assert_eq!(place.found(), [expected], "{links:?}");
+            // What is found at once does not end the look.
+            if fs::symlink_metadata(place.at(".venv")).is_ok_and(|it| it.is_dir()) {
+                place.install(".venv/a.py");
+                let mut both = [".venv", expected];
+                both.sort_unstable();
+                assert_eq!(place.found(), both, "{links:?}");
+            }
+        }
+    }
+
+    /// Tools make links, too, and the user's own files are not to be lost.
+    #[test]
+    fn links_that_tools_make_share_no_more_than_there_is() {
+        let place = Linked::new();
+        // uv and pip.
+        place.link("lib", ".venv/lib64");
+        place.link("/usr/bin/python3", ".venv/bin/python3");
+        place.link("python3", ".venv/bin/python");
+        place.install(".venv/lib/python3/site-packages/a.py");
+        // pnpm, with packages of a workspace, of which one is built with hard links.
+        place.install("node_modules/.pnpm/a@1/node_modules/a/index.js");
+        place.link(".pnpm/a@1/node_modules/a", "node_modules/a");
+        place.link("../../packages/web", "node_modules/@own/web");
+        place.link(
+            "../../../packages/native",
+            "packages/web/node_modules/native",
+        );
+        place.link("../../..", "packages/web/node_modules/all");
+        place.install("packages/native/node_modules/b/index.js");
+        fs::create_dir_all(place.at("packages/native/target/debug/deps")).unwrap();
+        fs::write(place.at("packages/native/target/debug/x"), "").unwrap();
+        fs::hard_link(
+            place.at("packages/native/target/debug/x"),
+            place.at("packages/native/target/debug/deps/x"),
+        )
+        .unwrap();
+        // As it is told to.
+        fs::write(place.at("packages/web/index.js"), "").unwrap();
+        fs::hard_link(
+            place.at("packages/web/index.js"),
+            place.at("node_modules/.pnpm/web/index.js"),
+        )
+        .unwrap();
+        let expected = [".venv", "node_modules", "packages/native/node_modules"];
+        assert_eq!(place.found(), expected);
+        assert_eq!(place.find().objects, [""; 0].map(PathBuf::from));
     }
 }

@@ -4,12 +4,13 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     ffi::OsStr,
     fs,
-    io::ErrorKind::{NotADirectory, NotFound, PermissionDenied},
+    io::ErrorKind::PermissionDenied,
     os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
     path::{Component, Path, PathBuf},
 };
 
 use super::{
+    objects::is_of_single,
     repositories::{Repositories, Repository, UNLISTED, is_too_deep},
     settings::{self, Own, Setting},
 };
@@ -23,19 +24,17 @@ use crate::{
         parts::parts_that_count,
     },
     nofollow::{self, MOST_ENTRIES},
-    tables::autorun::{
-        ALTERNATES, ATTRIBUTES, EXCLUDE, EXCLUDED, HOOKS, INDEX, PIPE, REDIRECTION, REMOTES,
-    },
+    tables::autorun::{ATTRIBUTES, EXCLUDE, EXCLUDED, HOOKS, INDEX, PIPE, REDIRECTION, REMOTES},
 };
-
-/// Where git has the list of other directories of objects, in one of them.
-const BORROWED: &str = "info/alternates";
 
 const MANY_DIRECTORIES: &str = "there are too many git directories to look at all of them";
 const MANY_FILES: &str = "there are too many files to look at all of them";
 
 /// So many new files of a kind in a directory are nothing that git or people make.
-const MOST_NEW: usize = 64;
+pub(super) const MOST_NEW: usize = 64;
+
+/// Nor are so many hooks, in so many worktrees, that settings name.
+const MOST_NAMED: usize = 256;
 
 /// A path in a directory with a longer one may be too long for the kernel, and is not for git, which
 /// begins at the worktree.
@@ -209,7 +208,7 @@ impl Collection<'_> {
 
     /// Whether it is about the settings of the workspace's own repository. They are few, and there is time
     /// for them however busy the machine is.
-    fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.is_brief && self.stage == Stage::Settings
     }
 
@@ -241,7 +240,11 @@ impl Collection<'_> {
                 }
                 // They are looked for in all of its directories, which may be made to take long.
                 if !self.is_brief {
-                    self.add_links(directory, of);
+                    let objects = directory.join("objects");
+                    self.add_links(directory, &objects, of);
+                    for borrowed in self.add_alternates(&objects, of) {
+                        self.add_links(&borrowed, &borrowed, of);
+                    }
                 }
             }
         }
@@ -253,10 +256,7 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
-        let objects = directory.join("objects");
-        if self.takes_objects_elsewhere(&objects) {
-            self.add(&objects.join(BORROWED), Kind::Whole(ALTERNATES), of);
-        }
+        self.add_alternates(&directory.join("objects"), of);
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
@@ -276,8 +276,11 @@ impl Collection<'_> {
         let hooks = directory.join("hooks");
         let most = self.most_in(&hooks);
         self.add_programs(&hooks, HOOKS, of, most);
-        self.add_unfinished(directory, repository.root.as_deref(), of);
-        let root = repository.root.as_deref().unwrap_or(top);
+        self.add_unfinished(directory, &repository.roots, of);
+        let mut roots: Vec<&Path> = repository.roots.iter().map(PathBuf::as_path).collect();
+        if roots.is_empty() {
+            roots.push(top);
+        }
         // The user's own settings count where git comes to by itself.
         let own = self.own.settings.iter().chain(&self.own.included);
         let written = self.own.written(self.home, &|path| self.counting(path));
@@ -286,18 +289,24 @@ impl Collection<'_> {
         let all: Vec<&Setting> = settings.iter().chain(own).collect();
         let named = |name: &str| {
             let all = all.iter().filter(|setting| setting.is("core", name));
-            let paths = all.map(|setting| absolute(&root.join(setting.path(self.home))));
-            let paths = paths.filter(|path| self.is_writable(path));
-            paths.collect::<BTreeSet<PathBuf>>()
+            let paths = all.map(|setting| setting.path(self.home));
+            let paths = paths.flat_map(|path| roots.iter().map(move |root| root.join(&path)));
+            paths.take(MOST_NAMED).collect::<BTreeSet<PathBuf>>()
         };
         let (hooks, attributes) = (named("hookspath"), named("attributesfile"));
-        self.named.hooks.extend(hooks.iter().cloned());
-        self.named.files.extend(attributes.iter().cloned());
         for hooks in hooks {
-            self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
+            if self.is_writable(&absolute(&hooks)) {
+                self.named.hooks.insert(absolute(&hooks));
+            }
+            if let Some(hooks) = self.reached(&hooks, of).filter(|it| self.is_writable(it)) {
+                self.named.hooks.insert(hooks.clone());
+                self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
+            }
         }
         for attributes in attributes {
-            self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+            if let Some(attributes) = self.reached_file(&attributes, of) {
+                self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+            }
         }
     }
 
@@ -305,11 +314,19 @@ impl Collection<'_> {
     /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
     /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
     /// So is, as a whole, a directory that is too deep or too large to be looked at.
-    fn add_links(&mut self, top: &Path, of: Option<&Path>) {
+    /// Of the single objects in `objects`, those are looked at that are new.
+    fn add_links(&mut self, top: &Path, objects: &Path, of: Option<&Path>) {
         let mut left = vec![top.to_owned()];
         while let Some(directory) = left.pop() {
             if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
                 self.add_whole(&directory, REDIRECTION, of);
+                continue;
+            }
+            if is_of_single(&directory, objects) {
+                if self.is_over(&directory, MANY_FILES) {
+                    return;
+                }
+                self.add_odd_objects(&directory, of);
                 continue;
             }
             let entries = match nofollow::list(&directory) {
@@ -349,7 +366,9 @@ impl Collection<'_> {
                 };
                 self.add_link(&path, kind, of);
                 // Repositories of submodules and worktrees have a look of their own.
-                if kind.is_dir() && !is_of_objects(&path, top) && !self.repositories.contains(&path)
+                if kind.is_dir()
+                    && !self.repositories.contains(&path)
+                    && (!is_of_single(&path, objects) || self.is_touched(&path))
                 {
                     left.push(path);
                 }
@@ -402,7 +421,7 @@ impl Collection<'_> {
         entries.iter().filter(is_new).count() > MOST_NEW
     }
 
-    fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
+    pub(super) fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
         if kind.is_symlink() && !is_branch(path) {
             self.add(path, Kind::Whole(REDIRECTION), of);
         }
@@ -412,7 +431,12 @@ impl Collection<'_> {
     }
 
     /// A directory that stands for all that is in it, which nobody looks at.
-    fn add_whole(&mut self, directory: &Path, why: &'static str, repository: Option<&Path>) {
+    pub(super) fn add_whole(
+        &mut self,
+        directory: &Path,
+        why: &'static str,
+        repository: Option<&Path>,
+    ) {
         if let Some(content) = Content::of_unlisted(directory) {
             let control = Control {
                 kind: Kind::Whole(why),
@@ -422,37 +446,6 @@ impl Collection<'_> {
             };
             self.controls.insert(directory.to_owned(), control);
         }
-    }
-
-    /// Whether git finds objects, by the lists in directories of objects, where a session cannot write.
-    /// Who has checked out such an object has its file in the worktree.
-    fn takes_objects_elsewhere(&self, objects: &Path) -> bool {
-        const MOST: usize = 64;
-        let mut all = vec![objects.to_owned()];
-        let (mut next, mut lines_seen) = (0, 0);
-        while let Some(objects) = all.get(next).cloned() {
-            next += 1;
-            let list = match nofollow::read(&objects.join(BORROWED)) {
-                Ok(list) => list,
-                Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
-                Err(_) => return true,
-            };
-            let lines = list.split(|byte| *byte == b'\n');
-            for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
-                let path = objects.join(OsStr::from_bytes(line));
-                // What is not there, or cannot be followed, may be there later.
-                let real = nofollow::real(&path).unwrap_or_else(|_| absolute(&path));
-                let is_quoted = line.starts_with(b"\"");
-                lines_seen += 1;
-                if is_quoted || !self.is_writable(&real) || lines_seen > MOST {
-                    return true;
-                }
-                if !all.contains(&real) {
-                    all.push(real);
-                }
-            }
-        }
-        false
     }
 
     fn settings_of(&self, directory: &Path) -> Vec<Setting> {
@@ -466,7 +459,7 @@ impl Collection<'_> {
     /// The settings of a file as they will be when all is put back.
     fn counting(&self, path: &Path) -> Vec<Setting> {
         const MOST_LINKS: usize = 8;
-        let mut path = path.to_owned();
+        let (mut path, _) = self.way(path);
         for _ in 0..MOST_LINKS {
             if !self.is_writable(&path) {
                 return settings::in_file(&path);
@@ -479,7 +472,7 @@ impl Collection<'_> {
                 let bytes = content.and_then(Content::bytes).unwrap_or_default();
                 return settings::parse(bytes).unwrap_or_default();
             };
-            path = absolute(&path.parent().unwrap_or(&path).join(to));
+            (path, _) = self.way(&path.parent().unwrap_or(&path).join(to));
         }
         Vec::new()
     }
@@ -534,13 +527,24 @@ impl Collection<'_> {
         const MOST: usize = 64;
         let included = settings.iter().filter(|setting| setting.is_include());
         let included = included.take(MOST);
-        let included = included.map(|setting| absolute(&directory.join(setting.path(self.home))));
-        // Others cannot be written inside.
-        let included: Vec<_> = included.filter(|path| self.is_writable(path)).collect();
-        self.named.files.extend(included.iter().cloned());
-        for path in included {
-            self.add_settings(&path, repository, depth + 1);
+        let included = included.map(|setting| directory.join(setting.path(self.home)));
+        for path in included.collect::<Vec<_>>() {
+            // Others cannot be written inside.
+            if let Some(path) = self.reached_file(&path, repository) {
+                self.add_settings(&path, repository, depth + 1);
+            }
         }
+    }
+
+    /// A file that settings name in a place that a session can write, if the way there is as it was.
+    pub(crate) fn reached_file(&mut self, path: &Path, of: Option<&Path>) -> Option<PathBuf> {
+        let named = absolute(path);
+        if self.is_writable(&named) {
+            self.named.files.insert(named);
+        }
+        let real = self.reached(path, of).filter(|it| self.is_writable(it))?;
+        self.named.files.insert(real.clone());
+        Some(real)
     }
 
     /// A directory of programs that git runs, but for the samples that it never does.
@@ -633,16 +637,6 @@ impl Collection<'_> {
 /// Whether it is a directory, and no link to one.
 fn is_real(path: &PathBuf) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
-}
-
-/// Whether a directory holds single objects: there are many, git writes no file twice, and takes
-/// nothing for an object that is none.
-fn is_of_objects(directory: &Path, repository: &Path) -> bool {
-    let Ok(name) = directory.strip_prefix(repository.join("objects")) else {
-        return false;
-    };
-    let name = name.as_os_str().as_encoded_bytes();
-    name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether a link is the old form of saying which branch is checked out.

@@ -6,7 +6,9 @@
 pub(crate) mod branches;
 pub(crate) mod controls;
 mod index;
+mod objects;
 pub(crate) mod repositories;
 pub(crate) mod settings;
 pub(crate) mod tracked;
 pub(crate) mod unfinished;
+mod ways;

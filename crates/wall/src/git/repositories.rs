@@ -11,6 +11,7 @@ use std::{
     mem::MaybeUninit,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use rustix::{
@@ -54,6 +55,10 @@ pub(crate) struct Repositories {
     pub(crate) files: BTreeSet<PathBuf>,
     /// Where gitlinks lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
+    /// Whose gitlinks were followed, from which worktree: several may have one repository. Whether git
+    /// at the top goes there by itself.
+    followed: BTreeMap<(PathBuf, Option<PathBuf>), bool>,
+    gitlinks: BTreeMap<PathBuf, Rc<Gitlinks>>,
     pub(crate) unseen: Unseen,
     /// Only what has git run programs counts for now: the rest may be much.
     pub(crate) is_brief: bool,
@@ -67,9 +72,21 @@ impl Repositories {
     }
 }
 
+/// What the index of a repository leads to.
+#[derive(Debug, Default)]
+struct Gitlinks {
+    /// The worktrees that its settings name.
+    roots: Vec<PathBuf>,
+    /// Each from a worktree down. Whether it is a directory of which all counts.
+    links: Vec<(PathBuf, bool)>,
+    /// Indexes that nobody can read.
+    astray: Vec<PathBuf>,
+}
+
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Repository {
-    pub(crate) root: Option<PathBuf>,
+    /// Its worktrees, as far as they are known.
+    pub(crate) roots: BTreeSet<PathBuf>,
     /// git at the top of the workspace goes there by itself.
     pub(crate) is_reached: bool,
 }
@@ -150,10 +167,18 @@ impl Search<'_> {
             Err(_) => {
                 // Others go by name into what can be entered only.
                 let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
-                if is_entered && directory.is_dir() {
-                    self.repositories.unseen.add(directory, UNLISTED);
+                if !is_entered || !directory.is_dir() {
+                    return true;
                 }
-                return true;
+                // A session can leave its owner's directories so.
+                let open_up = || nofollow::open_up(&nofollow::pin(directory)?);
+                match open_up().and_then(|()| Ok(open(directory, flags, Mode::empty())?)) {
+                    Ok(opened) => opened,
+                    Err(_) => {
+                        self.repositories.unseen.add(directory, UNLISTED);
+                        return true;
+                    }
+                }
             }
         };
         let mut has_head = false;
@@ -253,21 +278,14 @@ impl Search<'_> {
         let found = &mut self.repositories.found;
         let is_new = !found.contains_key(directory);
         let known = found.entry(directory.to_owned()).or_default();
-        // What git follows by itself comes first.
-        let is_nearer =
-            root.is_some() && (known.root.is_none() || (is_reached && !known.is_reached));
         known.is_reached |= is_reached;
-        if let Some(root) = root {
-            known.root = Some(root.to_owned());
-        }
+        known.roots.extend(root.map(Path::to_owned));
         if depth > MOST_DEEP || self.bounds.are_reached() {
             let why = "there are too many repositories in one another";
             self.repositories.unseen.add(directory, why);
             return;
         }
-        if is_new || is_nearer {
-            self.linked(directory, root, is_reached, depth);
-        }
+        self.follow(directory, root, is_reached, depth);
         if is_new {
             // Behind a link, they are looked at where they are.
             let real = |name: &str| nofollow::real(&directory.join(name)).ok();
@@ -287,7 +305,16 @@ impl Search<'_> {
         is_reached: bool,
         depth: usize,
     ) {
-        if self.repositories.worktrees.insert(directory.to_owned()) {
+        self.repositories.worktrees.insert(directory.to_owned());
+        self.follow(directory, root, is_reached, depth);
+    }
+
+    /// The gitlinks of a repository, once from each worktree.
+    fn follow(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
+        let pair = (directory.to_owned(), root.map(Path::to_owned));
+        // What git follows by itself may have been found in another way before.
+        let was_reached = self.repositories.followed.insert(pair, is_reached);
+        if was_reached.is_none_or(|was_reached| is_reached && !was_reached) {
             self.linked(directory, root, is_reached, depth);
         }
     }
@@ -351,63 +378,86 @@ impl Search<'_> {
         }
     }
 
-    /// The repositories that the gitlinks of an index lead to. An index that leads astray is found
-    /// also where nobody knows its worktree, or no session can write there.
+    /// The repositories that the gitlinks of an index lead to, from this worktree and from those that
+    /// settings name.
     fn linked(&mut self, directory: &Path, root: Option<&Path>, is_reached: bool, depth: usize) {
+        // An index may be long, and many worktrees may have one repository.
+        let known = self.repositories.gitlinks.get(directory).cloned();
+        let gitlinks = known.unwrap_or_else(|| {
+            let read = Rc::new(self.gitlinks(directory));
+            let all = &mut self.repositories.gitlinks;
+            all.insert(directory.to_owned(), Rc::clone(&read));
+            read
+        });
+        // An index that leads astray is found also where nobody knows its worktree, or no session can
+        // write there.
+        for path in &gitlinks.astray {
+            let astray = self.repositories.astray.entry(path.clone());
+            *astray.or_default() |= is_reached;
+        }
+        let roots = root
+            .into_iter()
+            .chain(gitlinks.roots.iter().map(PathBuf::as_path));
+        for root in roots {
+            for (link, is_whole) in &gitlinks.links {
+                if self.is_over(&directory.join("index"), MANY_SUBMODULES) {
+                    return;
+                }
+                let nested = absolute(&root.join(link));
+                let nested = nofollow::real(&nested).unwrap_or(nested);
+                if self.is_writable(&nested) && nested != *root {
+                    const MOST: usize = 4096;
+                    if self.repositories.links.len() < MOST {
+                        self.repositories.links.insert(nested.clone());
+                    }
+                    match is_whole {
+                        // If it is there, git looks at what is in it.
+                        true => self.walk(nested, DEEP, is_reached, depth + 1),
+                        false => self.look_at(&nested, is_reached, depth + 1),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an index says, and the one that it adds to.
+    fn gitlinks(&mut self, directory: &Path) -> Gitlinks {
         let settings = settings_of(directory);
-        let mut roots: Vec<PathBuf> = root.into_iter().map(Path::to_owned).collect();
         let named = settings.as_deref().map(|all| worktrees(directory, all));
-        roots.extend(named.into_iter().flatten());
+        let mut gitlinks = Gitlinks {
+            roots: named.unwrap_or_default(),
+            ..Gitlinks::default()
+        };
         let hash = settings.as_deref().and_then(hash_length);
         let (mut next, mut all) = (Some(directory.join("index")), false);
-        // The index, and the one that it adds to.
         for is_shared in [false, true] {
-            let Some(path) = next.take() else { return };
+            let Some(path) = next.take() else { break };
             let links = match self.bounds.read(&path, LONGEST_INDEX) {
                 Ok(index) => hash.and_then(|hash| index::read(&index, hash, all)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_shared => return,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_shared => break,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     let why = "there was no time to look at its submodules";
                     self.repositories.unseen.add(&path, why);
-                    return;
+                    break;
                 }
                 Err(_) => None,
             };
             let Some(links) = links else {
                 // Git may read it, and go where nobody has looked: it is set aside, with the one
                 // that adds to it and is of no use to git alone.
-                let astray = &mut self.repositories.astray;
-                astray.insert(path, is_reached);
+                gitlinks.astray.push(path);
                 if is_shared {
-                    astray.insert(directory.join("index"), is_reached);
+                    gitlinks.astray.push(directory.join("index"));
                 }
-                return;
+                break;
             };
             all = links.is_replacing;
             next = links.shared.as_deref().map(|name| directory.join(name));
-            let whole = links.directories.iter().map(|link| (link, true));
-            let links = links.paths.iter().map(|link| (link, false));
-            for (link, is_whole) in links.chain(whole) {
-                for root in &roots {
-                    if self.is_over(&path, MANY_SUBMODULES) {
-                        return;
-                    }
-                    let nested = absolute(&root.join(link));
-                    let nested = nofollow::real(&nested).unwrap_or(nested);
-                    if self.is_writable(&nested) && nested != *root {
-                        const MOST: usize = 4096;
-                        if self.repositories.links.len() < MOST {
-                            self.repositories.links.insert(nested.clone());
-                        }
-                        match is_whole {
-                            // If it is there, git looks at what is in it.
-                            true => self.walk(nested, DEEP, is_reached, depth + 1),
-                            false => self.look_at(&nested, is_reached, depth + 1),
-                        }
-                    }
-                }
-            }
+            let whole = links.directories.into_iter().map(|link| (link, true));
+            let links = links.paths.into_iter().map(|link| (link, false));
+            gitlinks.links.extend(links.chain(whole));
         }
+        gitlinks
     }
 }
 

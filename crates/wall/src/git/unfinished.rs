@@ -2,10 +2,11 @@
 //! options and commands from these files, and believes them.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     io::ErrorKind::{NotADirectory, NotFound},
     os::unix::ffi::OsStrExt as _,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 use super::{
@@ -49,7 +50,7 @@ impl Collection<'_> {
     pub(super) fn add_unfinished(
         &mut self,
         directory: &Path,
-        root: Option<&Path>,
+        roots: &BTreeSet<PathBuf>,
         of: Option<&Path>,
     ) {
         for (name, is_harmless) in ARGUMENTS {
@@ -71,7 +72,7 @@ impl Collection<'_> {
         let conflicts = directory.join(CONFLICTS);
         let stays = match nofollow::read(&conflicts) {
             // Git leaves an empty one behind after every commit.
-            Ok(contents) => contents.is_empty() || self.is_own_list(&conflicts, &contents, root),
+            Ok(contents) => contents.is_empty() || self.is_own_list(&conflicts, &contents, roots),
             Err(error) => matches!(error.kind(), NotFound | NotADirectory),
         };
         if !stays {
@@ -81,7 +82,7 @@ impl Collection<'_> {
 
     /// Whether a list of conflicts is the user's own, and the session has put nothing else in the place of
     /// the files that it names.
-    fn is_own_list(&self, list: &Path, contents: &[u8], root: Option<&Path>) -> bool {
+    fn is_own_list(&self, list: &Path, contents: &[u8], roots: &BTreeSet<PathBuf>) -> bool {
         let before = self.before.and_then(|before| before.contents.get(list));
         let is_as_before = before.and_then(Content::bytes) == Some(contents);
         // That of a worktree where no session writes: only the file there says that it is.
@@ -97,9 +98,8 @@ impl Collection<'_> {
         let around = around.and_then(Path::parent);
         is_as_before
             && match around {
-                Some(around) => [Some(around), root]
-                    .iter()
-                    .flatten()
+                Some(around) => std::iter::once(around)
+                    .chain(roots.iter().map(PathBuf::as_path))
                     .all(|root| are_files_below(root, contents)),
                 None => is_elsewhere() == Some(true),
             }

@@ -43,6 +43,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+pub(crate) use self::settlement::changed;
 use self::{
     baseline::{Baseline, Membership},
     bounds::{Bounds, Unseen},
@@ -258,7 +259,9 @@ impl Watch {
     fn merged<'a>(&self, parts: impl Iterator<Item = (&'a Path, &'a Baseline)>) -> Baseline {
         let tops = self.tops();
         let mut whole = Baseline::default();
+        let mut taken: Option<SystemTime> = None;
         for (top, part) in parts {
+            taken = Some(taken.map_or(part.taken, |taken| taken.min(part.taken)));
             whole.is_partial |= part.is_partial;
             whole.repositories.extend(part.repositories.iter().cloned());
             for (repository, branches) in &part.branches {
@@ -273,6 +276,7 @@ impl Watch {
                 }
             }
         }
+        whole.taken = taken.unwrap_or(UNIX_EPOCH);
         whole
     }
 
@@ -399,8 +403,9 @@ impl Watch {
         collection.add_repositories(repositories, tops);
         collection.stage = Stage::Settings;
         for path in &self.own.writable {
-            collection.named.files.insert(path.clone());
-            collection.add_settings(path, None, 0);
+            if let Some(path) = collection.reached_file(path, None) {
+                collection.add_settings(&path, None, 0);
+            }
         }
         locked(&self.named).add(&mut collection.named);
         if repositories.is_brief {
@@ -507,7 +512,7 @@ impl Watch {
     fn places(&self, repositories: Repositories) -> Places {
         let named = locked(&self.named);
         let roots = repositories.found.values();
-        let roots = roots.filter_map(|repository| repository.root.clone());
+        let roots = roots.flat_map(|repository| repository.roots.clone());
         let others = named.files.iter().cloned().chain(roots);
         let others = others.chain(repositories.links);
         let others = others.chain(self.edits.paths().map(Path::to_owned));
@@ -574,7 +579,7 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 /// The directories of a repository in which something can appear that git acts on.
-const WATCHED_DIRECTORIES: [&str; 11] = [
+const WATCHED_DIRECTORIES: [&str; 14] = [
     "logs",
     "logs/refs",
     "logs/refs/heads",
@@ -586,6 +591,9 @@ const WATCHED_DIRECTORIES: [&str; 11] = [
     "worktrees",
     "remotes",
     "branches",
+    "objects",
+    "objects/info",
+    "objects/pack",
 ];
 
 /// Now, by the clock of file systems: they give what is made the time of the last tick.

@@ -82,7 +82,7 @@ impl<'a> Settlement<'a> {
         let is_directory = fs::symlink_metadata(&dot_git).is_ok_and(|metadata| metadata.is_dir());
         for directory in first.chain(is_directory.then(|| dot_git.clone())) {
             let repository = Repository {
-                root: Some(top.to_owned()),
+                roots: [top.to_owned()].into(),
                 is_reached: true,
             };
             repositories.found.insert(directory, repository);
@@ -479,7 +479,7 @@ impl<'a> Settlement<'a> {
 }
 
 /// When a file was last changed or moved, which nobody can set.
-pub(super) fn changed(metadata: &fs::Metadata) -> SystemTime {
+pub(crate) fn changed(metadata: &fs::Metadata) -> SystemTime {
     let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
     let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
     UNIX_EPOCH + Duration::new(seconds, nanoseconds)

@@ -260,13 +260,12 @@ fn links_among_gits_files_are_found_at_any_depth() {
     let links = [
         ".git/lfs/objects/aa/bb/object",
         ".git/logs/refs/heads/objects/ab/branch",
+        ".git/objects/ab/cdef",
         ".git/objects/info/commit-graph",
         ".git/rr-cache/0123/thisimage",
     ];
-    // Git takes nothing for an object that is none.
-    let object = ".git/objects/ab/cdef";
     let mut found = workspace.found(|| {
-        for link in links.iter().chain([&object]) {
+        for link in links {
             let link = workspace.path.join(link);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink("/etc/hostname", link).unwrap();
@@ -614,7 +613,7 @@ fn there_is_time_for_the_settings_of_the_own_repository_however_busy_the_machine
     workspace.write(".git/config", &format!("{before}\tfsmonitor = evil\n"));
     let mut repositories = Repositories::default();
     let repository = Repository {
-        root: Some(workspace.path.clone()),
+        roots: [workspace.path.clone()].into(),
         is_reached: true,
     };
     let directory = workspace.path.join(".git");
@@ -628,3 +627,5 @@ fn there_is_time_for_the_settings_of_the_own_repository_however_busy_the_machine
         assert_eq!(is_back, is_brief, "{found:?}");
     }
 }
+
+mod ways;

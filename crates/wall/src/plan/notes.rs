@@ -167,6 +167,12 @@ fn shared(config: &Config, facts: &Facts) -> Vec<String> {
              in them changes there, too. For git objects, clone with --no-hardlinks"
         ));
     }
+    for path in &facts.shared.unseen {
+        notes.push(format!(
+            "{path:?} holds more than Stockade looks at. If a link in it leads to files of the \
+             workspace that other projects share by hard links, the command can change those"
+        ));
+    }
     notes
 }
 

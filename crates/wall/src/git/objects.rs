@@ -1,0 +1,215 @@
+//! Where git finds objects: in directories that lists name, and behind links among the objects. Who
+//! has checked out such an object has its file in the worktree.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{
+        self,
+        ErrorKind::{NotADirectory, NotFound},
+    },
+    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
+    io::Errno,
+};
+
+use super::controls::{Collection, Kind, MOST_NEW};
+use crate::{
+    facts::absolute,
+    leftovers::{baseline::Baseline, changed, content::Content},
+    nofollow::{self, MOST_ENTRIES},
+    tables::autorun::{ALTERNATES, REDIRECTION},
+};
+
+/// Where git has the list of other directories of objects, in one of them.
+const BORROWED: &str = "info/alternates";
+
+impl Collection<'_> {
+    /// The lists of other directories of objects, which count if they lead where no session can write.
+    /// Returns the directories that lists name which are as they were: what is a link in those counts.
+    /// If a session wrote the list, the list counts, and what it names is left alone.
+    pub(super) fn add_alternates(&mut self, objects: &Path, of: Option<&Path>) -> Vec<PathBuf> {
+        let mut all = vec![objects.to_owned()];
+        let mut next = 0;
+        while let Some(objects) = all.get(next).cloned() {
+            next += 1;
+            let path = objects.join(BORROWED);
+            let list = match nofollow::read(&path) {
+                Ok(list) => list,
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
+                Err(_) => {
+                    self.add(&path, Kind::Whole(ALTERNATES), of);
+                    continue;
+                }
+            };
+            let was = |before: &Baseline| {
+                let was = before.contents.get(&path);
+                was.and_then(Content::bytes) == Some(list.as_slice())
+            };
+            let is_as_it_was = self.before.is_none_or(was);
+            if self.before.is_none() || (!is_as_it_was && self.leads_elsewhere(&objects, &list)) {
+                self.add(&path, Kind::Whole(ALTERNATES), of);
+            }
+            if !is_as_it_was {
+                continue;
+            }
+            for listed in listed(&objects, &list).take(MOST_LISTED) {
+                let list = self.reached(&listed.join(BORROWED), of);
+                let real = list.and_then(|list| nofollow::real(list.ancestors().nth(2)?).ok());
+                if let Some(real) =
+                    real.filter(|real| self.is_writable(real) && !all.contains(real))
+                {
+                    all.push(real);
+                }
+            }
+        }
+        all.split_off(1)
+    }
+
+    /// Whether git finds objects by a list, and by those that it leads to, where a session cannot write.
+    fn leads_elsewhere(&self, objects: &Path, list: &[u8]) -> bool {
+        let (mut next, mut lines, mut left) = (0, 0, MOST_LOOKED_AT);
+        let mut all = vec![(objects.to_owned(), list.to_vec())];
+        while let Some((objects, list)) = all.get(next).cloned() {
+            next += 1;
+            // Git takes such a line for a path in quotes.
+            if list
+                .split(|byte| *byte == b'\n')
+                .any(|line| line.starts_with(b"\""))
+            {
+                return true;
+            }
+            for path in listed(&objects, &list) {
+                // What is not there, or cannot be followed, may be there later.
+                let real = nofollow::real(&path).unwrap_or_else(|_| absolute(&path));
+                lines += 1;
+                if lines > MOST_LISTED || !self.is_writable(&real) {
+                    return true;
+                }
+                if all.iter().any(|(known, _)| *known == real) {
+                    continue;
+                }
+                if self.holds_link(&real, &mut left) {
+                    return true;
+                }
+                match nofollow::read(&real.join(BORROWED)) {
+                    Ok(list) => all.push((real, list)),
+                    Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+                    Err(_) => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a directory of objects holds a link or a pipe, or more than there is time to look at.
+    fn holds_link(&self, objects: &Path, most: &mut usize) -> bool {
+        const DEEPEST: usize = 3;
+        let mut left = vec![(objects.to_owned(), 0)];
+        while let Some((directory, depth)) = left.pop() {
+            if self.bounds.are_reached() && !self.is_first() {
+                return true;
+            }
+            let Ok(entries) = nofollow::list_at_most(&directory, *most) else {
+                return true;
+            };
+            *most -= entries.len();
+            for entry in entries {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_file() => {}
+                    Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                        left.push((entry.path(), depth + 1));
+                    }
+                    Ok(kind) if !kind.is_symlink() && !kind.is_fifo() => {}
+                    _ => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// Links and pipes among single objects that were not there before.
+    pub(super) fn add_odd_objects(&mut self, directory: &Path, of: Option<&Path>) {
+        let Ok(mut odd) = odd_in(directory) else {
+            return self.add_whole(directory, REDIRECTION, of);
+        };
+        odd.retain(|path| self.is_touched(path));
+        if odd.len() > MOST_NEW {
+            return self.add_whole(directory, REDIRECTION, of);
+        }
+        for path in odd {
+            if let Ok(metadata) = fs::symlink_metadata(&path) {
+                self.add_link(&path, metadata.file_type(), of);
+            }
+        }
+    }
+
+    /// Whether something may have come into a directory of single objects, or to this place in it, since
+    /// the session began. They are many, so those that nobody has touched are not listed.
+    pub(super) fn is_touched(&self, path: &Path) -> bool {
+        self.before.is_some_and(|before| {
+            fs::symlink_metadata(path).is_ok_and(|metadata| changed(&metadata) >= before.taken)
+        })
+    }
+}
+
+/// So many lines of lists are followed.
+const MOST_LISTED: usize = 64;
+/// So many files are looked at in what a new list names.
+const MOST_LOOKED_AT: usize = 100_000;
+
+fn listed<'a>(objects: &'a Path, list: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
+    let lines = list.split(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    lines.map(|line| objects.join(OsStr::from_bytes(line)))
+}
+
+/// What is no file in a directory of single objects. There may be very many files.
+fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || open(directory, flags, Mode::empty());
+    let opened = match open() {
+        Err(Errno::ACCESS) => {
+            nofollow::open_up(&nofollow::pin(directory)?)?;
+            open()
+        }
+        opened => opened,
+    }?;
+    let mut buffer = Vec::with_capacity(1 << 15);
+    let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
+    let (mut odd, mut seen) = (Vec::new(), 0);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        seen += 1;
+        if seen > MOST_ENTRIES {
+            return Err(Errno::FBIG.into());
+        }
+        let name = entry.file_name().to_bytes();
+        let kind = match entry.file_type() {
+            // Not every file system says so here.
+            FileType::Unknown => {
+                let stat = statat(&opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            kind => kind,
+        };
+        if matches!(kind, FileType::Symlink | FileType::Fifo) {
+            odd.push(directory.join(OsStr::from_bytes(name)));
+        }
+    }
+    Ok(odd)
+}
+
+/// Whether a directory holds single objects: there are many, git writes no file twice, and takes
+/// nothing for an object that is none.
+pub(super) fn is_of_single(directory: &Path, objects: &Path) -> bool {
+    let Ok(name) = directory.strip_prefix(objects) else {
+        return false;
+    };
+    let name = name.as_os_str().as_encoded_bytes();
+    name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+}
