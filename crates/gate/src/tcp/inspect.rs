@@ -14,6 +14,9 @@
 //! for hellos as it leaves, until the server's own first bytes show that none can come: it
 //! answered a hello with one of its own, or speaks HTTP, ssh or rsync.
 //!
+//! A server that speaks first may still serve requests, as those of HTTP/2 do. So a client that
+//! begins with a request, or begins with one after the server has spoken, is judged for it.
+//!
 //! A client may send the start of what could become a request, and then wait for an answer to
 //! just that. So what has been held for a moment is sent, and read on all the same: no server
 //! acts on a part of a hello or of a head, and the last byte of either leaves only when the
@@ -31,7 +34,7 @@ use std::{
 use rustix::net::{RecvFlags, recv};
 use stockade_policy::Hostname;
 use stockade_wire::{
-    http::{self, Authority, FirstLine, Head, Kind, Requests, Step},
+    http::{self, Authority, FirstLine, Head, Kind, LateRequest, Requests, Step},
     tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
 };
 use tokio::{
@@ -74,6 +77,8 @@ pub(crate) struct Inspector {
     may_switch: Cell<bool>,
     /// What the server speaks, once it has said something.
     server: Cell<Option<Speech>>,
+    /// It has said something since the client did.
+    spoke: Cell<bool>,
 }
 
 /// A protocol, by the first bytes of one side.
@@ -122,6 +127,13 @@ enum Protocol {
 struct Sent {
     hellos: Search,
     first_line: FirstLine,
+    late_request: LateRequest,
+}
+
+impl Sent {
+    fn kept(&self) -> usize {
+        self.hellos.kept() + self.late_request.kept()
+    }
 }
 
 /// What to do next.
@@ -140,6 +152,7 @@ impl Inspector {
             requests: RefCell::default(),
             may_switch: Cell::new(false),
             server: Cell::new(None),
+            spoke: Cell::new(false),
         }
     }
 
@@ -160,7 +173,7 @@ impl Inspector {
                     self.search(&protocol, &mut sent, held.unsent(count))?;
                     held.send(far, count).await?;
                     held.drop_front(count);
-                    held.count(sent.hellos.kept())?;
+                    held.count(sent.kept())?;
                     passed(count);
                     busy_poll::extend();
                 }
@@ -241,11 +254,19 @@ impl Inspector {
     /// Looks for names in what is about to leave, wherever they stand.
     fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Stop> {
         let server = self.server.get();
-        // Who speaks before a request has come serves none.
-        if server.is_none() {
-            sent.first_line.pass(leaving);
-            if matches!(protocol, Protocol::Other(_)) && sent.first_line.names_http() {
+        if server.is_some() {
+            sent.first_line.greeted();
+        }
+        sent.first_line.pass(leaving);
+        if matches!(protocol, Protocol::Other(_)) {
+            if sent.first_line.names_http() {
                 return Err(self.deny_http(http::Broken::Disguised));
+            }
+            if self.spoke.take() {
+                sent.late_request.turn();
+            }
+            if sent.late_request.pass(leaving) {
+                return Err(self.deny_http(http::Broken::Late));
             }
         }
         if matches!(protocol, Protocol::Http) && server == Some(Speech::Http) {
@@ -271,13 +292,14 @@ impl Inspector {
     /// Nothing if the connection is not HTTP.
     fn http(&self, held: &[u8]) -> Result<Option<Todo>, Stop> {
         let mut requests = self.requests.borrow_mut();
-        // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
+        // Servers of HTTP/2 may speak first, and nobody knows who else. MySQL's clients begin like a
+        // sloppy request, but do not name HTTP.
         let is_other = self
             .server
             .get()
             .is_some_and(|server| server != Speech::Http);
-        if is_other && !requests.has_begun() {
-            return Ok(None);
+        if is_other {
+            requests.greeted();
         }
         match requests.step(held) {
             Step::NeedMore => Ok(Some(Todo::Read)),
@@ -357,6 +379,7 @@ impl Inspector {
     /// To be called before what the server sent is passed on: its first bytes show what it
     /// speaks, and an agreement to a WebSocket changes how the client is read.
     pub(crate) async fn look_at_answer(&self, far: &TcpStream) -> io::Result<()> {
+        self.spoke.set(true);
         if self.server.get().is_none() {
             let mut start = [0; 16];
             // Nothing is there if it has ended. What comes in small pieces is not recognised,
