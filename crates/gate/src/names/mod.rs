@@ -249,6 +249,7 @@ impl Names {
         let opened = Answer::open(query, &answer);
         if let Ok(opened) = &opened {
             let mut addresses = Vec::new();
+            let name = name.map(|name| (name, self.judge.standing(name)));
             for (address, ttl) in opened.addresses() {
                 if let Some(name) = name {
                     self.judge.pins.pin(address, name, ttl, now);
@@ -301,6 +302,7 @@ impl Names {
             .iter()
             .filter(|address| self.ipv6 || address.is_ipv4());
         let now = Instant::now();
+        let name = (name, self.judge.standing(name));
         let known: Vec<_> = reachable
             .inspect(|address| self.judge.pins.pin(**address, name, HOSTS_TTL, now))
             .map(|address| Own::Address(*address))
