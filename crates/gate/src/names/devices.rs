@@ -112,7 +112,7 @@ impl Names {
             query,
             addresses: None,
         };
-        let answer = self.upstream.ask_near(query).await;
+        let answer = self.upstream.ask_near(query).await.map_err(|_| failure())?;
         let opened = Answer::open(query, &answer).map_err(|_| failure())?;
         if is_failure(&answer) {
             return Err(failure());
