@@ -40,6 +40,7 @@ use stockade_wire::{
 use tokio::{
     io::{AsyncWriteExt as _, Interest, copy, sink},
     net::TcpStream,
+    sync::Notify,
     time::timeout,
 };
 
@@ -52,8 +53,8 @@ use crate::{
 };
 
 const READ: usize = 16 * 1024;
-/// Of all connections together. A program inside could have thousands of them wait. Beyond it
-/// each may still hold a little, which is all that most ever do.
+/// Of all connections together, besides the little that each may hold, which is all that most ever
+/// do. A program inside could have thousands of them wait. Beyond it, the one that holds most fails.
 const HELD_LIMIT: usize = 16 << 20;
 const LITTLE: usize = 4096;
 /// How long what a client sent is held while it sends nothing more.
@@ -62,7 +63,8 @@ const HESITATION: Duration = Duration::from_millis(100);
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
 thread_local! {
-    static HELD: Cell<usize> = const { Cell::new(0) };
+    /// What each connection holds.
+    static HOLDERS: RefCell<Holders> = RefCell::default();
     /// Bytes stay here only until it is known whose they are.
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
 }
@@ -165,6 +167,21 @@ impl Inspector {
         passed: impl Fn(usize),
     ) -> Result<Vetted, Stop> {
         let mut held = Held::default();
+        let holder = Rc::clone(&held.holder);
+        tokio::select! {
+            biased;
+            () = holder.fails.notified() => Err(Stop::Failed),
+            vetted = self.vet_held(&mut held, near, far, passed) => vetted,
+        }
+    }
+
+    async fn vet_held(
+        &self,
+        held: &mut Held,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, Stop> {
         let mut protocol = Protocol::Unknown;
         let mut sent = Sent::default();
         loop {
@@ -173,7 +190,7 @@ impl Inspector {
                     self.search(&protocol, &mut sent, held.unsent(count))?;
                     held.send(far, count).await?;
                     held.drop_front(count);
-                    held.count(sent.kept())?;
+                    held.count(sent.kept());
                     passed(count);
                     busy_poll::extend();
                 }
@@ -426,7 +443,47 @@ struct Held {
     sent: usize,
     /// Kept besides them, and counted with them.
     elsewhere: usize,
-    counted: usize,
+    holder: Rc<Holder>,
+}
+
+/// How much one connection holds, beyond a little.
+#[derive(Debug, Default)]
+struct Holder {
+    counted: Cell<usize>,
+    /// Others need the room.
+    fails: Notify,
+}
+
+/// Those that hold more than a little.
+#[derive(Debug, Default)]
+struct Holders {
+    all: Vec<Rc<Holder>>,
+    sum: usize,
+}
+
+impl Holders {
+    fn set(&mut self, holder: &Rc<Holder>, counted: usize) {
+        let before = holder.counted.replace(counted);
+        self.sum = self.sum - before + counted;
+        match (before, counted) {
+            (0, 1..) => self.all.push(Rc::clone(holder)),
+            (1.., 0) => self.all.retain(|it| !Rc::ptr_eq(it, holder)),
+            _ => {}
+        }
+    }
+
+    /// Has those fail that hold most, until the rest is within the limit.
+    fn keep_limit(&mut self) {
+        while self.sum > HELD_LIMIT {
+            let most = self.all.iter().max_by_key(|it| it.counted.get()).cloned();
+            let Some(most) = most else {
+                return;
+            };
+            // It lets go when it runs next, which is soon.
+            most.fails.notify_one();
+            self.set(&most, 0);
+        }
+    }
 }
 
 impl Held {
@@ -436,7 +493,7 @@ impl Held {
             from.readable().await?;
             let read = BUFFER.with_borrow_mut(|buffer| {
                 // Where much is held already, little is taken at a time, which is no failure.
-                let most = if HELD.get() > HELD_LIMIT / 2 {
+                let most = if HOLDERS.with_borrow(|it| it.sum) > HELD_LIMIT / 2 {
                     LITTLE
                 } else {
                     READ
@@ -451,7 +508,7 @@ impl Held {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => {
                     let read = read?;
-                    self.count(self.elsewhere)?;
+                    self.count(self.elsewhere);
                     return Ok(read);
                 }
             }
@@ -481,22 +538,20 @@ impl Held {
     }
 
     /// `elsewhere` are bytes of the connection that are kept besides these.
-    fn count(&mut self, elsewhere: usize) -> io::Result<()> {
-        let others = HELD.get().saturating_sub(self.counted);
+    fn count(&mut self, elsewhere: usize) {
         self.elsewhere = elsewhere;
-        self.counted = self.bytes.capacity() + elsewhere;
-        HELD.set(others + self.counted);
-        if HELD.get() > HELD_LIMIT && self.bytes.len() + elsewhere > LITTLE {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        Ok(())
+        let counted = (self.bytes.capacity() + elsewhere).saturating_sub(LITTLE);
+        HOLDERS.with_borrow_mut(|holders| {
+            holders.set(&self.holder, counted);
+            holders.keep_limit();
+        });
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // At the end of the thread the counter may be gone before the flows.
-        let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.counted)));
+        let _ = HOLDERS.try_with(|holders| holders.borrow_mut().set(&self.holder, 0));
     }
 }
 
