@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use stockade_world::{BLACK_HOLE, PATIENCE, Packet, Protocol, Standard, World, eventually, test};
 
-use super::probe::{INSIDE, INTERNET, PROBE, Prober};
+use super::probe::{INSIDE, INTERNET, PROBE, Place, Prober};
 use crate::support::standard;
 
 const FLOOD: &str = include_str!("flood.py");
+/// Takes all of something, then does what another program would do.
+const FAIR: &str = include_str!("fair.py");
 
 /// What the warden may use at most, however it is flooded.
 const MEMORY_LIMIT: u64 = 64 << 20;
@@ -237,5 +239,41 @@ fn n16_a_flood_at_the_end_keeps_no_denial_from_the_receipt() {
         let is_flood = |packet: &Packet| packet.destination_port == Some(9);
         let flows = capture.count(is_flood);
         assert!(flows > 1000, "only {flows} flows were made");
+    });
+}
+
+/// All tries of another program succeed, whatever was taken before.
+#[track_caller]
+fn is_fair(world: &World, place: Place<'_>, way: &str, count: u32) {
+    let python = place.python(world.laptop(), FAIR);
+    let session = Prober::start(python.args([way, &count.to_string()]));
+    let answers = session.results();
+    answers.expect_answers();
+    assert!(answers.iter().count() >= 3, "{answers:?}");
+    session.end();
+}
+
+#[test]
+fn n16_idle_connections_for_names_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        is_fair(world, INSIDE, "streams", 300);
+    });
+}
+
+#[test]
+fn n16_ping_sockets_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        is_fair(world, INSIDE, "pings", 300);
+    });
+}
+
+#[test]
+fn n16_unfinished_requests_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let closed = Place::Closed(&["www.example.com"]);
+        is_fair(world, closed, "heads", 330);
     });
 }

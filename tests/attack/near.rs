@@ -501,3 +501,35 @@ fn n12_a_device_carries_no_class_and_no_type_out() {
         assert_eq!(world.dns().queries_for(NAME), 1);
     });
 }
+
+#[test]
+fn n10_names_of_strangers_push_no_near_name_off_its_address() {
+    test(&lab(), |world| {
+        let private = world.host("intranet");
+        serve(private);
+        world.dns().record(NAME, private.v4());
+        let near = format!("tcp://{NAME}:7");
+        let at_address = format!("tcp://{}:7", private.v4());
+        let strangers: Vec<_> = (0..80)
+            .map(|number| format!("n{number}.stranger.example"))
+            .collect();
+        for name in &strangers {
+            world.dns().record(name, private.v4());
+        }
+        let session = &mut Place::Near(RULES).prober(world.laptop());
+        session.ask(&[&near]).expect_answers();
+        let targets: Vec<_> = strangers
+            .iter()
+            .map(|name| format!("tcp://{name}:8"))
+            .collect();
+        // Their own names open nothing; nobody listens there either.
+        session.ask(&targets).expect_none();
+        assert!(
+            strangers
+                .iter()
+                .all(|name| world.dns().queries_for(name) > 0)
+        );
+        // Without another look-up, which would bring the name back.
+        session.ask(&[&at_address]).expect_answers();
+    });
+}

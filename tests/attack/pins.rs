@@ -180,3 +180,24 @@ fn n10_a_name_is_allowed_for_the_ports_of_its_own_rule() {
         speaker.end();
     });
 }
+
+#[test]
+fn n10_names_below_a_wildcard_push_no_other_name_off_an_address() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let rules = [NAME, "*.pages.example.com"];
+        let mut speaker = Speaker::start(Place::Closed(&rules), world.laptop());
+        assert_eq!(speaker.say_one(&look_up(NAME)).statuses(), "200");
+        // More than an address keeps, all at the address of the first.
+        let names = (0..48).map(|number| format!("n{number}.pages.example.com"));
+        let others: Vec<_> = names.map(|name| look_up(&name)).collect();
+        let heard = speaker.say(&others);
+        let served = heard.iter().filter(|heard| heard.statuses() == "200");
+        assert!(served.count() > 0, "{heard:?}");
+        assert_eq!(show(&mut speaker, NAME, WEB), [SERVED; 2]);
+        // The address is theirs, too.
+        assert_eq!(speaker.say_one(&others[47]).statuses(), "200");
+        assert_eq!(show(&mut speaker, OTHER, WEB), [DENIED; 2]);
+        speaker.end();
+    });
+}

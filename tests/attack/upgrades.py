@@ -3,6 +3,7 @@
 #
 #   tls PORT NAME        a hello for this name
 #   http PORT HOST       a request for this host
+#   h2 PORT AUTHORITY    the same of HTTP/2
 
 import socket
 import ssl
@@ -120,6 +121,52 @@ def odd_http(peer):
     peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
 
 
+# Speaks before it is asked.
+def greeting_http(peer):
+    peer.sendall(b"220 ready\r\n")
+    odd_http(peer)
+
+
+# Begins with another protocol.
+def later_http(peer):
+    line(peer)
+    peer.sendall(b"+OK\r\n")
+    odd_http(peer)
+
+
+# In however many pieces it comes.
+def exactly(peer, length):
+    got = b""
+    while len(got) < length:
+        piece = peer.recv(length - len(got))
+        if not piece:
+            raise EOFError
+        got += piece
+    return got
+
+
+# As Node does it: its settings come at once.
+def http2(peer):
+    peer.sendall(bytes.fromhex("000000040000000000"))
+    if exactly(peer, 24) != b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":
+        return
+    while True:
+        header = exactly(peer, 9)
+        payload = exactly(peer, int.from_bytes(header[:3], "big"))
+        if header[3] == 1:
+            # Three indexed fields come first, then the authority as it is.
+            told("h2", peer.getsockname()[1], payload[5:].decode())
+            peer.sendall(bytes.fromhex("000001010400000001") + b"\x88")
+            peer.sendall(bytes.fromhex("000005000100000001") + b"site\n")
+            return
+
+
+# The same, but it takes its time.
+def slow_http2(peer):
+    peer.recv(1, socket.MSG_PEEK)
+    http2(peer)
+
+
 # Reads a hello whatever versions stand in it.
 def any_version(peer):
     silent(peer)
@@ -152,6 +199,7 @@ SERVERS = {
     25: over_tls(smtp), 143: over_tls(imap), 110: over_tls(pop3), 21: over_tls(ftp),
     119: over_tls(nntp), 5222: over_tls(xmpp), 5432: over_tls(postgres), 3306: over_tls(mysql),
     389: over_tls(ldap), 9000: over_tls(silent), 9001: odd_http, 9002: any_version,
+    9003: http2, 9004: slow_http2, 9005: greeting_http, 9006: later_http,
 }
 
 

@@ -6,7 +6,7 @@ use stockade_world::{Output, Standard, World, test};
 
 use super::hello::{hello, message, padding, record, records, server_name};
 use super::probe::Place;
-use super::say::{Saying, Speaker};
+use super::say::{Heard, Saying, Speaker};
 use crate::feature::daemon::Daemon;
 use crate::support::standard;
 
@@ -347,5 +347,102 @@ fn p10_a_first_line_that_a_tolerant_server_serves_is_refused() {
         assert!(curl(CLOSED, "G(E)T", OTHER).starts_with("Stockade: denied"));
         assert_eq!(curl(CLOSED, "GET", NAME), "hi\n");
         assert_eq!(curl(Place::Outside, "G(E)T", OTHER), "hi\n");
+    });
+}
+
+/// What a client of HTTP/2 without TLS says for this name.
+fn http2(name: &str) -> Vec<u8> {
+    let length = u8::try_from(name.len()).expect("short");
+    let fields = [&[0x82, 0x86, 0x84, 1, length][..], name.as_bytes()].concat();
+    let headers = [0, 0, length + 5, 1, 5, 0, 0, 0, 1];
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    [&preface[..], &settings, &headers, &fields].concat()
+}
+
+#[test]
+fn n11_http2_without_tls_is_refused_also_where_the_server_speaks_first() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let ways = |name: &str| {
+            let whole = http2(name);
+            let to = |port, bytes: &[u8]| Saying::tcp(NAME, port, bytes);
+            vec![
+                // After the greeting, and perhaps before it.
+                to(9003, b"").then(whole.clone()),
+                to(9003, b"").then(whole.clone()).cut(1),
+                to(9003, &whole),
+                to(9003, &whole).halting_at(3),
+                // It comes in the middle of the preface.
+                to(9004, &whole[..1]).then(&whole[1..]),
+                to(9004, &whole[..9]).then(&whole[9..]),
+                to(9004, &whole[..15]).then(&whole[15..]),
+            ]
+        };
+        let say = |place: Place<'_>, name: &str| {
+            let mut speaker = Speaker::start(place, world.laptop());
+            let heard = speaker.say(&ways(name));
+            (heard, speaker.end())
+        };
+        for name in [OTHER, NAME] {
+            let (heard, receipt) = say(CLOSED, name);
+            assert_eq!(servers.seen(), [] as [String; 0], "{heard:?}");
+            assert!(heard.iter().all(|it| it.statuses() == "400"), "{heard:?}");
+            let why = "HTTP/2 without TLS is not followed";
+            assert!(receipt.contains(why), "{receipt}");
+        }
+        let (heard, _) = say(Place::Outside, OTHER);
+        let mut seen = servers.seen();
+        seen.sort_unstable();
+        let [fast, slow] = [9003, 9004].map(|port| format!("h2 {port} {OTHER}"));
+        assert_eq!(seen, [vec![fast; 4], vec![slow; 3]].concat(), "{heard:?}");
+    });
+}
+
+#[test]
+fn n11_a_request_after_the_servers_first_words_is_judged_like_a_first_one() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let get =
+            |start: &str, host: &str| format!("{start}GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let greeted = |bytes: String| Saying::tcp(NAME, 9005, b"").then(bytes);
+        let later = |bytes: String| Saying::tcp(NAME, 9006, b"NOOP 1\r\n").then(bytes);
+        let odd = |bytes: String| Saying::tcp(NAME, 9006, b"\xff\x01\r\n").then(bytes);
+        let ways = |host: &str| {
+            let plain = get("", host);
+            vec![
+                greeted(plain.clone()),
+                greeted(plain.clone()).cut(1),
+                greeted(get("\x01", host)),
+                later(plain.clone()),
+                later(plain.clone()).cut(1),
+                odd(plain),
+            ]
+        };
+        let say = |place: Place<'_>, sayings: &[Saying]| {
+            let mut speaker = Speaker::start(place, world.laptop());
+            let heard = speaker.say(sayings);
+            speaker.end();
+            let mut seen = servers.seen();
+            seen.sort_unstable();
+            (heard, seen)
+        };
+        let (heard, seen) = say(CLOSED, &ways(OTHER));
+        assert_eq!(seen, [] as [String; 0], "{heard:?}");
+        let codes: Vec<_> = heard.iter().map(Heard::statuses).collect();
+        assert_eq!(codes, ["403", "403", "400", "400", "400", "400"]);
+        // A first request for the allowed name is served.
+        let (heard, seen) = say(
+            CLOSED,
+            &[greeted(get("", NAME)), greeted(get("", NAME)).cut(1)],
+        );
+        assert_eq!(seen, vec![format!("http 9005 {NAME}"); 2], "{heard:?}");
+        let (heard, seen) = say(Place::Outside, &ways(OTHER));
+        let [first, second] = [9005, 9006].map(|port| format!("http {port} {OTHER}"));
+        assert_eq!(
+            seen,
+            [vec![first; 3], vec![second; 3]].concat(),
+            "{heard:?}"
+        );
     });
 }

@@ -12,9 +12,9 @@ use std::{
 
 use ipnet::IpNet;
 use stockade_policy::{
-    Evidence, Flow, Host, Hostname, InsideExplanation, NameServer, NameVerdict, Policy, Protocol,
-    ProxyAddress, Reason, Route, Rule, Target, Verdict, decide, decide_answer, decide_claim,
-    decide_name, decide_quic, decide_search, explain_inside, is_on_internet,
+    Evidence, Flow, Host, Hostname, InsideExplanation, NameReason, NameServer, NameVerdict, Policy,
+    Protocol, ProxyAddress, Reason, Route, Rule, Target, Verdict, decide, decide_answer,
+    decide_claim, decide_name, decide_quic, decide_search, explain_inside, is_on_internet,
 };
 use stockade_wire::packet::Unreachable;
 
@@ -27,7 +27,7 @@ use crate::{
     dns::resolvers::{Resolvers, SplitResolvers},
     flows::{ActiveFlow, Admission, FlowTable, Traffic},
     names::host_file::HostFile,
-    names::pins::Pins,
+    names::pins::{Pins, Standing},
     proxy::{Proxies, Upstream},
     questions::{Decision, Questions, Unknown, Waiting},
     routes::Routes,
@@ -456,6 +456,23 @@ impl Judge {
     /// Whether a name may be asked for.
     pub(crate) fn judge_name(&self, name: &Hostname) -> NameVerdict {
         decide_name(&self.policy(), name)
+    }
+
+    /// How much the rules mean a name. The user's answer is as good as a rule.
+    pub(crate) fn standing(&self, name: &Hostname) -> Standing {
+        let verdict = self.judge_name(name);
+        let NameReason::Rule { index, .. } = verdict.reason() else {
+            return match self.questions().was_allowed_once(name) {
+                true => Standing::Named,
+                false => Standing::Uncovered,
+            };
+        };
+        let policy = self.policy();
+        let mut patterns = policy.rules.iter().filter_map(Rule::name);
+        match patterns.any(|it| !it.is_wildcard() && it.name() == name) {
+            true => Standing::Named,
+            false => Standing::Wildcard(*index),
+        }
     }
 
     /// What a program inside may know of the decision on a target that has these addresses.

@@ -38,8 +38,6 @@ const QUESTIONS: usize = 8;
 const TIME: Duration = Duration::from_secs(60);
 /// Attempts that wait for one answer.
 const ATTEMPTS: usize = 64;
-/// Attempts that wait at a time.
-pub(crate) const MOST_WAITING: usize = QUESTIONS * ATTEMPTS;
 /// After so many refusals in this time nothing is asked.
 const REFUSALS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);

@@ -59,7 +59,7 @@ pub use discovery::{Discovery, DiscoveryError, MOST_DEVICES, decide_answer, deci
 pub use evidence::{Evidence, Route};
 pub use explain::{Answer, Explanation, HostAnswers, Outcome, explain};
 pub use flow::{Flow, Protocol};
-pub use name::{Hostname, NamePattern};
+pub use name::{Hostname, NamePattern, owned_domain};
 pub use names::{LONGEST_NOTE, NameReason, NameVerdict, decide_name};
 pub use policy::{Idle, NameServer, Policy};
 pub use proxy::{

@@ -7,58 +7,57 @@
 
 mod ask;
 mod cache;
+mod crowd;
 pub(crate) mod lookup;
 pub(crate) mod resolvers;
+mod streams;
 mod upstream;
 
 use std::{io, net::IpAddr, rc::Rc, time::Duration};
 
 use stockade_policy::{Hostname, Protocol};
 use stockade_sys::transparent::{AnyAddressUdp, Arrival};
-use stockade_wire::dns::{self, Query};
+use stockade_wire::dns::{self, Query, Rcode};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
     net::TcpStream,
-    sync::Semaphore,
     task::spawn_local,
     time::timeout,
 };
 
+pub(crate) use crowd::Crowded;
+use streams::{Seat, Streams};
 pub(crate) use upstream::Upstream;
 
 use crate::{
     event_loop::{busy_poll, for_each_packet},
     flows::FlowKey,
     names::{Asker, Names},
-    questions::MOST_WAITING,
 };
 
 pub(crate) const PORT: u16 = 53;
 
-/// Queries under way at a time; more are dropped, and the client asks again. Those that wait for the
-/// user keep no other waiting.
-const IN_FLIGHT: usize = 512 + MOST_WAITING;
-/// Connections for queries at a time.
-const STREAMS: usize = 256;
 const STREAM_IDLE_LIMIT: Duration = Duration::from_secs(30);
 const LARGEST: usize = 65_535;
 /// A question is a name and some options; no client needs as much.
 const LARGEST_QUERY: usize = 4096;
 
-/// All that answers, with a bound on how much is asked at a time.
+/// All that answers. How much is asked at a time is bounded upstream, and how many wait for the user
+/// by [`crate::questions`].
 #[derive(Debug)]
 pub(crate) struct Resolution {
     names: Names,
-    permits: Semaphore,
-    streams: Semaphore,
+    /// Shared with the queries that are under way.
+    under_way: Rc<()>,
+    streams: Streams,
 }
 
 impl Resolution {
     pub(crate) fn new(names: Names) -> Self {
         Self {
             names,
-            permits: Semaphore::new(IN_FLIGHT),
-            streams: Semaphore::new(STREAMS),
+            under_way: Rc::default(),
+            streams: Streams::default(),
         }
     }
 
@@ -76,7 +75,7 @@ impl Resolution {
     /// several are under way, there is one at hand most of the time, and who asks and who answers
     /// need the processor more.
     fn await_next(&self) {
-        if self.permits.available_permits() + 1 == IN_FLIGHT {
+        if Rc::strong_count(&self.under_way) == 2 {
             busy_poll::extend();
         }
     }
@@ -109,16 +108,16 @@ fn answer(
     };
     let (socket, resolution) = (Rc::clone(socket), Rc::clone(resolution));
     spawn_local(async move {
-        let Ok(_permit) = resolution.permits.try_acquire() else {
-            return resolution.names.judge.events.overlook();
-        };
+        let _under_way = Rc::clone(&resolution.under_way);
         resolution.await_next();
         let from = Asker {
             client: arrival.client,
             server: arrival.destination,
             protocol: Protocol::Udp,
         };
-        let response = resolution.names.resolve(&query, &from).await;
+        let Ok(response) = resolution.names.resolve(&query, &from).await else {
+            return resolution.names.judge.events.overlook();
+        };
         resolution.await_next();
         reply(&socket, &query.fit(response, query.udp_limit()), arrival);
     });
@@ -132,18 +131,27 @@ fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
 }
 
 /// Answers the queries of one DNS connection to this server (RFC 7766), one after the other.
-pub(crate) async fn serve_stream(
+pub(crate) async fn serve_stream(stream: TcpStream, key: FlowKey, resolution: &Resolution) {
+    // One too many is closed; the client comes again.
+    let Some(seat) = resolution.streams.enter() else {
+        return;
+    };
+    tokio::select! {
+        biased;
+        () = seat.until_needed() => {}
+        () = converse(stream, key, resolution, &seat) => {}
+    }
+}
+
+async fn converse(
     mut stream: TcpStream,
     FlowKey {
         client,
         destination: server,
     }: FlowKey,
     resolution: &Resolution,
+    seat: &Seat<'_>,
 ) {
-    // One too many is closed; the client comes again.
-    let Ok(_permit) = resolution.streams.try_acquire() else {
-        return;
-    };
     loop {
         let Ok(Ok(bytes)) =
             timeout(STREAM_IDLE_LIMIT, read_framed(&mut stream, LARGEST_QUERY)).await
@@ -152,15 +160,16 @@ pub(crate) async fn serve_stream(
         };
         let response = match Query::parse(&bytes) {
             Ok(query) => {
-                let Ok(_permit) = resolution.permits.acquire().await else {
-                    return;
-                };
+                let _under_way = Rc::clone(&resolution.under_way);
                 let from = Asker {
                     client,
                     server,
                     protocol: Protocol::Tcp,
                 };
-                resolution.names.resolve(&query, &from).await
+                seat.is_busy();
+                let response = resolution.names.resolve(&query, &from).await;
+                seat.is_idle();
+                response.unwrap_or_else(|_crowded| query.error(Rcode::ServFail, None))
             }
             Err(_) => match dns::formerr(&bytes) {
                 Some(complaint) => complaint,

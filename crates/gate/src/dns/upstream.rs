@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::{
     ask::SocketPool,
     cache::Cache,
+    crowd::{Crowd, Crowded},
     resolvers::{Resolvers, SplitResolvers},
 };
 use crate::names::host_file::HostFile;
@@ -28,6 +29,7 @@ pub(crate) struct Upstream {
     resolvers: HostFile<Resolvers>,
     split: HostFile<SplitResolvers>,
     sockets: SocketPool,
+    crowd: Crowd,
     asked: RefCell<Rc<Resolvers>>,
     cache: RefCell<Cache>,
 }
@@ -39,16 +41,17 @@ impl Upstream {
         server: SocketAddr,
         by: NameServer,
         query: &Query,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, Crowded> {
+        let place = self.crowd.enter(query.name())?;
         for _ in 0..ROUNDS {
             let asking = self.sockets.ask_named(server, by, query);
-            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, asking).await {
-                return answer;
+            if let Ok(Ok(answer)) = place.keep(timeout(ANSWER_LIMIT, asking)).await? {
+                return Ok(answer);
             }
         }
         let text = format!("Stockade: {} did not answer", server.ip());
         let code = ExtendedError::NO_REACHABLE_AUTHORITY;
-        query.error(Rcode::ServFail, Some(&ExtendedError { code, text }))
+        Ok(query.error(Rcode::ServFail, Some(&ExtendedError { code, text })))
     }
 
     /// The host's resolvers. Others may give other answers, so a change empties the cache.
@@ -72,7 +75,8 @@ impl Upstream {
     /// for anew each time: a VPN that comes up or goes down changes it from one moment to the next.
     /// Others are asked only if the stub does not know the name: they could place the IPv6 address
     /// of a host that has none.
-    pub(crate) async fn ask_near(&self, query: &Query) -> Vec<u8> {
+    pub(crate) async fn ask_near(&self, query: &Query) -> Result<Vec<u8>, Crowded> {
+        let place = self.crowd.enter(query.name())?;
         let (servers, split) = (self.servers(), self.split.current());
         let is_new = |server: &&SocketAddr| !servers.servers.contains(server);
         let stubs: Vec<_> = split
@@ -84,29 +88,30 @@ impl Upstream {
             .collect();
         for stub in stubs {
             let asking = self.sockets.ask(stub, query);
-            if let Ok(Ok(answer)) = timeout(ANSWER_LIMIT, asking).await
+            if let Ok(Ok(answer)) = place.keep(timeout(ANSWER_LIMIT, asking)).await?
                 && name_exists(&answer)
             {
-                return answer;
+                return Ok(answer);
             }
         }
-        self.ask_all(&servers, query).await
+        place.keep(self.ask_all(&servers, query)).await
     }
 
     /// The answer of the first resolver that knows one, or the failure that one reported, or
-    /// one of our own that says why there is none.
-    pub(crate) async fn ask(&self, query: &Query) -> Vec<u8> {
+    /// one of our own that says why there is none. What is known needs no place.
+    pub(crate) async fn ask(&self, query: &Query) -> Result<Vec<u8>, Crowded> {
         let now = Instant::now();
         let servers = self.servers();
         let key = query.key();
         if let Some(answer) = self.cache.borrow().get(&key, query, now) {
-            return answer;
+            return Ok(answer);
         }
-        let answer = self.ask_all(&servers, query).await;
+        let place = self.crowd.enter(query.name())?;
+        let answer = place.keep(self.ask_all(&servers, query)).await?;
         if !is_failure(&answer) {
             self.cache.borrow_mut().put(key, query, &answer, now);
         }
-        answer
+        Ok(answer)
     }
 
     async fn ask_all(&self, resolvers: &Resolvers, query: &Query) -> Vec<u8> {
@@ -131,5 +136,35 @@ impl Upstream {
         };
         let code = ExtendedError::NO_REACHABLE_AUTHORITY;
         query.error(Rcode::ServFail, Some(&ExtendedError { code, text }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stockade_wire::dns::{Name, Own, Type};
+
+    use super::*;
+
+    fn query(name: &str) -> Query {
+        let name = Name::from_text(name).expect("a name");
+        Query::of(&name, Type::A).expect("a query")
+    }
+
+    #[tokio::test]
+    async fn n16_what_is_known_is_answered_however_many_questions_wait() {
+        let upstream = Upstream::default();
+        let known = query("www.example.com");
+        let answer = known.answer(&[Own::Address([192, 0, 2, 7].into())], 60);
+        upstream.servers();
+        let now = Instant::now();
+        (upstream.cache.borrow_mut()).put(known.key(), &known, &answer, now);
+        let names = (0..).map(|number| query(&format!("n{number}.example.com")));
+        let flood: Vec<_> = names
+            .map_while(|query| upstream.crowd.enter(query.name()).ok())
+            .collect();
+        assert!(!flood.is_empty());
+        let given = upstream.ask(&known).await.expect("an answer");
+        assert_eq!(given.last(), Some(&7));
+        assert!(upstream.ask(&query("new.example.com")).await.is_err());
     }
 }

@@ -5,13 +5,13 @@
 //! destination's name. A flow is one identifier of one client to one destination.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{HashMap, HashSet},
     io,
     net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket},
     rc::Rc,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -54,6 +54,7 @@ pub(crate) struct Echoes {
 pub(crate) struct Ping {
     socket: UdpSocket,
     flow: Arc<ActiveFlow>,
+    used: Cell<Instant>,
 }
 
 impl Echoes {
@@ -77,6 +78,7 @@ impl Echoes {
     }
 
     fn send(&self, key: FlowKey, ping: &Ping, echo: &Echo<'_>) {
+        ping.used.set(Instant::now());
         let send = || send_now(&ping.socket, echo.message());
         // The first error may be that of an earlier request, which `carry` takes from its queue.
         let sent = send().or_else(|_| send());
@@ -133,14 +135,12 @@ impl Echoes {
         packet: &[u8],
     ) -> Result<Rc<Ping>, Unreachable> {
         let destination = key.destination.ip();
-        let mut pings = self.pings.borrow_mut();
-        if pings.len() >= FLOW_LIMIT {
-            return Err(Unreachable::Host);
-        }
         let socket = ping_socket(destination).map_err(|error| unreachable(&error))?;
         let socket = UdpSocket::from_std(socket).map_err(|_| Unreachable::Host)?;
-        let ping = Rc::new(Ping { socket, flow });
-        pings.insert(key, Rc::clone(&ping));
+        let used = Cell::new(Instant::now());
+        let ping = Rc::new(Ping { socket, flow, used });
+        self.make_room();
+        self.pings.borrow_mut().insert(key, Rc::clone(&ping));
         spawn_local(carry(
             Rc::clone(self),
             key,
@@ -148,6 +148,20 @@ impl Echoes {
             packet.to_vec(),
         ));
         Ok(ping)
+    }
+
+    /// When there are too many flows, the one that has been idle longest goes, as with UDP: what was
+    /// admitted is sent.
+    fn make_room(&self) {
+        let mut pings = self.pings.borrow_mut();
+        if pings.len() < FLOW_LIMIT {
+            return;
+        }
+        let victim = pings.iter().min_by_key(|(_, ping)| ping.used.get());
+        if let Some((&key, ping)) = victim {
+            ping.flow.end();
+            pings.remove(&key);
+        }
     }
 }
 
@@ -163,7 +177,7 @@ pub(crate) async fn watch(echoes: Rc<Echoes>, tap: Rc<AsyncFd<Tap>>) {
 
 /// Brings the answers of one flow home until none have come for a while.
 async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8>) {
-    let Ping { socket, flow } = &*ping;
+    let Ping { socket, flow, used } = &*ping;
     let mut buffer = vec![0; LARGEST];
     loop {
         tokio::select! {
@@ -177,6 +191,7 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
         let answer = match receive_now(socket, &mut buffer) {
             Ok((length, _)) => {
                 flow.received(length);
+                used.set(Instant::now());
                 let message = buffer.get(..length).unwrap_or_default();
                 Echo::parse(&request)
                     .ok()

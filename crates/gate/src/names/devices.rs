@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Instant};
 use stockade_policy::{Hostname, NamePattern};
 use stockade_wire::dns::{Answer, Class, Name, Own, Query, Rcode, Type, is_failure};
 
-use super::{Asked, HOSTS_TTL, Names};
+use super::{Asked, HOSTS_TTL, Names, pins::Standing};
 
 /// What is asked about zones. A device may have the name of one (`cam`), and is none.
 const OF_ZONES: [Type; 4] = [Type::NS, Type::SOA, Type::DS, Type::DNSKEY];
@@ -57,7 +57,9 @@ impl Names {
         for (address, ttl) in known {
             if (self.ipv6 || address.is_ipv4()) && !addresses.contains(&address) {
                 for name in [Some(device), target].into_iter().flatten() {
-                    self.judge.pins.pin(address, name, ttl, now);
+                    // A rule of the device says both.
+                    let named = (name, Standing::Named);
+                    self.judge.pins.pin(address, named, ttl, now);
                 }
                 lifetime = lifetime.min(ttl);
                 addresses.push(address);
@@ -110,7 +112,7 @@ impl Names {
             query,
             addresses: None,
         };
-        let answer = self.upstream.ask_near(query).await;
+        let answer = self.upstream.ask_near(query).await.map_err(|_| failure())?;
         let opened = Answer::open(query, &answer).map_err(|_| failure())?;
         if is_failure(&answer) {
             return Err(failure());

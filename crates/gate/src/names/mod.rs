@@ -30,7 +30,7 @@ use crate::{
         denials::{Ruling, Subject, shown},
         events::Event,
     },
-    dns::Upstream,
+    dns::{Crowded, Upstream},
     judge::Judge,
     proxy::pool,
     questions::Decision,
@@ -64,11 +64,11 @@ impl Names {
 
     /// The answer to a question that was sent to this server. If a rule names the server it is
     /// asked itself; it knows nothing of the host's file.
-    pub(crate) async fn resolve(&self, query: &Query, from: &Asker) -> Vec<u8> {
+    pub(crate) async fn resolve(&self, query: &Query, from: &Asker) -> Result<Vec<u8>, Crowded> {
         let server = from.server;
         let name = Hostname::from_labels(query.name().labels());
         if let Some(device) = name.as_ref().and_then(|name| self.device(name, query)) {
-            return self.resolve_device(query, &device).await;
+            return Ok(self.resolve_device(query, &device).await);
         }
         // Whoever answers for a name of `near` chooses a private address. That is the host's resolvers
         // alone: a server that a rule names may serve anybody.
@@ -80,27 +80,27 @@ impl Names {
         if !by.is_named()
             && let Some(answer) = self.own_answer(query, name.as_ref(), from).await
         {
-            return answer;
+            return Ok(answer);
         }
         let open = self.judge.policy().internet;
         match &name {
             Some(name) => {
                 if let Err(refusal) = self.admit(query, name, from).await {
-                    return refusal;
+                    return Ok(refusal);
                 }
             }
-            None if !open => return self.refuse_malformed(query),
+            None if !open => return Ok(self.refuse_malformed(query)),
             None => {}
         }
         // No program needs another class, and what it means nobody knows.
         if !open && query.qclass() != Class::IN {
-            return query.error(Rcode::Refused, None);
+            return Ok(query.error(Rcode::Refused, None));
         }
         if query.qtype() == Type::AAAA && !self.ipv6 {
-            return query.error(Rcode::NoError, None);
+            return Ok(query.error(Rcode::NoError, None));
         }
         if !self.judge.may_be_logged() {
-            return query.error(Rcode::ServFail, None);
+            return Ok(query.error(Rcode::ServFail, None));
         }
         let asked = Asked {
             judge: &self.judge,
@@ -114,41 +114,41 @@ impl Names {
         if let Some((upstream, name)) = by_proxy
             && let Some(address) = upstream.pool.fresh(name, Instant::now())
         {
-            return stand_in(query, address, asked);
+            return Ok(stand_in(query, address, asked));
         }
         let answer = match by.is_named() {
-            true => self.upstream.ask_named(server, by, query).await,
-            false if is_near => self.upstream.ask_near(query).await,
-            false => self.upstream.ask(query).await,
+            true => self.upstream.ask_named(server, by, query).await?,
+            false if is_near => self.upstream.ask_near(query).await?,
+            false => self.upstream.ask(query).await?,
         };
         let only_proxy = match by_proxy {
             Some((upstream, name)) if is_unknown(&answer) && upstream.may_know(name) => {
-                self.is_unknown_here(query, name).await
+                self.is_unknown_here(query, name).await?
             }
             _ => false,
         };
         // The rules changed meanwhile: another server may have answered than the one to be asked now.
         if name.as_ref().is_some_and(|name| self.is_near(name)) != is_near {
-            return query.error(Rcode::ServFail, None);
+            return Ok(query.error(Rcode::ServFail, None));
         }
         if let Some((upstream, name)) = by_proxy.filter(|_| only_proxy)
             && let Some(address) = upstream.pool.give(name, Instant::now())
         {
-            return stand_in(query, address, asked);
+            return Ok(stand_in(query, address, asked));
         }
-        self.release(query, name.as_ref(), answer, asked)
+        Ok(self.release(query, name.as_ref(), answer, asked))
     }
 
     /// Whether the resolvers do not know a name either if they are asked as most programs ask. Of some
     /// questions they want to know nothing (a transfer, another class, one without recursion), and
     /// whoever asks those would have a name of the company's own left to the proxy.
-    async fn is_unknown_here(&self, refused: &Query, name: &Hostname) -> bool {
+    async fn is_unknown_here(&self, refused: &Query, name: &Hostname) -> Result<bool, Crowded> {
         let plain = Name::from_text(name.as_str()).and_then(|name| Query::of(&name, Type::A));
-        match plain {
+        Ok(match plain {
             Some(plain) if plain.key() == refused.key() => true,
-            Some(plain) => is_unknown(&self.upstream.ask(&plain).await),
+            Some(plain) => is_unknown(&self.upstream.ask(&plain).await?),
             None => false,
-        }
+        })
     }
 
     /// The addresses of a name that the gate itself looks up, by the host's file and resolvers.
@@ -164,7 +164,9 @@ impl Names {
             else {
                 continue;
             };
-            let answer = self.upstream.ask(&query).await;
+            let Ok(answer) = self.upstream.ask(&query).await else {
+                continue;
+            };
             if let Ok(answer) = Answer::open(&query, &answer) {
                 found.extend(answer.addresses().map(|(address, _)| address));
             }
@@ -249,6 +251,7 @@ impl Names {
         let opened = Answer::open(query, &answer);
         if let Ok(opened) = &opened {
             let mut addresses = Vec::new();
+            let name = name.map(|name| (name, self.judge.standing(name)));
             for (address, ttl) in opened.addresses() {
                 if let Some(name) = name {
                     self.judge.pins.pin(address, name, ttl, now);
@@ -301,6 +304,7 @@ impl Names {
             .iter()
             .filter(|address| self.ipv6 || address.is_ipv4());
         let now = Instant::now();
+        let name = (name, self.judge.standing(name));
         let known: Vec<_> = reachable
             .inspect(|address| self.judge.pins.pin(**address, name, HOSTS_TTL, now))
             .map(|address| Own::Address(*address))

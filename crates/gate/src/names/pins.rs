@@ -8,6 +8,7 @@
 
 use std::{
     cell::RefCell,
+    cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
     sync::Arc,
@@ -42,6 +43,30 @@ struct Entry {
 struct Pin {
     name: Hostname,
     until: Instant,
+    standing: Standing,
+}
+
+/// How much the rules mean a name. A program may ask for any number of names that point to an
+/// address, so one that they mean less never displaces one that they mean more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// No rule covers it.
+    Uncovered,
+    /// The wildcard rule with this number does.
+    Wildcard(usize),
+    /// A rule says it.
+    Named,
+}
+
+impl Standing {
+    /// All wildcard rules are alike.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Uncovered => 0,
+            Self::Wildcard(_) => 1,
+            Self::Named => 2,
+        }
+    }
 }
 
 /// Keeps the names of an address as long as it lives.
@@ -59,18 +84,54 @@ impl Entry {
         Arc::strong_count(&self.used) > 1
     }
 
+    /// The highest of its names.
+    fn rank(&self) -> u8 {
+        let ranks = self.names.iter().map(|pin| pin.standing.rank());
+        ranks.max().unwrap_or_default()
+    }
+
+    /// Has room for one more name, if that may be had.
+    fn make_room(&mut self, standing: Standing) -> bool {
+        if self.names.len() < NAMES_EACH {
+            return true;
+        }
+        let count = |of: Standing| {
+            let alike = self.names.iter().filter(|pin| pin.standing == of).count();
+            alike + usize::from(of == standing)
+        };
+        // Of two wildcard rules, the one with more names gives way.
+        let worth = |of: Standing| (of.rank(), Reverse(count(of)));
+        let names = self.names.iter().enumerate();
+        // The oldest of the least.
+        let least = names.min_by_key(|(_, pin)| worth(pin.standing));
+        let victim = least.filter(|(_, pin)| worth(pin.standing) <= worth(standing));
+        let victim = victim.map(|(index, _)| index);
+        victim.is_some_and(|index| {
+            self.names.remove(index);
+            true
+        })
+    }
+
     fn until(&self) -> Option<Instant> {
         self.names.iter().map(|pin| pin.until).max()
     }
 }
 
 impl Pins {
-    /// Notes that `address` is about to be given out for `name`.
-    pub(crate) fn pin(&self, address: IpAddr, name: &Hostname, ttl: u32, now: Instant) {
+    /// Notes that `address` is about to be given out for `name`, unless there is no room.
+    pub(crate) fn pin(
+        &self,
+        address: IpAddr,
+        (name, standing): (&Hostname, Standing),
+        ttl: u32,
+        now: Instant,
+    ) {
         let lifetime = Duration::from_secs(ttl.into()).min(LONGEST);
         let until = now + lifetime + GRACE;
         let mut entries = self.entries.borrow_mut();
-        make_room(&mut entries, address);
+        if !make_room(&mut entries, address, standing) {
+            return;
+        }
         let entry = entries.entry(address).or_default();
         let used = entry.is_used();
         let known = entry.names.iter().position(|pin| pin.name == *name);
@@ -78,13 +139,13 @@ impl Pins {
             .map(|known| entry.names.remove(known).until)
             .map_or(until, |before| before.max(until));
         entry.names.retain(|pin| used || pin.until > now);
-        if entry.names.len() >= NAMES_EACH {
-            entry.names.remove(0);
+        if entry.make_room(standing) {
+            entry.names.push(Pin {
+                name: name.clone(),
+                until,
+                standing,
+            });
         }
-        entry.names.push(Pin {
-            name: name.clone(),
-            until,
-        });
     }
 
     /// The names of an address, the latest first.
@@ -121,19 +182,19 @@ impl Pins {
 }
 
 /// A program may ask for very many names. Then those go first that end first, of a sample, so
-/// that a flood costs the same per name however many there are; one that is in use never does.
-fn make_room(entries: &mut HashMap<IpAddr, Entry>, address: IpAddr) {
+/// that a flood costs the same per name however many there are; one that is in use never does, nor
+/// one with a name that the rules mean more.
+fn make_room(entries: &mut HashMap<IpAddr, Entry>, address: IpAddr, standing: Standing) -> bool {
     if entries.len() < ADDRESSES || entries.contains_key(&address) {
-        return;
+        return true;
     }
     let idle = entries.iter().filter(|(_, entry)| !entry.is_used());
     let victim = idle
         .take(EVICTION_SAMPLE)
-        .min_by_key(|(_, entry)| entry.until())
+        .min_by_key(|(_, entry)| (entry.rank(), entry.until()))
+        .filter(|(_, entry)| entry.rank() <= standing.rank())
         .map(|(&address, _)| address);
-    if let Some(victim) = victim {
-        entries.remove(&victim);
-    }
+    victim.is_some_and(|victim| entries.remove(&victim).is_some())
 }
 
 #[cfg(test)]
@@ -146,12 +207,16 @@ mod tests {
         text.parse().expect("a host name")
     }
 
+    fn pin(pins: &Pins, address: IpAddr, text: &str, ttl: u32, now: Instant) {
+        pins.pin(address, (&name(text), Standing::Named), ttl, now);
+    }
+
     const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
     #[test]
     fn a_pin_holds_for_the_answers_time_and_a_grace() {
         let (pins, start) = (Pins::default(), Instant::now());
-        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        pin(&pins, ADDRESS, "a.example", 10, start);
         let at = |seconds| pins.names(ADDRESS, start + Duration::from_secs(seconds));
         assert_eq!(at(69), [name("a.example")]);
         assert_eq!(at(71), []);
@@ -162,7 +227,7 @@ mod tests {
     fn a_name_that_is_forgotten_takes_no_other_with_it() {
         let (pins, start) = (Pins::default(), Instant::now());
         for text in ["a.example", "b.example"] {
-            pins.pin(ADDRESS, &name(text), 10, start);
+            pin(&pins, ADDRESS, text, 10, start);
         }
         // A flow that uses the address does not keep it either.
         let _flow = pins.hold(ADDRESS, start).expect("pinned");
@@ -173,7 +238,7 @@ mod tests {
     #[test]
     fn a_pin_holds_while_a_flow_uses_it() {
         let (pins, start) = (Pins::default(), Instant::now());
-        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        pin(&pins, ADDRESS, "a.example", 10, start);
         let flow = pins.hold(ADDRESS, start).expect("pinned");
         let late = start + Duration::from_secs(1000);
         assert!(pins.is_pinned(ADDRESS, &name("a.example"), late));
@@ -184,7 +249,7 @@ mod tests {
     #[test]
     fn a_flow_that_comes_too_late_does_not_bring_a_name_back() {
         let (pins, start) = (Pins::default(), Instant::now());
-        pins.pin(ADDRESS, &name("a.example"), 10, start);
+        pin(&pins, ADDRESS, "a.example", 10, start);
         let late = start + Duration::from_secs(1000);
         let _flow = pins.hold(ADDRESS, late);
         assert_eq!(pins.names(ADDRESS, late), []);
@@ -193,9 +258,9 @@ mod tests {
     #[test]
     fn a_shorter_answer_does_not_shorten_a_pin_and_the_latest_name_comes_first() {
         let (pins, start) = (Pins::default(), Instant::now());
-        pins.pin(ADDRESS, &name("a.example"), 1000, start);
-        pins.pin(ADDRESS, &name("b.example"), 1000, start);
-        pins.pin(ADDRESS, &name("a.example"), 0, start);
+        pin(&pins, ADDRESS, "a.example", 1000, start);
+        pin(&pins, ADDRESS, "b.example", 1000, start);
+        pin(&pins, ADDRESS, "a.example", 0, start);
         let late = start + Duration::from_secs(1000);
         let names = pins.names(ADDRESS, late);
         assert_eq!(names, [name("a.example"), name("b.example")]);
@@ -204,17 +269,56 @@ mod tests {
     #[test]
     fn very_many_addresses_and_names_are_bounded_and_those_in_use_stay() {
         let (pins, now) = (Pins::default(), Instant::now());
-        pins.pin(ADDRESS, &name("mine.example"), 0, now);
+        pin(&pins, ADDRESS, "mine.example", 0, now);
         let _flow = pins.hold(ADDRESS, now).expect("pinned");
         for number in 0..2 * u32::try_from(ADDRESSES).expect("small") {
             let other = Ipv4Addr::from_bits(0x0a00_0000 + number);
-            pins.pin(other.into(), &name("other.example"), 1000, now);
+            pin(&pins, other.into(), "other.example", 1000, now);
         }
         assert!(pins.entries.borrow().len() <= ADDRESSES);
         assert!(pins.is_pinned(ADDRESS, &name("mine.example"), now));
         for number in 0..2 * NAMES_EACH {
-            pins.pin(ADDRESS, &name(&format!("n{number}.example")), 0, now);
+            pin(&pins, ADDRESS, &format!("n{number}.example"), 0, now);
         }
         assert!(pins.names(ADDRESS, now).len() <= NAMES_EACH);
+    }
+
+    #[test]
+    fn a_name_that_the_rules_mean_less_displaces_none_that_they_mean_more() {
+        use Standing::{Named, Uncovered, Wildcard};
+        let (pins, now) = (Pins::default(), Instant::now());
+        let add = |text: &str, standing| pins.pin(ADDRESS, (&name(text), standing), 10, now);
+        let has = |text: &str| pins.is_pinned(ADDRESS, &name(text), now);
+        let flood = |below: &str, standing| {
+            for number in 0..2 * NAMES_EACH {
+                add(&format!("n{number}.{below}"), standing);
+            }
+        };
+        add("named.example", Named);
+        add("one.few.example", Wildcard(1));
+        add("two.few.example", Wildcard(1));
+        flood("many.example", Wildcard(2));
+        let last = format!("n{}.many.example", 2 * NAMES_EACH - 1);
+        let all = ["named.example", "one.few.example", "two.few.example", &last];
+        assert!(all.iter().all(|text| has(text)));
+        flood("nobody.example", Uncovered);
+        assert!(all.iter().all(|text| has(text)) && !has("n0.nobody.example"));
+        // They make way for any other.
+        flood("named.example", Named);
+        assert!(!has(&last) && !has("one.few.example"));
+        assert_eq!(pins.names(ADDRESS, now).len(), NAMES_EACH);
+    }
+
+    #[test]
+    fn addresses_of_names_that_no_rule_covers_displace_none_of_a_rules() {
+        let (pins, now) = (Pins::default(), Instant::now());
+        pin(&pins, ADDRESS, "mine.example", 0, now);
+        let other = name("other.example");
+        for number in 0..2 * u32::try_from(ADDRESSES).expect("small") {
+            let at = Ipv4Addr::from_bits(0x0a00_0000 + number);
+            pins.pin(at.into(), (&other, Standing::Uncovered), 1000, now);
+        }
+        assert!(pins.entries.borrow().len() <= ADDRESSES);
+        assert!(pins.is_pinned(ADDRESS, &name("mine.example"), now));
     }
 }

@@ -14,6 +14,9 @@
 //! for hellos as it leaves, until the server's own first bytes show that none can come: it
 //! answered a hello with one of its own, or speaks HTTP, ssh or rsync.
 //!
+//! A server that speaks first may still serve requests, as those of HTTP/2 do. So a client that
+//! begins with a request, or begins with one after the server has spoken, is judged for it.
+//!
 //! A client may send the start of what could become a request, and then wait for an answer to
 //! just that. So what has been held for a moment is sent, and read on all the same: no server
 //! acts on a part of a hello or of a head, and the last byte of either leaves only when the
@@ -31,12 +34,13 @@ use std::{
 use rustix::net::{RecvFlags, recv};
 use stockade_policy::Hostname;
 use stockade_wire::{
-    http::{self, Authority, FirstLine, Head, Kind, Requests, Step},
+    http::{self, Authority, FirstLine, Head, Kind, LateRequest, Requests, Step},
     tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
 };
 use tokio::{
     io::{AsyncWriteExt as _, Interest, copy, sink},
     net::TcpStream,
+    sync::Notify,
     time::timeout,
 };
 
@@ -49,8 +53,8 @@ use crate::{
 };
 
 const READ: usize = 16 * 1024;
-/// Of all connections together. A program inside could have thousands of them wait. Beyond it
-/// each may still hold a little, which is all that most ever do.
+/// Of all connections together, besides the little that each may hold, which is all that most ever
+/// do. A program inside could have thousands of them wait. Beyond it, the one that holds most fails.
 const HELD_LIMIT: usize = 16 << 20;
 const LITTLE: usize = 4096;
 /// How long what a client sent is held while it sends nothing more.
@@ -59,7 +63,8 @@ const HESITATION: Duration = Duration::from_millis(100);
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
 thread_local! {
-    static HELD: Cell<usize> = const { Cell::new(0) };
+    /// What each connection holds.
+    static HOLDERS: RefCell<Holders> = RefCell::default();
     /// Bytes stay here only until it is known whose they are.
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
 }
@@ -74,6 +79,8 @@ pub(crate) struct Inspector {
     may_switch: Cell<bool>,
     /// What the server speaks, once it has said something.
     server: Cell<Option<Speech>>,
+    /// It has said something since the client did.
+    spoke: Cell<bool>,
 }
 
 /// A protocol, by the first bytes of one side.
@@ -122,6 +129,13 @@ enum Protocol {
 struct Sent {
     hellos: Search,
     first_line: FirstLine,
+    late_request: LateRequest,
+}
+
+impl Sent {
+    fn kept(&self) -> usize {
+        self.hellos.kept() + self.late_request.kept()
+    }
 }
 
 /// What to do next.
@@ -140,6 +154,7 @@ impl Inspector {
             requests: RefCell::default(),
             may_switch: Cell::new(false),
             server: Cell::new(None),
+            spoke: Cell::new(false),
         }
     }
 
@@ -152,6 +167,21 @@ impl Inspector {
         passed: impl Fn(usize),
     ) -> Result<Vetted, Stop> {
         let mut held = Held::default();
+        let holder = Rc::clone(&held.holder);
+        tokio::select! {
+            biased;
+            () = holder.fails.notified() => Err(Stop::Failed),
+            vetted = self.vet_held(&mut held, near, far, passed) => vetted,
+        }
+    }
+
+    async fn vet_held(
+        &self,
+        held: &mut Held,
+        near: &TcpStream,
+        far: &TcpStream,
+        passed: impl Fn(usize),
+    ) -> Result<Vetted, Stop> {
         let mut protocol = Protocol::Unknown;
         let mut sent = Sent::default();
         loop {
@@ -160,7 +190,7 @@ impl Inspector {
                     self.search(&protocol, &mut sent, held.unsent(count))?;
                     held.send(far, count).await?;
                     held.drop_front(count);
-                    held.count(sent.hellos.kept())?;
+                    held.count(sent.kept());
                     passed(count);
                     busy_poll::extend();
                 }
@@ -241,11 +271,19 @@ impl Inspector {
     /// Looks for names in what is about to leave, wherever they stand.
     fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Stop> {
         let server = self.server.get();
-        // Who speaks before a request has come serves none.
-        if server.is_none() {
-            sent.first_line.pass(leaving);
-            if matches!(protocol, Protocol::Other(_)) && sent.first_line.names_http() {
+        if server.is_some() {
+            sent.first_line.greeted();
+        }
+        sent.first_line.pass(leaving);
+        if matches!(protocol, Protocol::Other(_)) {
+            if sent.first_line.names_http() {
                 return Err(self.deny_http(http::Broken::Disguised));
+            }
+            if self.spoke.take() {
+                sent.late_request.turn();
+            }
+            if sent.late_request.pass(leaving) {
+                return Err(self.deny_http(http::Broken::Late));
             }
         }
         if matches!(protocol, Protocol::Http) && server == Some(Speech::Http) {
@@ -271,13 +309,14 @@ impl Inspector {
     /// Nothing if the connection is not HTTP.
     fn http(&self, held: &[u8]) -> Result<Option<Todo>, Stop> {
         let mut requests = self.requests.borrow_mut();
-        // A server that speaks first serves no requests; MySQL's clients begin like a sloppy one.
+        // Servers of HTTP/2 may speak first, and nobody knows who else. MySQL's clients begin like a
+        // sloppy request, but do not name HTTP.
         let is_other = self
             .server
             .get()
             .is_some_and(|server| server != Speech::Http);
-        if is_other && !requests.has_begun() {
-            return Ok(None);
+        if is_other {
+            requests.greeted();
         }
         match requests.step(held) {
             Step::NeedMore => Ok(Some(Todo::Read)),
@@ -357,6 +396,7 @@ impl Inspector {
     /// To be called before what the server sent is passed on: its first bytes show what it
     /// speaks, and an agreement to a WebSocket changes how the client is read.
     pub(crate) async fn look_at_answer(&self, far: &TcpStream) -> io::Result<()> {
+        self.spoke.set(true);
         if self.server.get().is_none() {
             let mut start = [0; 16];
             // Nothing is there if it has ended. What comes in small pieces is not recognised,
@@ -403,7 +443,47 @@ struct Held {
     sent: usize,
     /// Kept besides them, and counted with them.
     elsewhere: usize,
-    counted: usize,
+    holder: Rc<Holder>,
+}
+
+/// How much one connection holds, beyond a little.
+#[derive(Debug, Default)]
+struct Holder {
+    counted: Cell<usize>,
+    /// Others need the room.
+    fails: Notify,
+}
+
+/// Those that hold more than a little.
+#[derive(Debug, Default)]
+struct Holders {
+    all: Vec<Rc<Holder>>,
+    sum: usize,
+}
+
+impl Holders {
+    fn set(&mut self, holder: &Rc<Holder>, counted: usize) {
+        let before = holder.counted.replace(counted);
+        self.sum = self.sum - before + counted;
+        match (before, counted) {
+            (0, 1..) => self.all.push(Rc::clone(holder)),
+            (1.., 0) => self.all.retain(|it| !Rc::ptr_eq(it, holder)),
+            _ => {}
+        }
+    }
+
+    /// Has those fail that hold most, until the rest is within the limit.
+    fn keep_limit(&mut self) {
+        while self.sum > HELD_LIMIT {
+            let most = self.all.iter().max_by_key(|it| it.counted.get()).cloned();
+            let Some(most) = most else {
+                return;
+            };
+            // It lets go when it runs next, which is soon.
+            most.fails.notify_one();
+            self.set(&most, 0);
+        }
+    }
 }
 
 impl Held {
@@ -413,7 +493,7 @@ impl Held {
             from.readable().await?;
             let read = BUFFER.with_borrow_mut(|buffer| {
                 // Where much is held already, little is taken at a time, which is no failure.
-                let most = if HELD.get() > HELD_LIMIT / 2 {
+                let most = if HOLDERS.with_borrow(|it| it.sum) > HELD_LIMIT / 2 {
                     LITTLE
                 } else {
                     READ
@@ -428,7 +508,7 @@ impl Held {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => {
                     let read = read?;
-                    self.count(self.elsewhere)?;
+                    self.count(self.elsewhere);
                     return Ok(read);
                 }
             }
@@ -458,22 +538,20 @@ impl Held {
     }
 
     /// `elsewhere` are bytes of the connection that are kept besides these.
-    fn count(&mut self, elsewhere: usize) -> io::Result<()> {
-        let others = HELD.get().saturating_sub(self.counted);
+    fn count(&mut self, elsewhere: usize) {
         self.elsewhere = elsewhere;
-        self.counted = self.bytes.capacity() + elsewhere;
-        HELD.set(others + self.counted);
-        if HELD.get() > HELD_LIMIT && self.bytes.len() + elsewhere > LITTLE {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        Ok(())
+        let counted = (self.bytes.capacity() + elsewhere).saturating_sub(LITTLE);
+        HOLDERS.with_borrow_mut(|holders| {
+            holders.set(&self.holder, counted);
+            holders.keep_limit();
+        });
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // At the end of the thread the counter may be gone before the flows.
-        let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.counted)));
+        let _ = HOLDERS.try_with(|holders| holders.borrow_mut().set(&self.holder, 0));
     }
 }
 

@@ -22,7 +22,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub use pattern::NamePattern;
+pub use pattern::{NamePattern, owned_domain};
 
 use crate::rule::ends_in_number;
 use crate::syntax::{Fault, Part, Problem, RuleError, check_characters};

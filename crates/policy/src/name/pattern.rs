@@ -91,6 +91,12 @@ fn misplaced_star(part: Part<'_>) -> Fault {
     }
 }
 
+/// The part of a name that has one owner: `example.co.uk` of `www.example.co.uk`.
+#[must_use]
+pub fn owned_domain(name: &str) -> &str {
+    psl::domain_str(name).unwrap_or(name)
+}
+
 /// Whether strangers can have names right below this one. Top-level domains that
 /// the list does not know are private ones (`lan`, `corp`), with one owner.
 fn is_public_suffix(name: &Hostname) -> bool {

@@ -22,15 +22,17 @@
 //! ```
 //!
 //! What is held when the client ends is no complete request; [`Requests::may_end`] tells
-//! whether it is something else. Programs whose server speaks first are not concerned: nothing here holds
-//! the server's bytes.
+//! whether it is something else. Nothing here holds the server's bytes. If the server spoke first,
+//! and not HTTP, the caller says so with [`Requests::greeted`]: then only a line that names HTTP is a
+//! request.
 //!
 //! **When it is HTTP.** A first line with a method and `HTTP/`, or with a method in
 //! capitals and a path, is a request to some server, however sloppily it is written.
 //! Such a line has to be right in every detail. [`Step::NotHttp`] is said only of what
 //! no server takes for a request, mostly at the first byte; it may need the whole
 //! first line if that starts like a word. Some servers take any bytes for a method, so what is
-//! let through unread is still shown to [`FirstLine`].
+//! let through unread is still shown to [`FirstLine`], and to [`LateRequest`] after the server has
+//! spoken.
 //!
 //! **After an upgrade.** Only WebSocket is let through, as the first request of its
 //! connection, which is how clients do it. If the server's first answer is 101
@@ -50,7 +52,7 @@ mod tests;
 
 pub use authority::Authority;
 pub use glance::{Opened, open};
-pub use opening::FirstLine;
+pub use opening::{FirstLine, LateRequest};
 pub use requests::Requests;
 
 /// The longest head of a request, and the most that trailers may be.
@@ -110,6 +112,8 @@ pub fn is_switch(answer: &[u8]) -> Option<bool> {
 pub enum Broken {
     #[error("the first line names HTTP, but does not start like a request")]
     Disguised,
+    #[error("a request follows something else in its connection")]
+    Late,
     #[error("a request starts with white space or an empty line")]
     LeadingSpace,
     #[error("a line ends without a carriage return")]

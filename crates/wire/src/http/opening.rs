@@ -18,15 +18,43 @@ pub(super) enum Meant {
 
 #[derive(Debug, Default)]
 pub(super) struct Opening {
-    /// Bytes that need no second look.
+    /// The server spoke before anything was asked.
+    is_greeted: bool,
+    /// Blank bytes before the line. Only after a greeting they are not refused at once: binary
+    /// protocols begin with any byte.
+    blank: usize,
+    /// Bytes of the line that need no second look.
     seen: usize,
     /// Where the first word ends, once that is known.
     method_end: Option<usize>,
 }
 
 impl Opening {
+    /// From now on, only a line that names HTTP is a request: clients whose servers speak first
+    /// may begin like a sloppy one.
+    pub(super) fn greeted(&mut self) {
+        self.is_greeted = true;
+    }
+
     pub(super) fn look(&mut self, held: &[u8]) -> Meant {
         let held = held.get(..MAX_HEAD).unwrap_or(held);
+        if self.is_greeted {
+            // A proxy's binary header before the first request is none of a client's.
+            if held.starts_with(b"\r\n\r\n\0") {
+                return Meant::Broken(Broken::LeadingSpace);
+            }
+            while held.get(self.blank).is_some_and(|byte| is_blank(*byte)) {
+                self.blank = self.blank.saturating_add(1);
+            }
+        }
+        match self.look_at_line(held.get(self.blank..).unwrap_or_default()) {
+            Meant::Undecided if held.len() >= MAX_HEAD => Meant::Broken(Broken::HeadTooLong),
+            Meant::Http if self.blank > 0 => Meant::Broken(Broken::LeadingSpace),
+            meant => meant,
+        }
+    }
+
+    fn look_at_line(&mut self, held: &[u8]) -> Meant {
         let method_end = match self.method_end {
             Some(end) => end,
             None => match self.first_word(held) {
@@ -38,18 +66,18 @@ impl Opening {
         let fresh = held.get(self.seen..).unwrap_or_default();
         let Some(offset) = fresh.iter().position(|byte| b"\n\0".contains(byte)) else {
             self.seen = held.len();
-            return undecided(held);
+            return Meant::Undecided;
         };
         let (line, end) = held.split_at(self.seen.saturating_add(offset));
         let rest = line.get(method_end..).unwrap_or_default();
         match end.first() {
             // The protocol of git has the shape of a request line up to here, but its
             // first word is a number.
-            Some(0) if is_method(method) || names_http(rest, is_space) => {
+            Some(0) if names_http(rest, is_space) || (is_method(method) && !self.is_greeted) => {
                 Meant::Broken(Broken::Nul)
             }
             Some(0) => Meant::NotHttp,
-            _ if is_request(method, rest) => Meant::Http,
+            _ if self.is_request(method, rest) => Meant::Http,
             _ => Meant::NotHttp,
         }
     }
@@ -57,45 +85,47 @@ impl Opening {
     /// Whether a line that ends with the connection is meant for something else.
     /// No server serves it either way, but some could try.
     pub(super) fn is_foreign(&self, held: &[u8]) -> bool {
+        let line = held.get(self.blank..).unwrap_or_default();
         self.method_end.is_none_or(|end| {
-            let (method, rest) = held.split_at(end.min(held.len()));
-            !is_request(method, rest)
+            let (method, rest) = line.split_at(end.min(line.len()));
+            !self.is_request(method, rest)
         })
+    }
+
+    fn is_request(&self, method: &[u8], rest: &[u8]) -> bool {
+        if self.is_greeted {
+            return names_http(rest, is_space) || method == PROXY;
+        }
+        is_request(method, rest)
     }
 
     fn first_word(&mut self, held: &[u8]) -> Result<usize, Meant> {
         let fresh = held.get(self.seen..).unwrap_or_default();
         let Some(offset) = fresh.iter().position(|byte| !is_token(*byte)) else {
             self.seen = held.len();
-            return Err(undecided(held));
+            return Err(Meant::Undecided);
         };
         self.seen = self.seen.saturating_add(offset);
         match (self.seen, fresh.get(offset..).unwrap_or_default()) {
             // Servers skip that, and find a request behind it.
-            (0, [byte, ..]) if is_space(*byte) || *byte == b'\n' => {
-                Err(Meant::Broken(Broken::LeadingSpace))
-            }
+            (0, [byte, ..]) if is_blank(*byte) => Err(Meant::Broken(Broken::LeadingSpace)),
             (0, _) => Err(Meant::NotHttp),
             // A line of one word is no request.
             (_, [b'\r', b'\n', ..] | [b'\n', ..]) => Err(Meant::NotHttp),
-            (_, [b'\r']) => Err(undecided(held)),
+            (_, [b'\r']) => Err(Meant::Undecided),
             (end, [byte, ..]) if is_space(*byte) => Ok(end),
             _ => Err(Meant::NotHttp),
         }
     }
 }
 
-fn undecided(held: &[u8]) -> Meant {
-    if held.len() < MAX_HEAD {
-        Meant::Undecided
-    } else {
-        Meant::Broken(Broken::HeadTooLong)
-    }
-}
-
 /// White space between words, to somebody.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
+}
+
+fn is_blank(byte: u8) -> bool {
+    is_space(byte) || byte == b'\n'
 }
 
 fn is_request(method: &[u8], rest: &[u8]) -> bool {
@@ -113,9 +143,9 @@ fn is_any_method(word: &[u8]) -> bool {
 /// that HTTP/0.9 had. The last one is no method but a line that proxies put before the first
 /// request, and that servers may be told to expect.
 const METHODS: [&[u8]; 10] = [
-    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH",
-    b"PROXY",
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", PROXY,
 ];
+const PROXY: &[u8] = b"PROXY";
 
 fn is_method(word: &[u8]) -> bool {
     word.iter().all(u8::is_ascii_uppercase)
@@ -135,6 +165,7 @@ fn names_http(rest: &[u8], is_space: impl Fn(u8) -> bool) -> bool {
 #[derive(Debug, Default)]
 pub struct FirstLine {
     seen: usize,
+    is_greeted: bool,
     is_over: bool,
     names_http: bool,
     /// The last bytes, in which the name of the protocol may have begun.
@@ -142,6 +173,13 @@ pub struct FirstLine {
 }
 
 impl FirstLine {
+    /// The server has spoken. If the client has not, its line also ends at a line feed or a zero
+    /// byte, since binary protocols may have no other end; else nothing more is looked at.
+    pub fn greeted(&mut self) {
+        self.is_over |= self.seen > 0 && !self.is_greeted;
+        self.is_greeted = true;
+    }
+
     /// Looks at the next bytes, before they leave.
     pub fn pass(&mut self, bytes: &[u8]) {
         if self.is_over {
@@ -157,7 +195,10 @@ impl FirstLine {
                 .get(usize::from(self.last.is_empty())..)
                 .unwrap_or_default(),
         );
-        let end = pairs.position(|pair| pair == (&b'\r', &b'\n'));
+        let end = match self.is_greeted {
+            true => bytes.iter().position(|byte| b"\n\0".contains(byte)),
+            false => pairs.position(|pair| pair == (&b'\r', &b'\n')),
+        };
         let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         self.last.extend_from_slice(line);
         // Some servers take any byte that does not show for white space.
@@ -171,6 +212,88 @@ impl FirstLine {
     pub fn names_http(&self) -> bool {
         self.names_http
     }
+}
+
+/// What a client says after the server has spoken, for who lets it pass unread: whether it begins
+/// with a request line there. Elsewhere such a line may be part of a mail or of a record.
+#[derive(Debug, Default)]
+pub struct LateRequest {
+    line: Vec<u8>,
+    /// Where in it the client began anew. Nothing is kept while there is none.
+    starts: Vec<usize>,
+}
+
+impl LateRequest {
+    /// So many beginnings in one line are looked at.
+    const MOST: usize = 32;
+    /// What is looked at to drop a line early, however it is cut.
+    const SHORT: usize = 256;
+
+    /// The server has said something.
+    pub fn turn(&mut self) {
+        if self.starts.len() < Self::MOST && self.starts.last() != Some(&self.line.len()) {
+            self.starts.push(self.line.len());
+        }
+    }
+
+    /// Looks at the next bytes, before they leave. Whether they complete a request line.
+    pub fn pass(&mut self, bytes: &[u8]) -> bool {
+        for piece in bytes.split_inclusive(|byte| b"\n\0".contains(byte)) {
+            if self.starts.is_empty() {
+                return false;
+            }
+            self.line.extend_from_slice(piece);
+            let line = &self.line;
+            let from = |start: &usize| line.get(*start..).unwrap_or_default();
+            match piece.last() {
+                Some(b'\n') if self.starts.iter().any(|at| is_late_request(from(at))) => {
+                    return true;
+                }
+                // Servers skip empty lines.
+                Some(b'\n') => self
+                    .starts
+                    .retain(|at| from(at).iter().all(|byte| is_blank(*byte))),
+                Some(0) => self.starts.clear(),
+                _ if line.len() >= MAX_HEAD => self.starts.clear(),
+                _ => self.starts.retain(|at| {
+                    let start = from(at);
+                    begins_with_word(start.get(..Self::SHORT).unwrap_or(start))
+                }),
+            }
+            if self.starts.is_empty() {
+                self.line = Vec::new();
+            }
+        }
+        false
+    }
+
+    /// How many bytes are kept.
+    pub fn kept(&self) -> usize {
+        self.line.capacity()
+    }
+}
+
+fn begins_with_word(line: &[u8]) -> bool {
+    let mut word = line.iter().skip_while(|byte| is_blank(**byte));
+    word.find(|byte| !is_token(**byte))
+        .is_none_or(|end| is_space(*end))
+}
+
+/// Narrower than a first line: people write ` HTTP/1.1` in chats, too.
+fn is_late_request(line: &[u8]) -> bool {
+    let mut words = line
+        .split(|byte| is_blank(*byte))
+        .filter(|word| !word.is_empty());
+    let (method, target, last) = (words.next(), words.next(), words.next_back());
+    let is_three = words.next().is_none();
+    let (Some(method), Some(target), Some(last)) = (method, target, last) else {
+        return false;
+    };
+    let names_http = last
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
+        && last.get(5).is_some_and(u8::is_ascii_digit);
+    method.iter().all(|byte| is_token(*byte)) && names_http && (is_three || leads_somewhere(target))
 }
 
 /// Whether what follows the method is a path or a URL.

@@ -63,8 +63,12 @@ impl Requests {
         self.read(held).unwrap_or_else(Step::Broken)
     }
 
-    pub fn has_begun(&self) -> bool {
-        !matches!(self.state, State::Opening(_))
+    /// The server has spoken, and not HTTP. If no request has begun, only a line that names HTTP
+    /// begins one.
+    pub fn greeted(&mut self) {
+        if let State::Opening(opening) = &mut self.state {
+            opening.greeted();
+        }
     }
 
     /// The server has agreed to the switch that the last head asked for. `false` if

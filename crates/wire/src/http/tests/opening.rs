@@ -223,3 +223,112 @@ fn a_first_line_that_names_http_is_seen_whatever_it_begins_with() {
     let far = [&vec![0; MAX_HEAD][..], b" HTTP/1.1"].concat();
     assert!(!names_http(&far, 4096));
 }
+
+/// The first step of a client that speaks after its server, byte by byte.
+fn greeted(sent: &[u8]) -> Step {
+    let mut requests = Requests::new();
+    requests.greeted();
+    let mut steps = (1..=sent.len()).map(|end| requests.step(&sent[..end]));
+    let decided = steps.find(|step| *step != Step::NeedMore);
+    decided.unwrap_or(Step::NeedMore)
+}
+
+#[test]
+fn a_request_after_a_greeting_is_one_and_other_protocols_are_none() {
+    for (sent, why) in [
+        (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], Broken::Http2),
+        (b"\r\nGET / HTTP/1.1\r\n", Broken::LeadingSpace),
+        (b" \n PRI * HTTP/2.0\r\n", Broken::LeadingSpace),
+        (b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", Broken::RequestLine),
+        (b"\r\n\r\n\0\r\nQUIT\n", Broken::LeadingSpace),
+        (b"GET / HTTP/1.1\0", Broken::Nul),
+        (&[b' '; MAX_HEAD], Broken::HeadTooLong),
+    ] {
+        let step = greeted(sent);
+        let is_refused = match why {
+            Broken::RequestLine => matches!(step, Step::Broken(_)),
+            why => step == Step::Broken(why),
+        };
+        assert!(
+            is_refused,
+            "{:?}: {step:?}",
+            sent.escape_ascii().to_string()
+        );
+    }
+    let request = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    assert!(matches!(greeted(request), Step::Head(_)));
+    for other in [
+        &b"\x20\0\0\x01\x85\xa6"[..], // MySQL, of many lengths
+        b"\x0a\x01\0\x01\x85\xa6",
+        b"GE\0\x01",
+        b"EHLO example.org\r\n",
+        b"USER anonymous\r\n",
+        b"a1 CAPABILITY\r\n",
+        b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
+        b"CONNECT {\"verbose\":false}\r\n", // NATS
+        b"RFB 003.008\n",
+        b"\r\nroot\r\n",
+        b"( 2 ( edit-pipeline ) 20:svn://host.example/x 10:SVN/1.14.1",
+    ] {
+        assert_eq!(greeted(other), Step::NotHttp, "{other:?}");
+    }
+}
+
+#[test]
+fn a_first_line_after_a_greeting_ends_where_binary_protocols_may_end_it() {
+    for (sent, expected) in [
+        (&b"\xffGET / HTTP/1.1\r\n"[..], true),
+        (b"\x4a\0\0\x01 select ' HTTP/1.1'", false),
+        (b"(login)\nsay HTTP/1.1 HTTP/1.1\n", false),
+    ] {
+        for size in [1, 1000] {
+            let mut line = FirstLine::default();
+            line.greeted();
+            sent.chunks(size).for_each(|piece| line.pass(piece));
+            assert_eq!(line.names_http(), expected, "{sent:?}");
+        }
+    }
+}
+
+/// Whether a request is seen in what a client says, piece after piece, in one or more turns.
+fn is_late(turns: &[&[u8]], size: usize) -> bool {
+    let mut late = LateRequest::default();
+    turns.iter().any(|turn| {
+        late.turn();
+        turn.chunks(size).any(|piece| late.pass(piece))
+    })
+}
+
+#[test]
+fn a_request_that_begins_a_turn_is_seen_and_one_in_a_text_is_not() {
+    let cases: &[(&[&[u8]], bool)] = &[
+        (&[b"x\r\n", b"GET / HTTP/1.1\r\n"], true),
+        (&[b"\xff\0", b"PRI * HTTP/2.0\r\n"], true),
+        (&[b"x\n", b"\r\n \tget /a b http/1.1\n"], true),
+        (&[b"x\n", b"CONNECT a.example:443 HTTP/1.1\r\n"], true),
+        // The server says something in the middle of it, or in the middle of the line before.
+        (&[b"GET", b" / HTTP", b"/1.1\r\n"], true),
+        (&[b"a b c", b"GET / HTTP/1.1\r\n"], true),
+        (&[b"PRIVMSG #x :we use HTTP/1.1\r\n"], false),
+        (&[b"Subject: x\r\n\r\nGET / HTTP/1.1\r\n"], false),
+        (&[b"a1 CREATE HTTP/notes\r\n"], false),
+        (&[b"Q\0\0\0\x20insert 'GET / HTTP/1.1\n'"], false),
+        (
+            &[b"*3\r\n$3\r\nSET\r\n$1\r\na\r\nGET / HTTP/1.1\r\n"],
+            false,
+        ),
+    ];
+    for (turns, expected) in cases {
+        for size in [1, 5, 1000] {
+            assert_eq!(is_late(turns, size), *expected, "{turns:?}");
+        }
+    }
+    // Before the server has spoken, nothing is kept, and after it not for long.
+    let mut late = LateRequest::default();
+    assert!(!late.pass(b"GET / HTTP/1.1\r\n"));
+    for _ in 0..100 {
+        late.turn();
+        assert!(!late.pass(&[b'x'; 4096]));
+    }
+    assert!(late.kept() <= 2 * MAX_HEAD);
+}
