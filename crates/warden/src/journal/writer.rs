@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, PoisonError,
+        Arc, PoisonError, TryLockError,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     },
@@ -13,7 +13,7 @@ use std::{
 };
 
 use stockade_config::{Effective, Notify};
-use stockade_gate::{AnsweredBy, Event, EventReceiver, Grounds, Ruling, Subject};
+use stockade_gate::{AnsweredBy, Event, EventReceiver, Grounds, PendingProgram, Ruling, Subject};
 use stockade_policy::{Decider, Flow, Policy};
 
 use super::{
@@ -33,6 +33,8 @@ const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
+/// While so many events wait, no program is waited for.
+const BACKLOG: usize = 256;
 /// At the end there is one line that must not be lost, the last.
 const LAST: usize = 1;
 
@@ -208,7 +210,12 @@ impl Writer {
                 let inside = !matches!(grounds, Grounds::Published { .. });
                 let search = self.search.as_ref().filter(|_| inside);
                 let process = search.and_then(|search| {
-                    let mut search = search.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut search = match search.try_lock() {
+                        Ok(search) => search,
+                        Err(TryLockError::Poisoned(search)) => search.into_inner(),
+                        // It looks for somebody who was denied something. The log goes on.
+                        Err(TryLockError::WouldBlock) => return None,
+                    };
                     search.of(&flow, client, false)
                 });
                 let at = self.origin(&flow, &grounds);
@@ -241,7 +248,7 @@ impl Writer {
                 ruling,
                 program,
             } => {
-                let process = program.and_then(|program| program.wait());
+                let process = program.and_then(|program| found(&program, events));
                 let at = decided_at(&self.effective, &ruling);
                 let denied = Denied {
                     when,
@@ -292,7 +299,7 @@ impl Writer {
             } => {
                 let since = Instant::now();
                 let question = OpenQuestion {
-                    process: program.and_then(|program| program.wait()),
+                    process: program.and_then(|program| found(&program, events)),
                     subject,
                     ruling,
                     rule,
@@ -436,6 +443,15 @@ fn notice(subject: &Subject, ruling: &Ruling, process: Option<&Process>) -> Stri
     let program = process.map(|process| format!(" ({})", program_name(&process.exe)));
     let [fix, program] = [fix, program].map(Option::unwrap_or_default);
     format!("stockade: denied {subject}{fix}{program}")
+}
+
+/// The program behind a denial. It is waited for unless others wait for the log: if those become too many,
+/// nothing new passes.
+fn found(program: &PendingProgram, events: &EventReceiver) -> Option<Process> {
+    match events.waiting() < BACKLOG {
+        true => program.wait(),
+        false => program.take(),
+    }
 }
 
 /// How many lines have room set aside that no other may take.
