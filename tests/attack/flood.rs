@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use stockade_world::{BLACK_HOLE, PATIENCE, Packet, Protocol, Standard, World, eventually, test};
+use stockade_world::{
+    BLACK_HOLE, PATIENCE, Packet, Protocol, Running, Standard, World, eventually, test,
+};
 
 use super::probe::{INSIDE, INTERNET, PROBE, Place, Prober};
+use crate::log::{logs, text_in};
 use crate::support::standard;
 
 const FLOOD: &str = include_str!("flood.py");
@@ -275,5 +278,106 @@ fn n16_unfinished_requests_keep_nobody_out() {
         let _net = Standard::serve(world).expect("servers");
         let closed = Place::Closed(&["www.example.com"]);
         is_fair(world, closed, "heads", 330);
+    });
+}
+
+/// Others have so many files open that a search for a program never gets through. Behind them, one is denied
+/// datagrams without a pause. Another begins as many flows as it is told.
+const HARD_TO_FIND: &str = r#"
+import os, resource, socket, sys, threading, time
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+most = min(hard, 20000) - 100
+for _ in range(-(-int(sys.argv[1]) // most)):
+    ready, tell = os.pipe()
+    if os.fork() == 0:
+        null = os.open("/dev/null", os.O_RDONLY)
+        for _ in range(most):
+            os.dup(null)
+        os.write(tell, b"x")
+        time.sleep(3600)
+    os.read(ready, 1)
+    os.close(ready)
+    os.close(tell)
+if os.fork():
+    os.wait()
+    sys.exit(0)
+number = 0
+def denied():
+    global number
+    attempt = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    attempt.bind(("", 40000))
+    while True:
+        number += 1
+        try:
+            attempt.sendto(b"x", ("10.66.%d.%d" % (number >> 8 & 255, number & 255), 81))
+        except OSError:
+            pass
+        time.sleep(0.02)
+threading.Thread(target=denied, daemon=True).start()
+print("ready", flush=True)
+flows = []
+for line in sys.stdin:
+    if line == "sent\n":
+        print("sent", number, "denials", flush=True)
+        continue
+    for flow in range(int(line)):
+        flows.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        flows[-1].sendto(b"x", ("93.184.216.34", 7))
+        if flow % 20 == 0:
+            time.sleep(0.01)
+    try:
+        peer = socket.create_connection(("93.184.216.34", 7), 10)
+        peer.sendall(b"hello")
+        print("begun:", peer.recv(5).decode(), flush=True)
+    except OSError as error:
+        print("begun:", error, flush=True)
+os._exit(0)
+"#;
+
+#[test]
+fn n16_denials_whose_program_is_hard_to_find_do_not_stop_the_log() {
+    const FLOWS: usize = 1500;
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        // First without those who are in the way, as a positive control.
+        for files in ["0", "400000"] {
+            let mut session = INSIDE
+                .python(laptop, HARD_TO_FIND)
+                .arg(files)
+                .spawn()
+                .expect("a session");
+            session.expect("ready").expect("it begins");
+            let count = |event: &str, field: &str| {
+                let (text, event) = (text_in(&logs(laptop)), format!("\"event\":\"{event}\""));
+                let lines = text.lines().filter(|line| line.contains(&event));
+                lines.filter(|line| line.contains(field)).count()
+            };
+            let sent = |session: &mut Running| -> usize {
+                session.write("sent\n").expect("a question");
+                let said = session.expect(" denials").expect("a number");
+                let number = said.rsplit(' ').next().map(str::parse);
+                number.and_then(Result::ok).expect("a number")
+            };
+            eventually("many are denied", PATIENCE, || sent(&mut session) > 500).expect("denials");
+            session.write(format!("{FLOWS}\n")).expect("go");
+            session
+                .expect("begun: hello")
+                .expect("somebody else connects");
+            // Denials go on meanwhile. Where each is waited for, the log is always some hundred behind.
+            eventually("the log is up to date", PATIENCE, || {
+                let written = count("deny", "");
+                count("open", "") == FLOWS + 1 && sent(&mut session) < written + 100
+            })
+            .unwrap_or_else(|_| {
+                let (opened, denied) = (count("open", ""), count("deny", ""));
+                let sent = sent(&mut session);
+                panic!("{opened} of {FLOWS} flows and {denied} of {sent} denials have a line")
+            });
+            let found = count("deny", "\"process\"");
+            assert_eq!(found == 0, files != "0", "{found} programs were found");
+            drop(session);
+        }
     });
 }

@@ -1,5 +1,6 @@
 //! Traffic that no line of the log shows (P14).
 
+use std::collections::HashSet;
 use std::fs;
 use std::net::UdpSocket;
 
@@ -10,7 +11,7 @@ use super::ask::{A, SERVER, by_tcp, by_udp, query, query_of, wire};
 use super::probe::INSIDE;
 use super::say::Speaker;
 use crate::log::{
-    disk::{fill, small_disk},
+    disk::{disk, fill, small_disk},
     lines, lines_in, of,
 };
 use crate::support::standard;
@@ -269,5 +270,83 @@ fn p14_nothing_passes_that_a_full_disk_keeps_from_the_log() {
             }),
             "{lines:?}"
         );
+    });
+}
+
+/// Gives one address as many of the longest names as it can have. Then, when it is told to, begins flows
+/// that stay open, and waits until nothing more becomes of them.
+const LONG_LINES: &str = r#"
+import resource, select, socket, sys, time
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+for number in range(32):
+    below = ".pages.example.com"
+    labels = ["x" * 63, "y" * 63, "z" * 63, "%03d" % number + "w" * (253 - 192 - len(below) - 3)]
+    socket.gethostbyname(".".join(labels) + below)
+flows = {}
+outcomes = select.poll()
+def begin():
+    flow = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    flow.connect(("93.184.216.34", 7))
+    flow.send(b"stolen")
+    flows[flow.fileno()] = flow
+    outcomes.register(flow, select.POLLIN)
+def wait(milliseconds):
+    answers = 0
+    while ready := outcomes.poll(milliseconds):
+        for descriptor, _ in ready:
+            outcomes.unregister(descriptor)
+            try:
+                answers += len(flows[descriptor].recv(6)) > 0
+            except OSError:
+                pass
+        if len(flows) == 1:
+            break
+    return answers
+begin()
+print("answers:", wait(20000), flush=True)
+for line in sys.stdin:
+    for number in range(int(line)):
+        begin()
+        if number % 20 == 0:
+            time.sleep(0.004)
+    print("more answers:", wait(5000), flush=True)
+"#;
+
+#[test]
+fn p14_long_lines_on_a_full_disk_keep_no_flow_from_the_log() {
+    test(&standard(), |world| {
+        let net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        let disk = disk(laptop, c"size=20m,mode=0777");
+        let mut session = laptop
+            .stockade(["run", "--", "python3", "-c", LONG_LINES])
+            .env("XDG_STATE_HOME", &disk)
+            .spawn()
+            .expect("a session");
+        session.expect("answers: 1").expect("positive control");
+        fill(&disk);
+        session.write("3000\n").expect("go");
+        session.expect("more answers").expect("an outcome");
+        let output = session.wait().expect("an end").expect_success();
+        let said = output.stderr();
+        let datagrams = net.web_udp_echo.datagrams().all();
+        let passed: HashSet<_> = datagrams.iter().map(|it| it.peer).collect();
+        let lines = lines_in(&disk.join("stockade/sessions"));
+        let opened = of(&lines, "open");
+        assert_eq!(opened.len(), passed.len(), "{said}");
+        // Many had room, and some had none.
+        assert!(passed.len() > 100, "{}: {said}", passed.len());
+        assert!(said.contains("did not pass although"), "{said}");
+        // Lines were as long as the program could make them.
+        assert!(opened.iter().all(|line| line["more_names"] == 31));
+        let ids = |event| -> HashSet<_> {
+            let lines = of(&lines, event).into_iter();
+            lines.map(|line| line["flow"].as_u64()).collect()
+        };
+        assert_eq!(ids("open"), ids("close"), "{said}");
+        let sent = |line: &&Value| line["sent"] == 6;
+        assert!(of(&lines, "close").iter().all(sent));
+        assert_eq!(lines.last().expect("a line")["event"], "end");
     });
 }

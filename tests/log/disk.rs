@@ -1,6 +1,7 @@
 //! A log that cannot be written ends nothing, is said, and never lies.
 
 use std::{
+    ffi::CStr,
     fs::{self, File},
     io::Write as _,
     os::unix::fs::PermissionsExt as _,
@@ -24,9 +25,12 @@ const ROUND: &str = "round() {
 
 /// A small disk for the user's state.
 pub(crate) fn small_disk(laptop: &Laptop) -> std::path::PathBuf {
+    disk(laptop, c"size=128k,mode=0777")
+}
+
+pub(crate) fn disk(laptop: &Laptop, options: &CStr) -> std::path::PathBuf {
     let path = laptop.home().join("small");
     fs::create_dir(&path).expect("a directory");
-    let options = c"size=128k,mode=0777";
     mount("small", &path, "tmpfs", MountFlags::empty(), options).expect("a small disk");
     path
 }

@@ -24,7 +24,7 @@ use stockade_world::{Laptop, PATIENCE, Signal, Standard, eventually, test};
 use crate::support::standard;
 
 /// Where the logs are.
-fn logs(laptop: &Laptop) -> PathBuf {
+pub(crate) fn logs(laptop: &Laptop) -> PathBuf {
     laptop.home().join(".local/state/stockade/sessions")
 }
 
@@ -34,6 +34,14 @@ pub(crate) fn lines(laptop: &Laptop) -> Vec<Value> {
 }
 
 pub(crate) fn lines_in(directory: &Path) -> Vec<Value> {
+    let text = text_in(directory);
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect()
+}
+
+/// What is read while a session writes may end within a line.
+pub(crate) fn text_in(directory: &Path) -> String {
     let mut files: Vec<_> = fs::read_dir(directory)
         .expect("logs")
         .map(|entry| entry.expect("an entry").path())
@@ -42,10 +50,7 @@ pub(crate) fn lines_in(directory: &Path) -> Vec<Value> {
     let latest = files.last().expect("a log");
     let mode = fs::metadata(latest).expect("a file").permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
-    let text = fs::read_to_string(latest).expect("a log");
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
-        .collect()
+    fs::read_to_string(latest).expect("a log")
 }
 
 pub(crate) fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {

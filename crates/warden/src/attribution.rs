@@ -65,6 +65,8 @@ pub(crate) struct ProgramSearch {
     network: PathBuf,
     /// When the next search may begin.
     rested: Instant,
+    /// The last one took too long.
+    gave_up: bool,
     /// Whose the last one was: mostly the next one's, too.
     last: Option<PathBuf>,
 }
@@ -80,6 +82,7 @@ impl ProgramSearch {
                 table,
                 network,
                 rested: Instant::now(),
+                gave_up: false,
                 last: None,
             })
         });
@@ -87,7 +90,8 @@ impl ProgramSearch {
     }
 
     /// The program whose flow this is, if it is found. There are few kinds of denials, and
-    /// each is looked into; of what is allowed there may be very much.
+    /// each is looked into; of what is allowed there may be very much. But a program inside can see to it
+    /// that a search takes long, and be denied something all the time: then there is a rest here, too.
     pub(crate) fn of(&mut self, flow: &Flow, client: SocketAddr, denied: bool) -> Option<Process> {
         let transport = match flow.protocol() {
             Protocol::Tcp => Transport::Tcp,
@@ -95,12 +99,14 @@ impl ProgramSearch {
             Protocol::Icmp => return None,
         };
         let begin = Instant::now();
-        if begin < self.rested && !denied {
+        if begin < self.rested && (self.gave_up || !denied) {
             return None;
         }
         let remote = SocketAddr::new(flow.destination(), flow.port()?.get());
         let inode = self.table.inode(transport, client, remote).ok()?;
-        let found = self.owner(inode, begin + PATIENCE);
+        let until = begin + PATIENCE;
+        let found = self.owner(inode, until);
+        self.gave_up = found.is_none() && is_over(until);
         // A program that opens very many flows must not keep this thread busy.
         let spent = begin.elapsed();
         self.rested = begin + (spent * SHARE).min(Duration::from_secs(1));

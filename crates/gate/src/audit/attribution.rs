@@ -87,6 +87,11 @@ impl PendingProgram {
     pub fn wait(&self) -> Option<Program> {
         self.0.recv_timeout(PATIENCE).ok()
     }
+
+    /// The program, if it is found already.
+    pub fn take(&self) -> Option<Program> {
+        self.0.try_recv().ok()
+    }
 }
 
 /// A client that is not told of its denial before the search is over.

@@ -2,7 +2,8 @@
 //!
 //! The gate never waits for the writer. Of denials that find its queue full only the number is
 //! kept. What passes is never left out: if the writer is too far behind, or has no room left,
-//! nothing new passes.
+//! nothing new passes. The lines that what has passed still needs are counted: a flow needs one at
+//! its end, too, and a question that has left is told when its answer is there.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -27,6 +28,8 @@ use crate::questions::{Answer, AnsweredBy};
 const QUEUE: usize = 8192;
 /// Beyond so many events, nothing new is let through. Each flow that is ends with one more.
 const MOST: usize = 4 * QUEUE;
+/// One for its beginning, one for its end. What else passes has one.
+const LINES_OF_A_FLOW: usize = 2;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -102,6 +105,17 @@ pub enum Event {
     Reloaded { internet: bool, rules: usize },
 }
 
+impl Event {
+    /// Whether it is about something that has passed, so that its line must not be lost.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        matches!(
+            self,
+            Self::Opened { .. } | Self::Closed { .. } | Self::Asked { .. }
+        )
+    }
+}
+
 /// Why a flow was admitted.
 #[derive(Debug)]
 pub enum Grounds {
@@ -139,8 +153,10 @@ struct Shared {
     flows: AtomicU64,
     /// Told and not fetched.
     waiting: AtomicUsize,
-    /// So many more can be written for certain.
+    /// So many more lines can be written for certain.
     room: AtomicUsize,
+    /// Lines that what has passed still needs.
+    owed: AtomicUsize,
     lost: AtomicU64,
     overlooked: AtomicU64,
     refused: AtomicU64,
@@ -159,7 +175,8 @@ impl EventReceiver {
     /// # Errors
     /// If there is none, or will never be one.
     pub fn take(&self) -> Result<(SystemTime, Event), TryRecvError> {
-        self.queue.try_recv().inspect(|_| self.fetched())
+        let next = self.queue.try_recv();
+        next.inspect(|(_, event)| self.fetched(event))
     }
 
     /// The next event, if one comes in this time.
@@ -167,16 +184,32 @@ impl EventReceiver {
     /// # Errors
     /// If none came, or will ever come.
     pub fn wait(&self, time: Duration) -> Result<(SystemTime, Event), RecvTimeoutError> {
-        self.queue.recv_timeout(time).inspect(|_| self.fetched())
+        let next = self.queue.recv_timeout(time);
+        next.inspect(|(_, event)| self.fetched(event))
     }
 
-    fn fetched(&self) {
+    fn fetched(&self, event: &Event) {
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        if event.is_owed() {
+            self.shared.owed.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
-    /// Says for how many more events there is room.
-    pub fn set_room(&self, events: usize) {
-        self.shared.room.store(events, Ordering::Relaxed);
+    /// Events that were told and not fetched.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Lines that what has passed still needs, without the event that was fetched last.
+    #[must_use]
+    pub fn owed(&self) -> usize {
+        self.shared.owed.load(Ordering::Relaxed)
+    }
+
+    /// Says for how many lines there is room, those that are owed among them.
+    pub fn set_room(&self, lines: usize) {
+        self.shared.room.store(lines, Ordering::Relaxed);
     }
 
     /// How much was refused for want of room, since the last time that this was asked.
@@ -197,7 +230,8 @@ impl EventSender {
         let shared = Arc::new(Shared {
             flows: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
-            room: AtomicUsize::new(MOST),
+            room: AtomicUsize::new(usize::MAX),
+            owed: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
             overlooked: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -210,7 +244,20 @@ impl EventSender {
     }
 
     pub(crate) fn send(&self, event: Event) {
-        let Shared { waiting, lost, .. } = &*self.shared;
+        let Shared {
+            waiting,
+            lost,
+            owed,
+            ..
+        } = &*self.shared;
+        let promised = match event {
+            Event::Opened { .. } => {
+                owed.fetch_add(LINES_OF_A_FLOW, Ordering::Relaxed);
+                LINES_OF_A_FLOW
+            }
+            Event::Asked { .. } => 1,
+            _ => 0,
+        };
         let (count, room) = match event {
             Event::DeniedAgain { count, .. } => (count, QUEUE),
             Event::Denied { .. } | Event::Unseen { .. } => (1, QUEUE),
@@ -220,14 +267,26 @@ impl EventSender {
         if !has_room || self.queue.send((SystemTime::now(), event)).is_err() {
             waiting.fetch_sub(1, Ordering::Relaxed);
             lost.fetch_add(count, Ordering::Relaxed);
+            // Nobody writes, so nothing is owed.
+            owed.fetch_sub(promised, Ordering::Relaxed);
         }
+    }
+
+    /// A question leaves. It is told when its answer has come.
+    pub(crate) fn promise_question(&self) {
+        self.shared.owed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether something new may pass: the log has room to say so. Counts what may not.
     pub(crate) fn have_room(&self) -> bool {
-        let Shared { waiting, room, .. } = &*self.shared;
-        let room = room.load(Ordering::Relaxed).min(MOST);
-        let may = waiting.load(Ordering::Relaxed) < room;
+        let Shared {
+            waiting,
+            room,
+            owed,
+            ..
+        } = &*self.shared;
+        let needed = owed.load(Ordering::Relaxed) + LINES_OF_A_FLOW;
+        let may = waiting.load(Ordering::Relaxed) < MOST && needed <= room.load(Ordering::Relaxed);
         if !may {
             self.shared.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -273,20 +332,59 @@ mod tests {
             events.send(denied());
         }
         assert_eq!(received.take_lost(), 3);
-        while events.have_room() {
+        let ask = || {
+            events.promise_question();
             events.send(asked());
+        };
+        while events.have_room() {
+            ask();
         }
-        events.send(asked());
+        ask();
         assert_eq!(received.take_lost(), 0);
         let all = std::iter::from_fn(|| received.take().ok());
         let passed = all.filter(|(_, event)| matches!(event, Event::Asked { .. }));
         assert_eq!(passed.count(), MOST - QUEUE + 1);
         assert_eq!(received.take_refused(), 1);
-        received.set_room(2);
+    }
+
+    #[test]
+    fn what_passes_has_room_for_all_lines_that_it_will_need() {
+        let (events, received) = EventSender::new();
+        let flow = Flow::tcp(([192, 0, 2, 7], 80).into()).expect("a flow");
+        let open = || Event::Opened {
+            id: 1,
+            flow,
+            client: ([192, 0, 2, 1], 1).into(),
+            names: Vec::new(),
+            grounds: Grounds::HostPort,
+        };
+        let close = || Event::Closed {
+            id: 1,
+            sent: 0,
+            received: 0,
+        };
+        received.set_room(5);
         assert!(events.have_room());
-        events.send(asked());
+        events.send(open());
+        // A question that has no answer yet counts, too.
+        events.promise_question();
+        assert_eq!(received.owed(), 3);
         assert!(events.have_room());
-        events.send(asked());
+        received.set_room(4);
         assert!(!events.have_room());
+        // What was written has used the room: its end still has some.
+        assert!(received.take().is_ok());
+        received.set_room(3);
+        assert!(!events.have_room());
+        events.send(close());
+        assert_eq!(received.owed(), 2);
+        assert!(received.take().is_ok());
+        assert_eq!(received.owed(), 1);
+        // Where nobody writes, nothing is owed.
+        let (events, _) = EventSender::new();
+        events.send(open());
+        events.send(close());
+        assert!(events.have_room());
+        assert_eq!(events.shared.owed.load(Ordering::Relaxed), 0);
     }
 }

@@ -107,11 +107,7 @@ impl Names {
         }
         let name = Name::from_text(target.as_str()).ok_or_else(failure)?;
         let query = &query.about(&name);
-        let mut asked = Asked {
-            judge: &self.judge,
-            query,
-            addresses: None,
-        };
+        let mut asked = Asked::new(&self.judge, query);
         let answer = self.upstream.ask_near(query).await.map_err(|_| failure())?;
         let opened = Answer::open(query, &answer).map_err(|_| failure())?;
         if is_failure(&answer) {

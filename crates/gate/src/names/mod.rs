@@ -102,11 +102,7 @@ impl Names {
         if !self.judge.may_be_logged() {
             return Ok(query.error(Rcode::ServFail, None));
         }
-        let asked = Asked {
-            judge: &self.judge,
-            query,
-            addresses: None,
-        };
+        let asked = Asked::new(&self.judge, query);
         // The proxy may know what the resolvers do not. A name of `near` is the company's own.
         let upstream = self.judge.upstream.as_ref();
         let may_be_proxied = !by.is_named() && !is_near;
@@ -366,6 +362,17 @@ struct Asked<'a> {
     judge: &'a Judge,
     query: &'a Query,
     addresses: Option<Vec<IpAddr>>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(judge: &'a Judge, query: &'a Query) -> Self {
+        judge.events.promise_question();
+        Self {
+            judge,
+            query,
+            addresses: None,
+        }
+    }
 }
 
 impl Drop for Asked<'_> {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
     path::Path,
     time::{Duration, Instant, SystemTime},
 };
@@ -56,7 +57,7 @@ fn all() -> Vec<Line> {
         arguments: Vec::new(),
     };
     let name = "a.example".parse::<Hostname>().expect("a name");
-    let address = "10.0.0.1:80".parse().expect("an address");
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
     let flow = Flow::tcp(address).expect("a flow");
     let evidence = Evidence {
         route: Route::Default,
@@ -75,7 +76,7 @@ fn all() -> Vec<Line> {
         when,
         id: 1,
         flow,
-        names: vec![name],
+        names: vec![name; 100],
         grounds: Grounds::Search(verdict.clone(), flow),
         at: Some("--allow".to_owned()),
     };
@@ -153,7 +154,7 @@ fn all() -> Vec<Line> {
             waited: Some(Duration::ZERO),
         }),
         lines::paused(when, when),
-        lines::asked(when, "a.example", "A", Some(&[])),
+        lines::asked(when, "a.example", "A", Some(&[address.ip(); 100])),
         lines::reloaded(when, true, 1, "hash"),
         lines::lost(when, when, 1, "why"),
         lines::part(when, "1-1", 2, 3),

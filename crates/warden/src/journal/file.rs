@@ -7,11 +7,14 @@
 //! been written: without it nobody would know whose log it is.
 //!
 //! A program inside can fill the disk. So room is reserved ahead of need, and the gate is told how
-//! many lines have theirs: nothing passes for which there is none.
+//! many lines have theirs: nothing passes for which there is none. The lines of what has passed are
+//! owed, among them the ends of flows that are still open. Whatever else is to be said (of denials, of
+//! files) is written only if their room stays.
 
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    iter,
     time::SystemTime,
 };
 
@@ -25,9 +28,18 @@ use super::{Line, LogDirectory, lines};
 /// Bytes of one part, about.
 const LARGEST: u64 = 8 << 20;
 /// Bytes that are reserved at a time: as many as leave half of what the disk has to others.
-const RESERVES: [u64; 4] = [8 << 20, 4 << 20, 64 << 10, 8 << 10];
-/// Those of a line, more than most have.
-const LINE: u64 = 512;
+const RESERVES: [u64; 6] = [8 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10];
+/// What is reserved at most, however much is owed.
+const MOST_RESERVED: u64 = 64 << 20;
+/// Where a session is no short one any more.
+const SHORT: u64 = 64 << 10;
+/// Bytes that no line that is owed exceeds, with the one about lost events that may have to stand before it.
+pub(super) const LINE: u64 = 2048;
+/// Those of the latter.
+pub(super) const GAP: u64 = 256;
+/// Lines that have room beside those that are owed: the one that is being written, those of a flow that
+/// the gate lets pass at this moment, and the last one.
+pub(super) const SPARE: usize = 4;
 
 /// A log that is being written.
 #[derive(Debug)]
@@ -105,29 +117,84 @@ impl LogFile {
         let _ = self.append(None);
     }
 
+    /// Writes a line that is owed.
     pub(super) fn write(&mut self, line: &Line) {
-        if let Err(error) = self.try_write(line) {
-            for lost in [&mut self.gap, &mut self.lost] {
-                let lost = lost.get_or_insert_with(|| LostEvents::none(&error));
-                lost.count += 1;
-                lost.why = error.to_string();
-            }
+        self.put(&lines::text(line));
+    }
+
+    /// The same, with something in it that may be missing: then it is what `short` says.
+    pub(super) fn write_or(&mut self, line: &Line, short: impl FnOnce() -> Line, kept: usize) {
+        let text = lines::text(line);
+        match self.leaves(kept, text.len() as u64) {
+            true => self.put(&text),
+            false => self.write(&short()),
         }
     }
 
-    /// Sees to it that there is room for more lines, and says for how many.
-    pub(super) fn make_sure(&mut self) -> usize {
-        // A short session need not have a disk make so much room, nor take it back.
-        let is_short = self.part == 1 && self.good < RESERVES[2];
-        let most = RESERVES[usize::from(is_short)];
-        self.reserved = reserve(&self.file, self.good, self.reserved, most);
-        let left = |end: u64| end.saturating_sub(self.good) / LINE;
-        let room = self.reserved.map_or(u64::MAX, left);
+    /// Writes a line if so many others keep their room. Else it is lost.
+    pub(super) fn write_beside(&mut self, line: &Line, kept: usize) {
+        let text = lines::text(line);
+        let length = text.len() as u64;
+        // There may be room again. And where none is set aside, this takes none away.
+        let may = self.leaves(kept, length) || {
+            self.reserve(kept);
+            self.left() == Some(0) || self.leaves(kept, length)
+        };
+        match may {
+            true => self.put(&text),
+            false => self.lose(&Errno::NOSPC.into()),
+        }
+    }
+
+    /// Whether so many others keep their room if one more line is written.
+    pub(super) fn has_room_beside(&self, kept: usize) -> bool {
+        self.leaves(kept, LINE)
+    }
+
+    /// Whether there is room for so many lines behind so many bytes.
+    fn leaves(&self, kept: usize, bytes: u64) -> bool {
+        let needed = bytes_of(kept).saturating_add(GAP + bytes);
+        self.left().is_none_or(|left| needed <= left)
+    }
+
+    /// What is reserved and not used.
+    fn left(&self) -> Option<u64> {
+        self.reserved.map(|end| end.saturating_sub(self.good))
+    }
+
+    fn put(&mut self, text: &str) {
+        if let Err(error) = self.try_write(text) {
+            self.lose(&error);
+        }
+    }
+
+    fn lose(&mut self, error: &io::Error) {
+        for lost in [&mut self.gap, &mut self.lost] {
+            let lost = lost.get_or_insert_with(|| LostEvents::none(error));
+            lost.count += 1;
+            lost.why = error.to_string();
+        }
+    }
+
+    /// Sees to it that there is room for more lines than are owed, and says for how many in all.
+    pub(super) fn make_sure(&mut self, owed: usize) -> usize {
+        self.reserve(owed);
         // What is not written yet goes first.
-        if self.is_behind() && (room == 0 || self.append(None).is_err()) {
+        if self.is_behind() && (!self.has_room_beside(owed + SPARE) || self.append(None).is_err()) {
             return 0;
         }
-        usize::try_from(room).unwrap_or(usize::MAX)
+        let lines = self.left().map_or(u64::MAX, |left| left / LINE);
+        let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+        lines.saturating_sub(SPARE)
+    }
+
+    /// Reserves more, if what is left is little beside what is owed.
+    fn reserve(&mut self, owed: usize) {
+        // A short session need not have a disk make so much room, nor take it back.
+        let is_short = self.part == 1 && self.good < SHORT;
+        let more = RESERVES[usize::from(is_short)];
+        let most = MOST_RESERVED.min(more + bytes_of(owed.saturating_mul(2)));
+        self.reserved = reserve(&self.file, self.good, self.reserved, most);
     }
 
     /// Whether something could not be written, and still is not.
@@ -141,22 +208,23 @@ impl LogFile {
         self.lost.take()
     }
 
-    fn try_write(&mut self, line: &Line) -> io::Result<()> {
+    fn try_write(&mut self, text: &str) -> io::Result<()> {
         if self.good > self.largest {
             // If there is no room for a new part, what was reserved of this one is used.
             let _ = self.turn_over();
         }
-        self.append(Some(line))
+        self.append(Some(text))
     }
 
     /// Writes a line, at once with what has to stand before it.
-    fn append(&mut self, line: Option<&Line>) -> io::Result<()> {
+    fn append(&mut self, line: Option<&str>) -> io::Result<()> {
         self.mend()?;
         let gap = self.gap.as_ref().map(|LostEvents { count, why, since }| {
             lines::lost(*since, SystemTime::now(), *count, why)
         });
-        let all = [self.head.as_ref(), gap.as_ref(), line];
-        let texts: Vec<String> = all.into_iter().flatten().map(lines::text).collect();
+        let before = [self.head.as_ref(), gap.as_ref()];
+        let mut texts: Vec<String> = before.into_iter().flatten().map(lines::text).collect();
+        texts.extend(line.map(str::to_owned));
         let text = texts.concat();
         if let Err(error) = self.file.write_all(text.as_bytes()) {
             self.torn = true;
@@ -189,9 +257,11 @@ impl LogFile {
         self.mend()?;
         let part = self.part + 1;
         let new = self.directory.open_new(&self.id, part)?;
-        let reserved = reserve(&new, 0, self.reserved.map(|_| 0), RESERVES[0]);
-        let left = self.reserved.map(|end| end.saturating_sub(self.good));
-        if reserved < left {
+        // Its own first line needs some, too.
+        let needed = self.left().map(|left| left + LINE);
+        let most = RESERVES[0].max(needed.unwrap_or_default());
+        let reserved = reserve(&new, 0, needed.map(|_| 0), most);
+        if reserved < needed {
             let _ = fs::remove_file(self.directory.file(&self.id, part));
             return Err(Errno::NOSPC.into());
         }
@@ -229,7 +299,8 @@ fn reserve(file: &File, good: u64, reserved: Option<u64>, most: u64) -> Option<u
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let worthwhile =
         |size: &u64| *size <= most && size.saturating_mul(2) <= free && good + size > end;
-    for size in RESERVES.into_iter().filter(worthwhile) {
+    let sizes = iter::once(most).chain(RESERVES);
+    for size in sizes.filter(worthwhile) {
         match fallocate(file, FallocateFlags::KEEP_SIZE, good, size) {
             Ok(()) => return Some(good + size),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => return None,
@@ -237,6 +308,10 @@ fn reserve(file: &File, good: u64, reserved: Option<u64>, most: u64) -> Option<u
         }
     }
     reserved
+}
+
+fn bytes_of(lines: usize) -> u64 {
+    (lines as u64).saturating_mul(LINE)
 }
 
 /// Gives back what was reserved behind this. If it is not taken back, the disk has less room.

@@ -19,6 +19,20 @@ use crate::{attribution::Process, live::OpenQuestion};
 
 pub const LOG_VERSION: u32 = 1;
 
+// Programs inside have a say in how long a line becomes, and each line about what passed has its room
+// (`file::LINE`). So there is a limit to all that could be long, in bytes as they are written.
+
+/// Names of a destination, or addresses of a name. How many more there are stands beside them.
+const LISTED: usize = 400;
+/// A rule. Of longer ones the beginning is kept.
+const RULE: usize = 400;
+/// The place of a rule. Of longer ones the end is kept, as of a program's file.
+const PLACE: usize = 250;
+const FILE: usize = 800;
+/// The arguments of a program, and the names of those that started it.
+const ARGUMENTS: usize = 800;
+const PARENTS: usize = 400;
+
 /// What there is to say about the start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionStart<'a> {
@@ -116,12 +130,7 @@ pub(super) fn text(line: &Line) -> String {
     }
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
-        let shows = if c.is_ascii() {
-            !c.is_control()
-        } else {
-            c.escape_debug().eq([c])
-        };
-        if shows {
+        if shows(c) {
             text.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
@@ -131,6 +140,110 @@ pub(super) fn text(line: &Line) -> String {
     }
     text.push('\n');
     text
+}
+
+fn shows(c: char) -> bool {
+    match c.is_ascii() {
+        true => !c.is_control(),
+        false => c.escape_debug().eq([c]),
+    }
+}
+
+/// How many bytes a character has in a line, at most.
+fn width(c: char) -> usize {
+    match c {
+        '"' | '\\' => 2,
+        c if shows(c) => c.len_utf8(),
+        c => 6 * c.len_utf16(),
+    }
+}
+
+/// How many of these characters have so many bytes in a line, all but a mark, and whether that is all.
+fn fitting(chars: impl Iterator<Item = char>, most: usize) -> (usize, bool) {
+    let mut used = 0;
+    let (mut kept, mut all) = (0, 0);
+    for c in chars {
+        used += width(c);
+        all += 1;
+        if used + '…'.len_utf8() <= most {
+            kept = all;
+        }
+        if used > most {
+            return (kept, false);
+        }
+    }
+    (all, true)
+}
+
+/// A text, or as much of its beginning as has so many bytes in a line.
+fn beginning(text: &str, most: usize) -> String {
+    match fitting(text.chars(), most) {
+        (_, true) => text.to_owned(),
+        (kept, false) => text.chars().take(kept).chain(['…']).collect(),
+    }
+}
+
+/// The same of its end.
+fn ending(text: &str, most: usize) -> String {
+    match fitting(text.chars().rev(), most) {
+        (_, true) => text.to_owned(),
+        (kept, false) => {
+            let cut = text.chars().count() - kept;
+            iter::once('…').chain(text.chars().skip(cut)).collect()
+        }
+    }
+}
+
+/// With quotes and a comma.
+fn width_of_word(word: &str) -> usize {
+    word.chars().map(width).sum::<usize>() + 3
+}
+
+/// As many of these words as have so many bytes in a line. The last one may be cut.
+fn words(all: &[String], most: usize) -> Vec<String> {
+    let mut left = most;
+    let mut kept = Vec::new();
+    for word in all {
+        // Room for some letters and the mark.
+        const LEAST: usize = 16;
+        if left < LEAST {
+            kept.push("…".to_owned());
+            break;
+        }
+        let word = beginning(word, left - 3);
+        left = left.saturating_sub(width_of_word(&word));
+        kept.push(word);
+    }
+    kept
+}
+
+/// As many of these as a line has room for, whole, and how many more there are. Nothing if there are none.
+fn listed(all: impl IntoIterator<Item = String>) -> (Option<Vec<String>>, Option<usize>) {
+    let mut used = 0;
+    let mut all = all.into_iter().peekable();
+    let mut kept = Vec::new();
+    while let Some(next) = all.next_if(|next| used + width_of_word(next) <= LISTED) {
+        used += width_of_word(&next);
+        kept.push(next);
+    }
+    let more = Some(all.count()).filter(|more| *more > 0);
+    let is_empty = kept.is_empty() && more.is_none();
+    ((!is_empty).then_some(kept), more)
+}
+
+fn program(process: Option<&Process>) -> Option<Value> {
+    let Process {
+        pid,
+        exe,
+        argv,
+        parents,
+    } = process?;
+    Some(json!({
+        "pid": pid,
+        "exe": ending(exe, FILE),
+        "argv": words(argv, ARGUMENTS),
+        "parents": words(parents, PARENTS),
+    }))
 }
 
 pub(super) fn start(start: &SessionStart<'_>) -> Line {
@@ -176,7 +289,7 @@ pub(super) fn opened(opened: &Opened, process: Option<&Process>) -> Line {
         Grounds::HostPort => "host-port",
         Grounds::Published { .. } => "published",
     };
-    let fields = json!({ "reason": reason, "process": process });
+    let fields = json!({ "reason": reason, "process": program(process) });
     line(opened.when, "open", both(about(opened), fields))
 }
 
@@ -194,7 +307,7 @@ pub(super) fn closed(closed: &Closed, opened: Option<&Opened>) -> Line {
 }
 
 fn about(opened: &Opened) -> Value {
-    let names: Vec<_> = opened.names.iter().map(Hostname::as_str).collect();
+    let (names, more_names) = listed(opened.names.iter().map(Hostname::to_string));
     let search = match &opened.grounds {
         Grounds::Search(_, search) => Some(search.to_string()),
         _ => None,
@@ -204,10 +317,11 @@ fn about(opened: &Opened) -> Value {
         "flow": opened.id,
         "to": opened.flow.to_string(),
         "device": device,
-        "names": (!names.is_empty()).then_some(names),
+        "names": names,
+        "more_names": more_names,
         "search": search,
-        "by": let_pass_by(&opened.grounds),
-        "at": opened.at,
+        "by": beginning(&let_pass_by(&opened.grounds), RULE),
+        "at": opened.at.as_deref().map(|at| ending(at, PLACE)),
     })
 }
 
@@ -234,7 +348,7 @@ fn kind_and_what(subject: &Subject) -> (&'static str, String) {
 /// The user is asked.
 pub(super) fn held(when: SystemTime, id: u64, question: &OpenQuestion) -> Line {
     let (kind, what) = kind_and_what(&question.subject);
-    let names: Vec<_> = question.names.iter().map(Hostname::as_str).collect();
+    let (names, more_names) = listed(question.names.iter().map(Hostname::to_string));
     line(
         when,
         "ask",
@@ -242,11 +356,12 @@ pub(super) fn held(when: SystemTime, id: u64, question: &OpenQuestion) -> Line {
             "question": id,
             "kind": kind,
             "what": what,
-            "names": (!names.is_empty()).then_some(names),
+            "names": names,
+            "more_names": more_names,
             "reason": reason(&question.ruling),
             "text": question.ruling.to_string(),
             "fix": question.rule.to_string(),
-            "process": question.process,
+            "process": program(question.process.as_ref()),
         }),
     )
 }
@@ -319,7 +434,7 @@ pub(super) fn denied(denied: &Denied<'_>) -> Line {
             "fix": fix,
             "setting": setting,
             "danger": denied.ruling.danger(),
-            "process": denied.process,
+            "process": program(denied.process),
         }),
     )
 }
@@ -342,7 +457,13 @@ pub(super) fn asked(
     kind: &str,
     addresses: Option<&[IpAddr]>,
 ) -> Line {
-    let fields = json!({ "name": name, "type": kind, "addresses": addresses });
+    let (kept, more) = listed(addresses.into_iter().flatten().map(IpAddr::to_string));
+    let fields = json!({
+        "name": name,
+        "type": kind,
+        "addresses": addresses.map(|_| kept.unwrap_or_default()),
+        "more_addresses": more,
+    });
     line(when, "name", fields)
 }
 
@@ -397,7 +518,12 @@ pub(super) fn end(when: SystemTime, end: &SessionEnd, denied: u64) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use stockade_policy::{Evidence, Policy, Route, decide};
+
+    use super::{
+        super::file::{GAP, LINE},
+        *,
+    };
 
     #[test]
     fn what_does_not_show_is_escaped_and_comes_back() {
@@ -410,5 +536,87 @@ mod tests {
         assert!(text.contains("é日") && text.ends_with("}\n"));
         let read: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(read["what"], hostile);
+    }
+
+    #[test]
+    fn p14_no_line_about_what_passed_is_longer_than_its_room() {
+        let when = SystemTime::now();
+        let long_name = |last: u32| -> Hostname {
+            let label = "x".repeat(63);
+            let text = format!("{label}.{label}.{label}.{}{last:03}", "y".repeat(58));
+            assert_eq!(text.len(), 253);
+            text.parse().expect("a name")
+        };
+        let to = "[2a02:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535";
+        let flow = Flow::udp(to.parse().expect("an address")).expect("a flow");
+        // A device with the longest name, at which a search for it is let through.
+        let device = long_name(0);
+        let rule = Rule::parse_device(&device, &format!("udp://{to}")).expect("a rule");
+        let policy = Policy {
+            rules: [rule].into_iter().collect(),
+            ..Policy::default()
+        };
+        let evidence = Evidence {
+            route: Route::Default,
+            own: false,
+            names: &[],
+        };
+        let verdict = Box::new(decide(&policy, &flow, &evidence));
+        assert_eq!(verdict.device(), Some(&device));
+        let opened = Opened {
+            when,
+            id: u64::MAX,
+            flow,
+            names: (0..32).map(long_name).collect(),
+            grounds: Grounds::Search(verdict, flow),
+            at: Some("\u{1}".repeat(4096)),
+        };
+        let closed = Closed {
+            when: when + Duration::from_secs(1 << 40),
+            id: u64::MAX,
+            sent: u64::MAX,
+            received: u64::MAX,
+        };
+        let odd = r"\255".repeat(253);
+        let addresses = [flow.destination(); 4000];
+        let all = [
+            super::opened(&opened, None),
+            super::closed(&closed, Some(&opened)),
+            asked(when, &odd, "TYPE65535", Some(&addresses)),
+        ];
+        for line in all {
+            let text = text(&line);
+            assert!(text.len() as u64 <= LINE - GAP, "{}: {text}", text.len());
+        }
+        let why = std::io::Error::from(rustix::io::Errno::NOSPC).to_string();
+        let lost = text(&lost(when, when, u64::MAX, &why));
+        assert!(lost.len() as u64 <= GAP, "{lost}");
+        // What is left out is counted, and a name is whole or not there.
+        let line = super::opened(&opened, None);
+        assert_eq!(line["names"], json!([opened.names[0].as_str()]));
+        assert_eq!(line["more_names"], 31);
+    }
+
+    #[test]
+    fn of_a_program_no_field_grows_with_what_it_calls_itself() {
+        let odd = |count: usize| "\u{e0001}".repeat(count);
+        let process = Process {
+            pid: 7,
+            exe: format!("/tmp/{}end", odd(400)),
+            argv: vec![odd(400), "more".to_owned()],
+            parents: vec![odd(15); 8],
+        };
+        let told = program(Some(&process)).expect("a program");
+        let mut line = Line::new();
+        line.insert("process".to_owned(), told.clone());
+        let length = text(&line).len();
+        assert!(length < FILE + ARGUMENTS + PARENTS + 100, "{length}");
+        let exe = told["exe"].as_str().expect("a file");
+        assert!(exe.starts_with('…') && exe.ends_with("end"), "{exe}");
+        let first = told["argv"][0].as_str().expect("an argument");
+        assert!(first.ends_with('…'), "{first}");
+        // What is of ordinary length is as it is.
+        let process = crate::attribution::example();
+        assert_eq!(program(Some(&process)), Some(json!(process)));
     }
 }

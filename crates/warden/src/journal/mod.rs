@@ -18,7 +18,8 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
-        mpsc::{Receiver, Sender, channel},
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
     time::{Duration, SystemTime},
@@ -51,7 +52,7 @@ use crate::{
 /// The configuration in force, for telling where a rule stands.
 pub(crate) type InForce = Arc<Mutex<Effective>>;
 
-/// How long a disk may take that is waited for.
+/// How long a disk may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread that is to write a log. It is there before the command is, which could take the last
@@ -71,6 +72,8 @@ pub(crate) struct Journal {
     said: Sender<Said>,
     /// What is known when it has ended.
     ended: Receiver<JournalEnd>,
+    /// How much it has done.
+    progress: Arc<AtomicU64>,
 }
 
 /// What the warden itself has to say.
@@ -119,6 +122,8 @@ impl PendingJournal {
         let (said, sayings) = channel();
         let (done, ended) = channel();
         let id = id.to_owned();
+        let progress = Arc::new(AtomicU64::new(0));
+        let done_so_far = Arc::clone(&progress);
         thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
@@ -129,15 +134,14 @@ impl PendingJournal {
                 };
                 let log = ready.and_then(|()| begin_log(&directory, &id, first));
                 match log {
-                    Ok(log) => {
+                    Ok(mut log) => {
+                        // Before the command starts, so that nothing of it comes earlier.
+                        source.events.set_room(log.make_sure(0));
                         let has_room = !log.is_behind();
-                        if !has_room {
-                            source.events.set_room(0);
-                        }
                         // Who has stopped waiting hears nothing more.
                         let _ = opened.send(Ok(has_room));
                         log.make_room();
-                        let (writer, events) = Writer::new(log, source);
+                        let (writer, events) = Writer::new(log, source, done_so_far);
                         let _ = done.send(writer.serve(&events, &sayings));
                     }
                     Err(error) => {
@@ -148,7 +152,11 @@ impl PendingJournal {
         Ok(Self {
             begin,
             begun,
-            journal: Journal { said, ended },
+            journal: Journal {
+                said,
+                ended,
+                progress,
+            },
         })
     }
 
@@ -190,15 +198,25 @@ impl Journal {
         }
     }
 
-    /// Writes the last line.
+    /// Writes the last line. There may be much before it: who is behind is waited for, but not a disk
+    /// that does not answer.
     pub(crate) fn finish(self, end: SessionEnd) -> JournalEnd {
         // The receiver is gone only with the thread.
         let _ = self.said.send(Said::End(end));
-        let ended = self.ended.recv_timeout(PATIENCE);
-        ended.unwrap_or_else(|_| JournalEnd {
-            unfinished: true,
-            ..JournalEnd::default()
-        })
+        loop {
+            let before = self.progress.load(Ordering::Relaxed);
+            let goes_on = || self.progress.load(Ordering::Relaxed) != before;
+            match self.ended.recv_timeout(PATIENCE) {
+                Ok(end) => return end,
+                Err(RecvTimeoutError::Timeout) if goes_on() => {}
+                Err(_) => {
+                    return JournalEnd {
+                        unfinished: true,
+                        ..JournalEnd::default()
+                    };
+                }
+            }
+        }
     }
 }
 

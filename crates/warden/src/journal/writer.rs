@@ -5,19 +5,20 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        PoisonError,
+        Arc, PoisonError, TryLockError,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     },
     time::{Duration, Instant, SystemTime},
 };
 
 use stockade_config::{Effective, Notify};
-use stockade_gate::{AnsweredBy, Event, EventReceiver, Grounds, Ruling, Subject};
+use stockade_gate::{AnsweredBy, Event, EventReceiver, Grounds, PendingProgram, Ruling, Subject};
 use stockade_policy::{Decider, Flow, Policy};
 
 use super::{
     InForce, JournalEnd, JournalSource, Said, SessionEnd,
-    file::LogFile,
+    file::{LogFile, SPARE},
     lines::{self, Answered, Closed, Denied, Opened},
 };
 use crate::{
@@ -32,6 +33,10 @@ const NAP: Duration = Duration::from_millis(1);
 /// Programs that are told of at the end.
 const REMEMBERED: usize = 256;
 const TICK: Duration = Duration::from_millis(500);
+/// While so many events wait, no program is waited for.
+const BACKLOG: usize = 256;
+/// At the end there is one line that must not be lost, the last.
+const LAST: usize = 1;
 
 /// Writes what happens, on its own thread.
 pub(super) struct Writer {
@@ -50,10 +55,16 @@ pub(super) struct Writer {
     used_ssh: bool,
     refused: u64,
     programs: HashMap<Subject, Process>,
+    /// Counts what is done, for whoever waits for the end.
+    progress: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(super) fn new(log: LogFile, source: JournalSource) -> (Self, EventReceiver) {
+    pub(super) fn new(
+        log: LogFile,
+        source: JournalSource,
+        progress: Arc<AtomicU64>,
+    ) -> (Self, EventReceiver) {
         let effective = now(&source.in_force);
         source.denials.begin();
         let writer = Self {
@@ -70,13 +81,14 @@ impl Writer {
             used_ssh: false,
             refused: 0,
             programs: HashMap::new(),
+            progress,
         };
         (writer, source.events)
     }
 
     /// Until the session has ended, and all that happened in it is written.
     pub(super) fn serve(mut self, events: &EventReceiver, said: &Receiver<Said>) -> JournalEnd {
-        events.set_room(self.log.make_sure());
+        self.make_sure(events);
         let mut end = None;
         let mut busy = Instant::now();
         let mut looked = Instant::now();
@@ -85,14 +97,14 @@ impl Writer {
                 // It ends with the session.
                 if end.is_none() {
                     let said = said.recv_timeout(NAP).ok();
-                    end = said.and_then(|said| self.heard(said));
+                    end = said.and_then(|said| self.heard(said, events));
                 }
             };
             match next(events, busy.elapsed() < BUSY, nap) {
                 Ok(Some((when, event))) => {
                     busy = Instant::now();
-                    self.happened(when, event);
-                    events.set_room(self.log.make_sure());
+                    self.happened(when, event, events);
+                    self.make_sure(events);
                     // There may be no end to them.
                     if looked.elapsed() < TICK {
                         continue;
@@ -103,25 +115,30 @@ impl Writer {
                 _ => break,
             }
             looked = Instant::now();
-            self.tell_lost(events);
-            events.set_room(self.log.make_sure());
+            // While there is no room, they are counted on.
+            if self.log.has_room_beside(kept(events) + 1) {
+                self.tell_lost(events, kept(events));
+            }
+            self.make_sure(events);
             while end.is_none()
                 && let Ok(said) = said.try_recv()
             {
-                end = self.heard(said);
+                end = self.heard(said, events);
             }
         }
-        self.tell_lost(events);
+        self.tell_lost(events, LAST);
         // Without one the warden failed; the log ends without a last line then.
         while end.is_none()
             && let Ok(said) = said.recv()
         {
-            end = self.heard(said);
+            end = self.heard(said, events);
         }
         if let Some(end) = end {
             let now = SystemTime::now();
             for finding in &end.findings {
-                self.log.write(&lines::found(now, finding, false));
+                let line = lines::found(now, finding, false);
+                self.log.write_beside(&line, LAST);
+                self.progress.fetch_add(1, Ordering::Relaxed);
             }
             let denied = self.live.lock().denied;
             self.log.write(&lines::end(now, &end, denied));
@@ -137,38 +154,48 @@ impl Writer {
     }
 
     /// What the warden says, unless that is the end.
-    fn heard(&mut self, said: Said) -> Option<SessionEnd> {
+    fn heard(&mut self, said: Said, events: &EventReceiver) -> Option<SessionEnd> {
         match said {
             Said::End(end) => Some(end),
             Said::Found(when, finding) => {
-                self.log.write(&lines::found(when, &finding, true));
+                let line = lines::found(when, &finding, true);
+                self.log.write_beside(&line, kept(events));
+                self.progress.fetch_add(1, Ordering::Relaxed);
                 None
             }
         }
     }
 
+    fn make_sure(&mut self, events: &EventReceiver) {
+        events.set_room(self.log.make_sure(events.owed()));
+    }
+
     /// Events that the gate could not hand over.
-    fn tell_lost(&mut self, events: &EventReceiver) {
+    fn tell_lost(&mut self, events: &EventReceiver, kept: usize) {
         let lost = events.take_lost();
         if lost > 0 {
-            self.missed(lost, "they came faster than they could be written");
+            self.missed(lost, "they came faster than they could be written", kept);
         }
         let refused = events.take_refused();
         if refused > 0 {
             let now = SystemTime::now();
             self.refused += refused;
             let why = "the log had no room for them, so they were refused";
-            self.log.write(&lines::lost(now, now, refused, why));
+            let line = lines::lost(now, now, refused, why);
+            self.log.write_beside(&line, kept);
         }
     }
 
-    fn missed(&mut self, count: u64, why: &str) {
+    fn missed(&mut self, count: u64, why: &str, kept: usize) {
         let now = SystemTime::now();
         self.missed += count;
-        self.log.write(&lines::lost(now, now, count, why));
+        let line = lines::lost(now, now, count, why);
+        self.log.write_beside(&line, kept);
     }
 
-    fn happened(&mut self, when: SystemTime, event: Event) {
+    fn happened(&mut self, when: SystemTime, event: Event, events: &EventReceiver) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        let kept = kept(events);
         match event {
             Event::Opened {
                 id,
@@ -183,7 +210,12 @@ impl Writer {
                 let inside = !matches!(grounds, Grounds::Published { .. });
                 let search = self.search.as_ref().filter(|_| inside);
                 let process = search.and_then(|search| {
-                    let mut search = search.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut search = match search.try_lock() {
+                        Ok(search) => search,
+                        Err(TryLockError::Poisoned(search)) => search.into_inner(),
+                        // It looks for somebody who was denied something. The log goes on.
+                        Err(TryLockError::WouldBlock) => return None,
+                    };
                     search.of(&flow, client, false)
                 });
                 let at = self.origin(&flow, &grounds);
@@ -195,7 +227,10 @@ impl Writer {
                     grounds,
                     at,
                 };
-                self.log.write(&lines::opened(&opened, process.as_ref()));
+                // Its program is worth a line, but has no room of its own.
+                let line = lines::opened(&opened, process.as_ref());
+                let short = || lines::opened(&opened, None);
+                self.log.write_or(&line, short, kept);
                 self.live.lock().open(opened, process);
             }
             Event::Closed { id, sent, received } => {
@@ -213,16 +248,18 @@ impl Writer {
                 ruling,
                 program,
             } => {
-                let process = program.and_then(|program| program.wait());
-                self.denied(&Denied {
+                let process = program.and_then(|program| found(&program, events));
+                let at = decided_at(&self.effective, &ruling);
+                let denied = Denied {
                     when,
                     until: None,
                     count: 1,
                     subject: &subject,
                     ruling: &ruling,
-                    at: decided_at(&self.effective, &ruling).as_deref(),
+                    at: at.as_deref(),
                     process: process.as_ref(),
-                });
+                };
+                self.denied(&denied, kept);
             }
             Event::DeniedAgain {
                 subject,
@@ -231,15 +268,17 @@ impl Writer {
                 first,
                 last,
             } => {
-                self.denied(&Denied {
+                let at = decided_at(&self.effective, &ruling);
+                let denied = Denied {
                     when: first,
                     until: Some(last),
                     count,
                     subject: &subject,
                     ruling: &ruling,
-                    at: decided_at(&self.effective, &ruling).as_deref(),
+                    at: at.as_deref(),
                     process: None,
-                });
+                };
+                self.denied(&denied, kept);
             }
             Event::Asked {
                 name,
@@ -260,7 +299,7 @@ impl Writer {
             } => {
                 let since = Instant::now();
                 let question = OpenQuestion {
-                    process: program.and_then(|program| program.wait()),
+                    process: program.and_then(|program| found(&program, events)),
                     subject,
                     ruling,
                     rule,
@@ -269,7 +308,8 @@ impl Writer {
                     since,
                     until,
                 };
-                self.log.write(&lines::held(when, id, &question));
+                let line = lines::held(when, id, &question);
+                self.log.write_beside(&line, kept);
                 self.live.lock().questions.insert(id, question);
                 if let Some(prompts) = &self.prompts {
                     prompts.asked();
@@ -289,7 +329,7 @@ impl Writer {
                 count,
             } => {
                 let question = self.live.lock().questions.remove(&id);
-                self.log.write(&lines::answered(&Answered {
+                let line = lines::answered(&Answered {
                     when,
                     id,
                     subject: &subject,
@@ -298,7 +338,8 @@ impl Writer {
                     by,
                     count,
                     waited: question.map(|question| question.since.elapsed()),
-                }));
+                });
+                self.log.write_beside(&line, kept);
                 // Whoever was asked knows. Where nobody was, a notice says it.
                 if by != AnsweredBy::Unattended {
                     self.is_news(&subject);
@@ -309,7 +350,7 @@ impl Writer {
             }
             Event::Paused { until } => {
                 self.live.lock().paused = Some(until);
-                self.log.write(&lines::paused(when, until));
+                self.log.write_beside(&lines::paused(when, until), kept);
                 let text = "stockade: so much was refused that nothing is asked for a while; the rest \
                             is denied";
                 self.notice(text.to_owned());
@@ -318,22 +359,23 @@ impl Writer {
                 self.missed(
                     count,
                     "their packets came faster than they could be looked at",
+                    kept,
                 );
             }
             Event::Reloaded { internet, rules } => {
                 self.effective = now(&self.in_force);
                 self.policy = self.effective.policy();
                 let hash = self.effective.hash();
-                self.log
-                    .write(&lines::reloaded(when, internet, rules, &hash));
+                let line = lines::reloaded(when, internet, rules, &hash);
+                self.log.write_beside(&line, kept);
             }
         }
     }
 
-    fn denied(&mut self, denied: &Denied<'_>) {
+    fn denied(&mut self, denied: &Denied<'_>, kept: usize) {
         let is_logged = self.effective.network.log_denials.value;
         if is_logged {
-            self.log.write(&lines::denied(denied));
+            self.log.write_beside(&lines::denied(denied), kept);
         }
         // Whoever sees the count finds the lines.
         self.live.lock().denied += denied.count;
@@ -401,6 +443,20 @@ fn notice(subject: &Subject, ruling: &Ruling, process: Option<&Process>) -> Stri
     let program = process.map(|process| format!(" ({})", program_name(&process.exe)));
     let [fix, program] = [fix, program].map(Option::unwrap_or_default);
     format!("stockade: denied {subject}{fix}{program}")
+}
+
+/// The program behind a denial. It is waited for unless others wait for the log: if those become too many,
+/// nothing new passes.
+fn found(program: &PendingProgram, events: &EventReceiver) -> Option<Process> {
+    match events.waiting() < BACKLOG {
+        true => program.wait(),
+        false => program.take(),
+    }
+}
+
+/// How many lines have room set aside that no other may take.
+fn kept(events: &EventReceiver) -> usize {
+    events.owed() + SPARE
 }
 
 /// Where the setting stands that denied something, if one did.

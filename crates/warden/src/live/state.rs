@@ -18,7 +18,7 @@ use crate::{
 /// Flows whose beginning is remembered. The ends of some may be lost.
 const MOST_OPEN: usize = 1 << 16;
 
-/// Names of a flow that are shown: whoever owns a domain can give one address very many. The log has all.
+/// Names of a flow that are shown: whoever owns a domain can give one address very many.
 const MOST_NAMES: usize = 8;
 
 /// Shared with those who show it.
