@@ -175,8 +175,8 @@ termios.tcsetattr(0, termios.TCSADRAIN, modes)
         assert!(walled.screen.contains("intr = ^C;"), "{walled:?}");
         assert!(walled.screen.contains(" -icanon"), "{walled:?}");
         // The user's own key for that is heard at the same time.
-        let control = press("\u{3}");
-        assert!(control.screen.contains("interrupted"), "{control:?}");
+        let is_heard = || press("\u{3}").screen.contains("interrupted");
+        assert!((0..3).any(|_| is_heard()), "the user's key is not heard");
     });
 }
 

@@ -334,7 +334,8 @@ fn p14_long_lines_on_a_full_disk_keep_no_flow_from_the_log() {
         let passed: HashSet<_> = datagrams.iter().map(|it| it.peer).collect();
         let lines = lines_in(&disk.join("stockade/sessions"));
         let opened = of(&lines, "open");
-        assert_eq!(opened.len(), passed.len(), "{said}");
+        // The server may lose some, and none passes without a line.
+        assert!(passed.len() <= opened.len(), "{said}");
         // Many had room, and some had none.
         assert!(passed.len() > 100, "{}: {said}", passed.len());
         assert!(said.contains("did not pass although"), "{said}");

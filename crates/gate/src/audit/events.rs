@@ -277,6 +277,11 @@ impl EventSender {
         self.shared.owed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A question that was promised did not leave.
+    pub(crate) fn withdraw_question(&self) {
+        self.shared.owed.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Whether something new may pass: the log has room to say so. Counts what may not.
     pub(crate) fn have_room(&self) -> bool {
         let Shared {

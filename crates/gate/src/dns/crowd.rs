@@ -30,7 +30,10 @@ struct Taken {
 
 /// There is no room for a question. Who asks it hears nothing, and asks again.
 #[derive(Debug)]
-pub(crate) struct Crowded;
+pub(crate) struct Crowded {
+    /// It was under way when another took its place, so somebody may have got it.
+    pub(crate) has_left: bool,
+}
 
 /// The place of a question, until it is dropped.
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Crowd {
         let mut taken = self.0.borrow_mut();
         let own = taken.of.get(&owner).map_or(0, VecDeque::len);
         if own >= PLACES_EACH || (taken.count >= PLACES && !taken.push_out(own)) {
-            return Err(Crowded);
+            return Err(Crowded { has_left: false });
         }
         let pushed_out = Rc::new(Notify::new());
         let places = taken.of.entry(owner.clone()).or_default();
@@ -81,7 +84,7 @@ impl Place<'_> {
     pub(super) async fn keep<T>(&self, asking: impl Future<Output = T>) -> Result<T, Crowded> {
         tokio::select! {
             biased;
-            () = self.pushed_out.notified() => Err(Crowded),
+            () = self.pushed_out.notified() => Err(Crowded { has_left: true }),
             answer = asking => Ok(answer),
         }
     }

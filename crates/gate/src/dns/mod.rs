@@ -132,10 +132,7 @@ fn reply(socket: &AsyncFd<AnyAddressUdp>, response: &[u8], arrival: Arrival) {
 
 /// Answers the queries of one DNS connection to this server (RFC 7766), one after the other.
 pub(crate) async fn serve_stream(stream: TcpStream, key: FlowKey, resolution: &Resolution) {
-    // One too many is closed; the client comes again.
-    let Some(seat) = resolution.streams.enter() else {
-        return;
-    };
+    let seat = resolution.streams.enter();
     tokio::select! {
         biased;
         () = seat.until_needed() => {}

@@ -108,7 +108,9 @@ impl Names {
         let name = Name::from_text(target.as_str()).ok_or_else(failure)?;
         let query = &query.about(&name);
         let mut asked = Asked::new(&self.judge, query);
-        let answer = self.upstream.ask_near(query).await.map_err(|_| failure())?;
+        let answer = self.upstream.ask_near(query).await;
+        let answer = answer.inspect_err(|crowded| asked.withdraw_unless(crowded.has_left));
+        let answer = answer.map_err(|_| failure())?;
         let opened = Answer::open(query, &answer).map_err(|_| failure())?;
         if is_failure(&answer) {
             return Err(failure());

@@ -102,7 +102,7 @@ impl Names {
         if !self.judge.may_be_logged() {
             return Ok(query.error(Rcode::ServFail, None));
         }
-        let asked = Asked::new(&self.judge, query);
+        let mut asked = Asked::new(&self.judge, query);
         // The proxy may know what the resolvers do not. A name of `near` is the company's own.
         let upstream = self.judge.upstream.as_ref();
         let may_be_proxied = !by.is_named() && !is_near;
@@ -113,10 +113,11 @@ impl Names {
             return Ok(stand_in(query, address, asked));
         }
         let answer = match by.is_named() {
-            true => self.upstream.ask_named(server, by, query).await?,
-            false if is_near => self.upstream.ask_near(query).await?,
-            false => self.upstream.ask(query).await?,
+            true => self.upstream.ask_named(server, by, query).await,
+            false if is_near => self.upstream.ask_near(query).await,
+            false => self.upstream.ask(query).await,
         };
+        let answer = answer.inspect_err(|crowded| asked.withdraw_unless(crowded.has_left))?;
         let only_proxy = match by_proxy {
             Some((upstream, name)) if is_unknown(&answer) && upstream.may_know(name) => {
                 self.is_unknown_here(query, name).await?
@@ -362,6 +363,8 @@ struct Asked<'a> {
     judge: &'a Judge,
     query: &'a Query,
     addresses: Option<Vec<IpAddr>>,
+    /// There was no place for it, so nobody was asked.
+    is_withdrawn: bool,
 }
 
 impl<'a> Asked<'a> {
@@ -371,12 +374,23 @@ impl<'a> Asked<'a> {
             judge,
             query,
             addresses: None,
+            is_withdrawn: false,
+        }
+    }
+
+    fn withdraw_unless(&mut self, has_left: bool) {
+        if !has_left {
+            self.is_withdrawn = true;
+            self.judge.events.withdraw_question();
         }
     }
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
+        if self.is_withdrawn {
+            return;
+        }
         self.judge.events.send(Event::Asked {
             name: self.query.name().to_string(),
             kind: self.query.qtype().to_string(),

@@ -129,7 +129,7 @@ impl Pins {
         let lifetime = Duration::from_secs(ttl.into()).min(LONGEST);
         let until = now + lifetime + GRACE;
         let mut entries = self.entries.borrow_mut();
-        if !make_room(&mut entries, address, standing) {
+        if !make_room(&mut entries, address, standing, now) {
             return;
         }
         let entry = entries.entry(address).or_default();
@@ -184,15 +184,22 @@ impl Pins {
 /// A program may ask for very many names. Then those go first that end first, of a sample, so
 /// that a flood costs the same per name however many there are; one that is in use never does, nor
 /// one with a name that the rules mean more.
-fn make_room(entries: &mut HashMap<IpAddr, Entry>, address: IpAddr, standing: Standing) -> bool {
+fn make_room(
+    entries: &mut HashMap<IpAddr, Entry>,
+    address: IpAddr,
+    standing: Standing,
+    now: Instant,
+) -> bool {
     if entries.len() < ADDRESSES || entries.contains_key(&address) {
         return true;
     }
     let idle = entries.iter().filter(|(_, entry)| !entry.is_used());
+    // What has ended means nothing any more.
+    let rank = |entry: &Entry| (entry.until() > Some(now)).then(|| entry.rank());
     let victim = idle
         .take(EVICTION_SAMPLE)
-        .min_by_key(|(_, entry)| (entry.rank(), entry.until()))
-        .filter(|(_, entry)| entry.rank() <= standing.rank())
+        .min_by_key(|(_, entry)| (rank(entry), entry.until()))
+        .filter(|(_, entry)| rank(entry) <= Some(standing.rank()))
         .map(|(&address, _)| address);
     victim.is_some_and(|victim| entries.remove(&victim).is_some())
 }
@@ -320,5 +327,21 @@ mod tests {
         }
         assert!(pins.entries.borrow().len() <= ADDRESSES);
         assert!(pins.is_pinned(ADDRESS, &name("mine.example"), now));
+    }
+
+    #[test]
+    fn a_name_that_has_ended_keeps_no_other_out() {
+        let (pins, now) = (Pins::default(), Instant::now());
+        for number in 0..u32::try_from(ADDRESSES).unwrap() {
+            let address = Ipv4Addr::from_bits(0x0a00_0000 + number).into();
+            pin(&pins, address, "named.example", 1, now);
+        }
+        let below = name("a.wild.example");
+        let below = (&below, Standing::Wildcard(0));
+        pins.pin(ADDRESS, below, 60, now);
+        assert!(!pins.is_pinned(ADDRESS, below.0, now), "control");
+        let later = now + Duration::from_secs(3600);
+        pins.pin(ADDRESS, below, 60, later);
+        assert!(pins.is_pinned(ADDRESS, below.0, later));
     }
 }

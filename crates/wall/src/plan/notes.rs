@@ -169,8 +169,8 @@ fn shared(config: &Config, facts: &Facts) -> Vec<String> {
     }
     for path in &facts.shared.unseen {
         notes.push(format!(
-            "{path:?} holds more than Stockade looks at. If a link in it leads to files of the \
-             workspace that other projects share by hard links, the command can change those"
+            "{path:?} is too large to check completely. If a link in it leads to files of the \
+             workspace that other projects share by hard links, the command can change them"
         ));
     }
     notes

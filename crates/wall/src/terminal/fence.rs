@@ -137,9 +137,7 @@ impl Fence {
         let mut rest = text.as_bytes();
         let end = Instant::now() + self.patience + BUSY;
         let within = |patience: Duration| (Instant::now() + patience).min(end);
-        while reader.heard.is_none()
-            && exchange(terminal, &mut reader, &mut rest, within(self.patience))
-        {}
+        reader.listen(terminal, &mut rest, || within(self.patience));
         let is_used = self.patience == PATIENCE;
         let is_late = reader.heard.is_none();
         if is_late {
@@ -153,9 +151,7 @@ impl Fence {
             {}
             let was_busy = is_used && begin.elapsed() > SHORT_PATIENCE;
             let patience = if was_busy { PATIENCE } else { SHORT_PATIENCE };
-            while reader.heard.is_none()
-                && exchange(terminal, &mut reader, &mut &[][..], within(patience))
-            {}
+            reader.listen(terminal, &mut &[][..], || within(patience));
         }
         if reader.heard.is_some() {
             hear_out(terminal, &mut reader, is_late);
@@ -375,6 +371,22 @@ impl Reader {
             others: false,
             state: State::Outside,
             block: vec![0; 64 * 1024],
+        }
+    }
+
+    /// Writes the rest and reads until the answer has come, or the time is up. Each answer to another
+    /// question gives the terminal more time; what people type does not.
+    fn listen(
+        &mut self,
+        terminal: BorrowedFd<'_>,
+        rest: &mut &[u8],
+        deadline: impl Fn() -> Instant,
+    ) {
+        let (mut escapes, mut until) = (self.escapes, deadline());
+        while self.heard.is_none() && exchange(terminal, self, rest, until) {
+            if self.escapes > escapes {
+                (escapes, until) = (self.escapes, deadline());
+            }
         }
     }
 

@@ -49,7 +49,8 @@ fn is_in_text(byte: u8) -> bool {
     matches!(byte, 0x08..=0x0d | 0x1b | 0x20..)
 }
 
-/// These modes without echo, signals, flow control and editing, and with output as it is written.
+/// These modes without echo, signals, flow control and editing, and without capitals for small letters, which
+/// would spoil escape sequences. The rest of the output is left alone: who reads a pipe may still print lines.
 pub(super) fn silent(mut modes: Termios) -> Termios {
     modes.local_modes -= LocalModes::ECHO
         | LocalModes::ECHONL
@@ -66,7 +67,7 @@ pub(super) fn silent(mut modes: Termios) -> Termios {
         | InputModes::IUCLC
         | InputModes::PARMRK
         | InputModes::BRKINT;
-    modes.output_modes -= OutputModes::OPOST;
+    modes.output_modes -= OutputModes::OLCUC;
     modes.special_codes[SpecialCodeIndex::VMIN] = 1;
     modes.special_codes[SpecialCodeIndex::VTIME] = 0;
     modes

@@ -224,8 +224,11 @@ fn descriptors(case: &Case<'_>) -> Finding {
 fn core(seen: &Observations) -> Finding {
     let check = Check::new("process.core", "no core dump is handled outside");
     match seen.core_limit {
-        Some(1) => check.pass("the limit is 1, at which the kernel handles none"),
-        Some(0) => check.fail("the limit is 0, at which the kernel starts the host's handler"),
+        Some(1) => check.pass("RLIMIT_CORE is 1: the kernel writes no core file and starts no handler"),
+        Some(0) => check.fail(
+            "RLIMIT_CORE is 0, at which the kernel starts the handler of `core_pattern`, if there is one; \
+             start Stockade where `ulimit -H -c` is not 0",
+        ),
         _ => check.fail("core dumps are not limited"),
     }
 }

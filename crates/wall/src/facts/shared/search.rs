@@ -76,6 +76,8 @@ impl<'a> Search<'a> {
     }
 
     pub(super) fn end(mut self) -> SharedFiles {
+        // The first ones are at the top of the workspace, and get the most of what there is to look at.
+        self.left.reverse();
         let mut number = 0;
         while let Some(Behind { path, is_package }) = self.left.pop() {
             number += 1;
