@@ -338,6 +338,7 @@ fn f05_links_to_elsewhere_in_the_workspace_hide_no_dependencies() {
             "mkdir -p .v/lib; ln -s .v .venv",
             "mkdir -p .venv .v/lib; ln -s ../.v/lib .venv/lib",
             "mkdir -p .venv/x .v/lib; ln -s ../.v .venv/y; ln -s x/../y/lib .venv/lib",
+            "mkdir -p .v/.git/lib; ln -s .git/lib .v/lib; ln -s .v .venv",
         ] {
             outside("cd ~; rm -rf project/.v* project/.w ~/.cache/uv ~/other");
             run(link).expect_success();

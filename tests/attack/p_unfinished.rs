@@ -44,6 +44,13 @@ fn p01_what_goes_on_outside_takes_no_programs_and_paths_of_a_session() {
             "git rebase --continue; true",
         ),
         plant(
+            "a number that the prompt of a shell shows",
+            "mkdir -p .git/rebase-merge; echo refs/heads/main > .git/rebase-merge/head-name
+             echo '$(touch ~/ran)' > .git/rebase-merge/msgnum; echo 1 > .git/rebase-merge/end",
+            "for file in /usr/lib/git-core/git-sh-prompt /usr/share/git-core/contrib/completion/git-prompt.sh
+             do [ -r $file ] && . $file; done; __git_ps1 a b; echo \"${PS1@P}\"",
+        ),
+        plant(
             "an option of patches that writes a file",
             leak(format!(
                 "{PATCHES}\nprintf \"'--build-fake-ancestor=/home/dev/rc'\" > .git/rebase-apply/apply-opt"

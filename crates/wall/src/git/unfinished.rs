@@ -38,6 +38,11 @@ const ARGUMENTS: &[(&str, Check)] = &[
     ("rebase-merge/autostash", is_commit),
     ("rebase-apply/autostash", is_commit),
     ("MERGE_AUTOSTASH", is_commit),
+    // The prompt of a shell shows them, and bash runs what is in a prompt.
+    ("rebase-merge/msgnum", is_number),
+    ("rebase-merge/end", is_number),
+    ("rebase-apply/next", is_number),
+    ("rebase-apply/last", is_number),
     ("BISECT_START", is_no_option),
     ("sequencer/opts", are_options_of_a_sequence),
 ];
@@ -191,6 +196,10 @@ fn is_commit(name: &[u8]) -> bool {
     name.trim_ascii().iter().all(u8::is_ascii_hexdigit)
 }
 
+fn is_number(text: &[u8]) -> bool {
+    text.trim_ascii().iter().all(u8::is_ascii_digit)
+}
+
 fn is_no_option(name: &[u8]) -> bool {
     !name.trim_ascii().starts_with(b"-")
 }
@@ -261,6 +270,8 @@ mod tests {
                 "0123456789abcdef0123456789abcdef01234567\n",
             ),
             ("BISECT_START", "main\n"),
+            ("rebase-merge/msgnum", "3\n"),
+            ("rebase-apply/last", "12"),
             (
                 "sequencer/opts",
                 "[options]\n\tedit = true\n\tstrategy = ort\n\tstrategy-option = ours\n",
@@ -270,6 +281,10 @@ mod tests {
         }
         for (name, contents) in [
             ("rebase-merge/strategy", "x/../evil"),
+            ("rebase-merge/msgnum", "$(touch ran)\n"),
+            ("rebase-merge/end", "`touch ran`"),
+            ("rebase-apply/next", "1 $(touch ran)"),
+            ("rebase-apply/last", "${x:=1}"),
             ("rebase-merge/strategy", "[options]\nx=/../evil"),
             ("rebase-merge/strategy", "resolve"),
             (

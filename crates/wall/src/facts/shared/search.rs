@@ -185,13 +185,18 @@ impl<'a> Search<'a> {
         let is_up = |part: &Component<'_>| matches!(part, Component::ParentDir);
         let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
         let is_simple = to.components().skip_while(is_up).all(is_plain);
-        if is_simple && absolute(&parent.join(&to)).starts_with(top) {
+        // Nobody meets what is in a git directory but by such a link.
+        let is_met = |place: &Path| {
+            let below = place.strip_prefix(top);
+            below.is_ok_and(|it| !it.components().any(|part| part.as_os_str() == ".git"))
+        };
+        if is_simple && is_met(&absolute(&parent.join(&to))) {
             return;
         }
         let Ok(real) = nofollow::real(link) else {
             return;
         };
-        if real.starts_with(top) || !is_in(&real, self.writable) || !real.is_dir() {
+        if is_met(&real) || !is_in(&real, self.writable) || !real.is_dir() {
             return;
         }
         let is_scope = parent
