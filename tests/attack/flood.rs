@@ -48,19 +48,15 @@ fn peak_memory(session: &Prober) -> u64 {
 /// The internet is there in the flooded session, the intranet is not, and the warden is small.
 #[track_caller]
 fn is_unimpressed(mut session: Prober) {
-    // A datagram may be lost in the crowd, as datagrams may; not three times in a row.
-    const DATAGRAM: &str = "udp://93.184.216.34:7";
-    let is_lost = |session: &mut Prober| {
+    // A datagram may be lost in the crowd, as datagrams may, and the servers have the crowd to serve, too.
+    let is_served = (0..6).any(|_| {
         let answers = session.ask(&INTERNET);
-        let lost = answers.iter().find(|(_, outcome)| *outcome == "silence");
-        let is_datagram = lost.is_some_and(|(target, _)| target == DATAGRAM);
         answers.expect("an answer", |outcome| {
-            outcome == "answer" || is_datagram && outcome == "silence"
+            matches!(outcome, "answer" | "silence")
         });
-        is_datagram
-    };
-    let lost = (0..3).take_while(|_| is_lost(&mut session)).count();
-    assert!(lost < 3, "no datagram comes through");
+        answers.iter().all(|(_, outcome)| outcome == "answer")
+    });
+    assert!(is_served, "something is never answered");
     session.ask(&PRIVATE).expect_denials();
     let peak = peak_memory(&session);
     assert!(
