@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stockade_fuzz::{tls, two_parts};
-use stockade_wire::tls::{Broken, Inspection, Late, Search, inspect};
+use stockade_wire::tls::{Broken, Inspection, Late, SPARE_WORK, Search, inspect};
 
 fuzz_target!(|input: &[u8]| {
     check(input);
@@ -42,9 +42,10 @@ fn check(sent: &[u8]) {
 
 fn found(sent: &[u8], size: usize) -> Vec<Late> {
     let mut search = Search::default();
+    let mut spare = SPARE_WORK;
     let mut all = Vec::new();
     for piece in sent.chunks(size) {
-        let passed = search.pass(piece, |late| {
+        let passed = search.pass(piece, &mut spare, |late| {
             all.push(late);
             Ok::<_, ()>(())
         });

@@ -118,6 +118,12 @@ pub enum Error {
     Start(#[from] io::Error),
     #[error("the gate died; the agent had no network from then on")]
     Died,
+    #[error(
+        "the gate has not answered for {} seconds, so the new rules may not be in force yet; \
+         run this command again, or end the session",
+        ORDER_LIMIT.as_secs()
+    )]
+    Busy,
 }
 
 impl Gate {
@@ -198,7 +204,7 @@ pub struct GateHandle {
 
 #[derive(Debug)]
 enum Order {
-    Change(Policy, bool),
+    Change(Policy, bool, mpsc::Sender<()>),
     Answer {
         id: u64,
         answer: Answer,
@@ -215,10 +221,12 @@ impl GateHandle {
     /// the user is asked about what it does not cover.
     ///
     /// # Errors
-    /// If the gate died before.
+    /// If the gate died before, or has not done it in time.
     pub fn change(&self, policy: Policy, asks: bool) -> Result<(), Error> {
-        let order = Order::Change(policy, asks);
-        self.orders.send(order).map_err(|_| Error::Died)
+        let (done, reply) = mpsc::channel();
+        let order = Order::Change(policy, asks, done);
+        self.orders.send(order).map_err(|_| Error::Died)?;
+        reply.recv_timeout(ORDER_LIMIT).map_err(unanswered)
     }
 
     /// Answers a question, with the policy that this puts in force, as for [`Self::change`], if it
@@ -242,7 +250,7 @@ impl GateHandle {
             was_asked,
         };
         self.orders.send(order).map_err(|_| Error::Died)?;
-        reply.recv_timeout(ORDER_LIMIT).map_err(|_| Error::Died)
+        reply.recv_timeout(ORDER_LIMIT).map_err(unanswered)
     }
 
     /// How much the flows with these numbers have moved, those that are open.
@@ -272,11 +280,20 @@ impl GateHandle {
     }
 }
 
+fn unanswered(why: mpsc::RecvTimeoutError) -> Error {
+    match why {
+        mpsc::RecvTimeoutError::Timeout => Error::Busy,
+        mpsc::RecvTimeoutError::Disconnected => Error::Died,
+    }
+}
+
 fn obey(judge: &Judge, order: Order) {
     match order {
-        Order::Change(policy, asks) => {
+        Order::Change(policy, asks, done) => {
             judge.questions().forget_refused();
             judge.change_policy(policy, asks);
+            // Whoever has stopped waiting does not need to know.
+            let _ = done.send(());
         }
         Order::Answer {
             id,

@@ -35,13 +35,13 @@ use rustix::net::{RecvFlags, recv};
 use stockade_policy::Hostname;
 use stockade_wire::{
     http::{self, Authority, FirstLine, Head, Kind, LateRequest, Requests, Step},
-    tls::{self, Handshake, Hello, Inspection, Late, Next, Search},
+    tls::{self, Handshake, Hello, Inspection, Late, Next, SPARE_WORK, Search},
 };
 use tokio::{
     io::{AsyncWriteExt as _, Interest, copy, sink},
     net::TcpStream,
     sync::Notify,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::relay::Stop;
@@ -62,11 +62,29 @@ const HESITATION: Duration = Duration::from_millis(100);
 /// How long a client may take to read why it was refused.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
+/// How much of the work for odd hellos comes back: all of it in eight seconds. It takes a small part of the gate's
+/// time, whatever programs inside send.
+const SPARE_PER_MILLISECOND: usize = SPARE_WORK >> 13;
+
 thread_local! {
+    static SPARE: RefCell<(usize, Instant)> = RefCell::new((SPARE_WORK, Instant::now()));
     /// What each connection holds.
     static HOLDERS: RefCell<Holders> = RefCell::default();
     /// Bytes stay here only until it is known whose they are.
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
+}
+
+/// Looks for hellos with what all connections share for odd ones, which comes back with time.
+fn with_spare_work<T>(look: impl FnOnce(&mut usize) -> T) -> T {
+    SPARE.with_borrow_mut(|(spare, since)| {
+        let now = Instant::now();
+        let back = now.duration_since(*since).as_millis() as usize * SPARE_PER_MILLISECOND;
+        if back > 0 {
+            *spare = spare.saturating_add(back).min(SPARE_WORK);
+            *since = now;
+        }
+        look(spare)
+    })
 }
 
 /// Watches over one connection.
@@ -188,15 +206,13 @@ impl Inspector {
             match self.next(&mut protocol, &held.bytes)? {
                 Todo::Send(count) => {
                     self.search(&protocol, &mut sent, held.unsent(count))?;
-                    held.send(far, count).await?;
+                    held.send(far, count, &passed).await?;
                     held.drop_front(count);
                     held.count(sent.kept());
-                    passed(count);
                     busy_poll::extend();
                 }
                 Todo::LetGo => {
-                    held.send(far, held.bytes.len()).await?;
-                    passed(held.bytes.len());
+                    held.send(far, held.bytes.len(), &passed).await?;
                     return Ok(Vetted::Opaque);
                 }
                 Todo::Read => {
@@ -208,7 +224,7 @@ impl Inspector {
                             Ok(read) => read?,
                             Err(_hesitates) => {
                                 self.search(&protocol, &mut sent, held.unsent(all))?;
-                                held.send(far, all).await?;
+                                held.send(far, all, &passed).await?;
                                 held.read(near).await?
                             }
                         }
@@ -216,8 +232,7 @@ impl Inspector {
                     if read == 0 {
                         self.may_end(&protocol, &held.bytes)?;
                         self.search(&protocol, &mut sent, held.unsent(all))?;
-                        held.send(far, all).await?;
-                        passed(all);
+                        held.send(far, all, &passed).await?;
                         return Ok(Vetted::Ended);
                     }
                 }
@@ -275,10 +290,15 @@ impl Inspector {
             sent.first_line.greeted();
         }
         sent.first_line.pass(leaving);
+        let is_disguised = match protocol {
+            Protocol::Unknown | Protocol::Tls(_) => sent.first_line.names_http_in_hello(),
+            Protocol::Other(_) => sent.first_line.names_http(),
+            Protocol::Http => false,
+        };
+        if is_disguised {
+            return Err(self.deny_http(http::Broken::Disguised));
+        }
         if matches!(protocol, Protocol::Other(_)) {
-            if sent.first_line.names_http() {
-                return Err(self.deny_http(http::Broken::Disguised));
-            }
             if self.spoke.take() {
                 sent.late_request.turn();
             }
@@ -289,9 +309,11 @@ impl Inspector {
         if matches!(protocol, Protocol::Http) && server == Some(Speech::Http) {
             return Ok(());
         }
-        sent.hellos.pass(leaving, |late| match late {
-            Late::Hello(hello) => self.judge_hello(&hello),
-            Late::Broken(why) => Err(self.deny_tls(&why.to_string())),
+        with_spare_work(|spare| {
+            sent.hellos.pass(leaving, spare, |late| match late {
+                Late::Hello(hello) => self.judge_hello(&hello),
+                Late::Broken(why) => Err(self.deny_tls(&why.to_string())),
+            })
         })
     }
 
@@ -515,11 +537,23 @@ impl Held {
         }
     }
 
-    /// Sends the first `count`, as far as they have not left.
-    async fn send(&mut self, to: &TcpStream, count: usize) -> io::Result<()> {
-        if let Some(unsent) = self.bytes.get(self.sent..count) {
-            send(to, unsent).await?;
-            self.sent = count;
+    /// Sends the first `count`, as far as they have not left. Tells of each part as it leaves.
+    async fn send(
+        &mut self,
+        to: &TcpStream,
+        count: usize,
+        passed: &impl Fn(usize),
+    ) -> io::Result<()> {
+        while self.sent < count {
+            to.writable().await?;
+            match to.try_write(self.unsent(count)) {
+                Ok(written) => {
+                    self.sent += written;
+                    passed(written);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

@@ -85,10 +85,14 @@ pub(crate) async fn first(inner: &TcpStream, outer: &mut TcpStream, read: &mut V
 /// what can be made to point elsewhere.
 pub(crate) fn is_own(host: &str, machine: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.split_once(']'));
-    let name = match bare {
-        Some((address, _)) => address,
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match bare {
+        Some((address, port)) => (address, port),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    if !port.is_empty() && !port.strip_prefix(':').is_some_and(is_port) {
+        return false;
+    }
     if name.parse::<IpAddr>().is_ok() {
         return true;
     }
@@ -103,4 +107,33 @@ pub(crate) fn is_own(host: &str, machine: &str) -> bool {
                 .is_some_and(|name| name.eq_ignore_ascii_case(machine))
     };
     name.is_localhost() || is_machine() || hosts::is_own(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_port_may_follow_the_name() {
+        for own in [
+            "localhost",
+            "localhost:3000",
+            "127.0.0.1:80",
+            "[::1]",
+            "[::1]:80",
+            "pc:",
+        ] {
+            assert!(is_own(own, "pc"), "{own}");
+        }
+        for other in [
+            "evil.example",
+            "[::1].evil.example",
+            "[::1]evil.example",
+            "127.0.0.1:3000@evil.example",
+            "localhost:evil.example",
+            "pc:80:80",
+        ] {
+            assert!(!is_own(other, "pc"), "{other}");
+        }
+    }
 }

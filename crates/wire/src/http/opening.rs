@@ -27,6 +27,8 @@ pub(super) struct Opening {
     seen: usize,
     /// Where the first word ends, once that is known.
     method_end: Option<usize>,
+    /// The line to servers that end one at a carriage return was looked at.
+    is_cut: bool,
 }
 
 impl Opening {
@@ -64,8 +66,22 @@ impl Opening {
         };
         let method = held.get(..method_end).unwrap_or_default();
         let fresh = held.get(self.seen..).unwrap_or_default();
-        let Some(offset) = fresh.iter().position(|byte| b"\n\0".contains(byte)) else {
-            self.seen = held.len();
+        let end = fresh.iter().position(|byte| b"\n\0".contains(byte));
+        let line = end.and_then(|end| fresh.get(..=end)).unwrap_or(fresh);
+        if let Some(offset) = bare_return(line)
+            && !std::mem::replace(&mut self.is_cut, true)
+        {
+            let rest = held.get(method_end..self.seen.saturating_add(offset));
+            if self.is_request(method, rest.unwrap_or_default()) {
+                return Meant::Broken(Broken::BareCr);
+            }
+        }
+        let Some(offset) = end else {
+            // A carriage return at the end is looked at again, with what follows.
+            self.seen = match held {
+                [before @ .., b'\r'] => before.len(),
+                _ => held.len(),
+            };
             return Meant::Undecided;
         };
         let (line, end) = held.split_at(self.seen.saturating_add(offset));
@@ -119,6 +135,12 @@ impl Opening {
     }
 }
 
+/// The first carriage return that no line feed follows.
+fn bare_return(line: &[u8]) -> Option<usize> {
+    line.windows(2)
+        .position(|pair| pair.first() == Some(&b'\r') && pair.get(1) != Some(&b'\n'))
+}
+
 /// White space between words, to somebody.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
@@ -168,6 +190,8 @@ pub struct FirstLine {
     is_greeted: bool,
     is_over: bool,
     names_http: bool,
+    /// And not as a hello does, which has its length before it.
+    names_http_in_text: bool,
     /// The last bytes, in which the name of the protocol may have begun.
     last: Vec<u8>,
 }
@@ -202,7 +226,9 @@ impl FirstLine {
         let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         self.last.extend_from_slice(line);
         // Some servers take any byte that does not show for white space.
-        self.names_http |= names_http(&self.last, |byte| !byte.is_ascii_graphic());
+        let is_space = |byte: u8| !byte.is_ascii_graphic();
+        self.names_http |= names_http(&self.last, is_space);
+        self.names_http_in_text |= names_http(&self.last, |byte| is_space(byte) && byte != ALPN);
         self.is_over = end.is_some() || self.seen >= MAX_HEAD;
         let old = if self.is_over { 0 } else { 5 };
         self.last.drain(..self.last.len().saturating_sub(old));
@@ -212,7 +238,15 @@ impl FirstLine {
     pub fn names_http(&self) -> bool {
         self.names_http
     }
+
+    /// The same for what begins like a hello of TLS, which may name the protocols of its client.
+    pub fn names_http_in_hello(&self) -> bool {
+        self.names_http_in_text
+    }
 }
+
+/// The byte before the name of HTTP/1 in a hello: how long the name is.
+const ALPN: u8 = 8;
 
 /// What a client says after the server has spoken, for who lets it pass unread: whether it begins
 /// with a request line there. Elsewhere such a line may be part of a mail or of a record.
@@ -238,7 +272,7 @@ impl LateRequest {
 
     /// Looks at the next bytes, before they leave. Whether they complete a request line.
     pub fn pass(&mut self, bytes: &[u8]) -> bool {
-        for piece in bytes.split_inclusive(|byte| b"\n\0".contains(byte)) {
+        for piece in bytes.split_inclusive(|byte| b"\r\n\0".contains(byte)) {
             if self.starts.is_empty() {
                 return false;
             }
@@ -250,11 +284,23 @@ impl LateRequest {
                     return true;
                 }
                 // Servers skip empty lines.
-                Some(b'\n') => self
-                    .starts
-                    .retain(|at| from(at).iter().all(|byte| is_blank(*byte))),
+                Some(b'\n') => {
+                    let is_empty = |at| from(at).iter().all(|byte| is_blank(*byte));
+                    let may_follow = self.starts.iter().any(is_empty);
+                    self.line = Vec::new();
+                    self.starts = Vec::from_iter(may_follow.then_some(0));
+                }
                 Some(0) => self.starts.clear(),
                 _ if line.len() >= MAX_HEAD => self.starts.clear(),
+                // To some servers, the line ends here.
+                Some(b'\r') if ends_with_version(line) => {
+                    if self.starts.iter().any(|at| is_late_request(from(at))) {
+                        return true;
+                    }
+                    // What has three words and is no request does not become one.
+                    self.starts.retain(|at| words(from(at)).nth(2).is_none());
+                }
+                Some(b'\r') => {}
                 _ => self.starts.retain(|at| {
                     let start = from(at);
                     begins_with_word(start.get(..Self::SHORT).unwrap_or(start))
@@ -279,11 +325,23 @@ fn begins_with_word(line: &[u8]) -> bool {
         .is_none_or(|end| is_space(*end))
 }
 
+fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(|byte| is_blank(*byte))
+        .filter(|word| !word.is_empty())
+}
+
+/// Whether a line that has just ended could be a request, by a look at its last bytes.
+fn ends_with_version(line: &[u8]) -> bool {
+    const LONGEST: usize = 32;
+    let end = line
+        .get(line.len().saturating_sub(LONGEST)..)
+        .unwrap_or(line);
+    names_http(end, is_blank)
+}
+
 /// Narrower than a first line: people write ` HTTP/1.1` in chats, too.
 fn is_late_request(line: &[u8]) -> bool {
-    let mut words = line
-        .split(|byte| is_blank(*byte))
-        .filter(|word| !word.is_empty());
+    let mut words = words(line);
     let (method, target, last) = (words.next(), words.next(), words.next_back());
     let is_three = words.next().is_none();
     let (Some(method), Some(target), Some(last)) = (method, target, last) else {

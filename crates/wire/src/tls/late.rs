@@ -47,10 +47,27 @@ struct Work {
     allowed: usize,
 }
 
-/// What is allowed from the start, enough for the oddest hello that tests know, sent byte by byte.
-const FREE_WORK: usize = 1 << 20;
+/// What each connection may have from the start.
+const FREE_WORK: usize = 1 << 12;
 /// And for each byte that is passed.
-const WORK_PER_BYTE: usize = 4;
+const WORK_PER_BYTE: usize = 2;
+
+/// What all connections together may have beyond that. It is enough for the oddest hello that tests
+/// know, sent byte by byte; no ordinary client needs any of it.
+pub const SPARE_WORK: usize = 1 << 20;
+
+impl Work {
+    /// Whether what was done may be, with what others leave.
+    fn is_allowed(&mut self, spare: &mut usize) -> bool {
+        let beyond = self.done.saturating_sub(self.allowed);
+        let Some(rest) = spare.checked_sub(beyond) else {
+            return false;
+        };
+        *spare = rest;
+        self.allowed = self.allowed.max(self.done);
+        true
+    }
+}
 
 /// The start of what could be a hello, within the bytes that are kept.
 #[derive(Debug, Clone, Copy)]
@@ -76,13 +93,15 @@ impl Search {
         self.kept.capacity()
     }
 
-    /// Looks at the next bytes, before they leave. The first error of `judge` ends it.
+    /// Looks at the next bytes, before they leave. The first error of `judge` ends it. What it takes
+    /// beyond a connection's own is taken from `spare`.
     ///
     /// # Errors
     /// Those of `judge`.
     pub fn pass<E>(
         &mut self,
         bytes: &[u8],
+        spare: &mut usize,
         mut judge: impl FnMut(Late) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut open = Vec::new();
@@ -91,6 +110,7 @@ impl Search {
             .allowed
             .max(FREE_WORK)
             .saturating_add(bytes.len().saturating_mul(WORK_PER_BYTE));
+        let work = &mut (work, spare);
         if self.candidates.is_empty() {
             scan(bytes, 0, work, &mut open, &mut judge)?;
             if let Some(from) = first(&open) {
@@ -137,7 +157,7 @@ fn first(candidates: &[Candidate]) -> Option<usize> {
 fn scan<E>(
     bytes: &[u8],
     from: usize,
-    work: &mut Work,
+    work: &mut (&mut Work, &mut usize),
     open: &mut Vec<Candidate>,
     judge: &mut impl FnMut(Late) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -164,13 +184,13 @@ fn is_ssl2(byte: u8) -> bool {
 fn follow<E>(
     bytes: &[u8],
     start: usize,
-    work: &mut Work,
+    (work, spare): &mut (&mut Work, &mut usize),
     open: &mut Vec<Candidate>,
     judge: &mut impl FnMut(Late) -> Result<(), E>,
 ) -> Result<(), E> {
     let candidate = bytes.get(start..).unwrap_or_default();
     let shape = shape(candidate, &mut work.done);
-    if work.done > work.allowed {
+    if !work.is_allowed(spare) {
         return judge(Late::Broken(Broken::Nested));
     }
     match shape {
@@ -357,8 +377,9 @@ mod tests {
     fn work_grows_with_what_is_sent_and_no_faster() {
         let empty = wrapped(b"\x16\x03\x03\x00\x00");
         let mut search = Search::default();
-        let fine: Result<(), Late> = search.pass(&empty, Err);
-        assert_eq!(fine, Ok(()));
+        let mut spare = SPARE_WORK;
+        let fine: Result<(), Late> = search.pass(&empty, &mut spare, Err);
+        assert_eq!((fine, spare), (Ok(()), SPARE_WORK));
         assert!(search.work.done < empty.len(), "{}", search.work.done);
 
         // A byte of a hello's start in each record: type, length, version.
@@ -368,8 +389,16 @@ mod tests {
             .collect();
         let bytes = wrapped(&start);
         let mut search = Search::default();
-        let end = (0..200).find_map(|_| search.pass(&bytes, Err).err());
+        let end = (0..200).find_map(|_| search.pass(&bytes, &mut spare, Err).err());
         assert_eq!(end, Some(Late::Broken(Broken::Nested)));
         assert!(search.work.done <= search.work.allowed + MAX_RECORDS);
+        // Other connections have nothing left of what all share, and what is their own.
+        let mut others = Search::default();
+        assert!(others.pass(&bytes, &mut spare, Err).is_err());
+        assert!(others.work.done <= others.work.allowed + MAX_RECORDS);
+        let noise: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+        let mut others = Search::default();
+        let fine: Result<(), Late> = others.pass(&noise, &mut spare, Err);
+        assert_eq!(fine, Ok(()));
     }
 }

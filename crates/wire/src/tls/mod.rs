@@ -34,7 +34,7 @@ mod records;
 mod tests;
 
 pub use follow::{Handshake, Next};
-pub use late::{Late, Search};
+pub use late::{Late, SPARE_WORK, Search};
 pub use records::inspect;
 
 /// The longest hello that is read. Post-quantum key shares make hellos of two to

@@ -309,6 +309,11 @@ fn a_request_that_begins_a_turn_is_seen_and_one_in_a_text_is_not() {
         // The server says something in the middle of it, or in the middle of the line before.
         (&[b"GET", b" / HTTP", b"/1.1\r\n"], true),
         (&[b"a b c", b"GET / HTTP/1.1\r\n"], true),
+        // Some servers end a line at a carriage return.
+        (&[b"x\n", b"GET / HTTP/1.1\rHost: a.example\r\r"], true),
+        (&[b"x\n", b"GET\r/\rHTTP/1.1\r\n"], true),
+        (&[b"x\n", b"\n\r\n\rGET / HTTP/1.1\r"], true),
+        (&[b"a b c d HTTP/1.1\rGET / HTTP/1.1\r\n"], false),
         (&[b"PRIVMSG #x :we use HTTP/1.1\r\n"], false),
         (&[b"Subject: x\r\n\r\nGET / HTTP/1.1\r\n"], false),
         (&[b"a1 CREATE HTTP/notes\r\n"], false),
@@ -331,4 +336,67 @@ fn a_request_that_begins_a_turn_is_seen_and_one_in_a_text_is_not() {
         assert!(!late.pass(&[b'x'; 4096]));
     }
     assert!(late.kept() <= 2 * MAX_HEAD);
+}
+
+/// What costs more than it should would take minutes here.
+#[test]
+fn lines_that_say_nothing_are_looked_at_once() {
+    for line in [
+        &b"\n"[..],
+        b"\r",
+        b"\r\n",
+        b" \r",
+        b"x HTTP/1\r",
+        b"a b c HTTP/1\r",
+        b" \n",
+    ] {
+        let sent = line.repeat((1 << 21) / line.len());
+        let mut late = LateRequest::default();
+        for piece in sent.chunks(16 * 1024) {
+            late.turn();
+            let _ = late.pass(piece);
+        }
+        assert!(late.kept() <= 2 * MAX_HEAD, "{line:?}: {}", late.kept());
+        let mut requests = Requests::new();
+        requests.greeted();
+        let start = [b"x ", line].concat().repeat(MAX_HEAD / 4);
+        for end in (0..MAX_HEAD).step_by(1024) {
+            let _ = requests.step(start.get(..end).unwrap_or(&start));
+        }
+    }
+}
+
+#[test]
+fn a_request_line_that_ends_at_a_carriage_return_is_refused_before_its_host_is_there() {
+    for line in [
+        "GET / HTTP/1.1\rH",
+        "GET / HTTP/1.1\r\r",
+        "GET /\rx",
+        "FOO /x\ry",
+        "a b HTTP/1.1\ry",
+    ] {
+        assert_eq!(refusal(line.as_bytes()), Broken::BareCr, "{line:?}");
+    }
+    // A client that waits here for an answer may be of another protocol.
+    for line in ["foo bar\rx", "GET / HTTP/1.1\r"] {
+        assert_eq!(seen(line.as_bytes()).end, Step::NeedMore, "{line:?}");
+    }
+}
+
+#[test]
+fn a_hello_names_protocols_and_no_request() {
+    let alpn = [
+        &b"\x16\x03\x01\x02\x00\x01"[..],
+        b"\x00\x10\x00\x0e\x00\x0c\x02h2\x08http/1.1\x0a\x0a\x00\x00",
+    ]
+    .concat();
+    let line = b"\x16\x03\x01\x3f\xff\x01\x00\x3f\xfb\x03\x03 / HTTP/1.1\r\n";
+    for (sent, is_request) in [(&alpn[..], false), (line, true)] {
+        for size in [1, 1000] {
+            let mut first = FirstLine::default();
+            sent.chunks(size).for_each(|piece| first.pass(piece));
+            assert_eq!(first.names_http_in_hello(), is_request);
+            assert!(first.names_http(), "positive control");
+        }
+    }
 }

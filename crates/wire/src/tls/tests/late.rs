@@ -5,9 +5,10 @@ use super::*;
 /// What is found in bytes that come in pieces of this size, and after how many bytes.
 fn found(sent: &[u8], size: usize) -> Vec<Late> {
     let mut search = Search::default();
+    let mut spare = SPARE_WORK;
     let mut all = Vec::new();
     for piece in sent.chunks(size) {
-        let passed = search.pass(piece, |late| {
+        let passed = search.pass(piece, &mut spare, |late| {
             all.push(late);
             Ok::<_, ()>(())
         });
@@ -98,7 +99,7 @@ fn nothing_is_found_in_noise_and_little_of_it_is_kept() {
                 state.to_be_bytes()[0]
             })
             .collect();
-        assert_eq!(search.pass(&noise, Err), Ok::<(), Late>(()));
+        assert_eq!(search.pass(&noise, &mut 0, Err), Ok::<(), Late>(()));
         most = most.max(search.kept());
     }
     assert!(most < 1 << 19, "{most}");
@@ -196,7 +197,7 @@ fn too_many_hellos_inside_each_other_are_refused_and_little_is_kept() {
     }
     let mut search = Search::default();
     for byte in [0x16, 3, 1, 0x40, 0, 7].repeat(20_000) {
-        search.pass(&[byte], Err).unwrap();
+        search.pass(&[byte], &mut 0, Err).unwrap();
         assert!(search.kept() < 64);
     }
 }
