@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsStr,
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::Read as _,
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -22,45 +22,77 @@ use crate::{exit::refused, settings::Settings};
 
 /// A loader for the caller: this environment, this home, this workspace.
 pub(crate) fn loader(home: &Path, workspace: &Path) -> Loader {
-    let places = Places::new(home, workspace, |name| env::var_os(name));
+    let mut places = Places::new(home, workspace, |name| env::var_os(name));
+    places.workspace_elsewhere = stockade_wall::mounted_elsewhere(workspace);
     let mut loader = Loader::new(places);
     loader.environment = env::vars_os().collect();
     loader.built_in = BUILT_IN.to_vec();
-    if claude_has_a_sandbox(&loader) {
+    if let Some((_, ClaudeSandbox::Counts)) = claude_sandbox(&loader) {
         loader.built_in.push(CLAUDE_SANDBOX);
     }
     loader
 }
 
-/// Whether the settings of Claude Code turn its own sandbox on: `sandbox.enabled`, where the later
-/// file overrules the earlier.
-fn claude_has_a_sandbox(loader: &Loader) -> bool {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClaudeSandbox {
+    Counts,
+    /// Any session in the workspace could have written the file.
+    IsIgnored,
+}
+
+/// The file of Claude Code's settings that turns its own sandbox on, if one does: `sandbox.enabled`,
+/// where the later file overrules the earlier. The workspace's `settings.local.json`, which git
+/// does not track, turns it off only.
+pub(crate) fn claude_sandbox(loader: &Loader) -> Option<(PathBuf, ClaudeSandbox)> {
     let Places {
         home, workspace, ..
     } = &loader.places;
     let moved = moved_state(&loader.environment).find(|(it, _)| it.profile == CLAUDE_SANDBOX.0);
     let state = moved.map_or_else(|| home.join(".claude"), |(_, directory)| directory);
+    let local = workspace.join(".claude/settings.local.json");
     let files = [
         state.join("settings.json"),
         workspace.join(".claude/settings.json"),
-        workspace.join(".claude/settings.local.json"),
+        local.clone(),
         PathBuf::from("/etc/claude-code/managed-settings.json"),
     ];
     let enabled = |file: &PathBuf| -> Option<bool> {
         const LONGEST: u64 = 1 << 20;
         // A command inside may have put anything there, such as a pipe that nobody writes to.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(file, flags, Mode::empty()).ok()?);
+        // A link may lead to the caller's input, which is not ours to read.
+        file.metadata().ok().filter(Metadata::is_file)?;
         let mut text = Vec::new();
         file.take(LONGEST).read_to_end(&mut text).ok()?;
         let settings: serde_json::Value = serde_json::from_slice(&text).ok()?;
         settings.get("sandbox")?.get("enabled")?.as_bool()
     };
-    files
-        .iter()
-        .filter_map(enabled)
-        .next_back()
-        .unwrap_or(false)
+    let said = files.iter().filter_map(|file| Some((file, enabled(file)?)));
+    let said: Vec<_> = said.collect();
+    let is_counted = |(file, is_on): &&(&PathBuf, bool)| **file != local || !*is_on;
+    let last = |it: Option<&(&PathBuf, bool)>| {
+        let (file, is_on) = it?;
+        is_on.then(|| (*file).clone())
+    };
+    let counted = last(said.iter().rfind(is_counted));
+    let counted = counted.map(|file| (file, ClaudeSandbox::Counts));
+    counted.or_else(|| Some((last(said.last())?, ClaudeSandbox::IsIgnored)))
+}
+
+/// Says that a session may have turned on what is not in force.
+pub(crate) fn ignored_sandbox(loader: &Loader, effective: &Effective) -> Option<String> {
+    if effective.profile.as_deref() != Some(CLAUDE_SANDBOX.0) || effective.agent.nested.value {
+        return None;
+    }
+    match claude_sandbox(loader)? {
+        (_, ClaudeSandbox::Counts) => None,
+        (file, ClaudeSandbox::IsIgnored) => Some(format!(
+            "Claude Code's own sandbox will not work in this one: {} turns it on, and any session \
+             could have written that file. If you want it, add --nested",
+            shown_path(&file)
+        )),
+    }
 }
 
 pub(crate) fn home() -> Result<PathBuf> {

@@ -52,6 +52,11 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     {
         tell!("stockade: {line}");
     }
+    if let Some(line) = context::ignored_sandbox(&loader, &effective)
+        && !quiet
+    {
+        tell!("stockade: {line}");
+    }
     let proxies = proxy::proxies(&loader, &effective)?;
     for warning in proxy::allowed_proxies(&effective, &proxies) {
         tell!("stockade: WARNING: {warning}");
@@ -69,13 +74,15 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     let mut planned = Planned::new(&config, Some(&loader.places.workspace))?;
     tell_created(&planned.created_state, quiet);
     planned.plan = hooks::plan(planned.plan);
-    if !quiet {
-        for given in &planned.plan.given {
-            tell!("stockade: WARNING: {given}");
-        }
-        for note in &planned.plan.notes {
-            tell!("stockade: {note}");
-        }
+    for given in planned.plan.given.iter().filter(|_| !quiet) {
+        tell!("stockade: WARNING: {given}");
+    }
+    let notes = match quiet {
+        true => &planned.plan.warnings,
+        false => &planned.plan.notes,
+    };
+    for note in notes {
+        tell!("stockade: {note}");
     }
 
     let request = SessionRequest {
@@ -105,6 +112,9 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
         receipt::tell_missing(ready.layers(), &effective);
     }
     let ended = ready.run();
+    for error in &ended.unwritten {
+        tell!("stockade: {error}");
+    }
     let outcome = match ended.outcome {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -128,7 +138,7 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
         }
     }
     ended.modes.put_back();
-    Ok(outcome.exit_code().into())
+    Ok(ended.code.into())
 }
 
 /// Has the log of this session kept for `stockade suggest`.

@@ -6,14 +6,16 @@ use std::{
 };
 
 use stockade_config::{
-    self as config, Diagnostics, Effective, ForgeKind, GENERIC, Loader, Logins, Mode, Places,
-    Sourced, moved_state,
+    self as config, CLAUDE_SANDBOX, Diagnostics, Effective, ForgeKind, GENERIC, Loader, Logins,
+    Mode, Places, Sourced, moved_state,
 };
 use stockade_jail::NAME_SERVER;
 use stockade_wall::{
     Agent, Asked, CacheMode, Config, Forge, ForgeLogin, ForgeTool, GitSettings, Hardening,
     INNER_STAGE, Limits, MovedState, Nested, Network, PathRequest, Root, Secret,
 };
+
+use crate::context;
 
 /// What of the configuration concerns files, environment and processes, with the logins that it
 /// gives.
@@ -125,11 +127,15 @@ pub(crate) fn config(
             config::GitSettings::Tell => GitSettings::Tell,
         },
         nested: {
-            let by = agent.nested.origin.to_string();
+            let origin = &agent.nested.origin;
             match agent.nested.value {
                 false => Nested::No,
-                true if agent.nested.origin.is_built_in_profile() => Nested::IfPossible(by),
-                true => Nested::Required(by),
+                true if origin.is_built_in_profile() => {
+                    let is_claude = effective.profile.as_deref() == Some(CLAUDE_SANDBOX.0);
+                    let settings = context::claude_sandbox(loader).filter(|_| is_claude);
+                    Nested::IfPossible(settings.map(|(file, _)| file))
+                }
+                true => Nested::Required(origin.to_string()),
             }
         },
         limits: Limits {

@@ -663,6 +663,205 @@ fn a_result_that_is_wider_is_not_written() {
     assert!(!user.path(PROJECT_FILE).exists());
 }
 
+/// A session of the agent can write its settings, and so could ask for files of later sessions.
+#[test]
+fn paths_of_a_file_that_a_session_can_write_are_written_only_on_request() {
+    let claude = r#"{"sandbox": {"filesystem": {"allowWrite": ["/D/home/out"]}}}"#;
+    let codex = "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\n\
+                 writable_roots = [\"/D/home/out\"]\n";
+    let link = |user: &User, text: &str, at: &str| {
+        let _ = fs::remove_file(user.path(at));
+        std::os::unix::fs::symlink(user.path(text), user.path(at)).expect("a link");
+    };
+    // The file, its text, and the name that is imported.
+    for (file, text, imported) in [
+        (
+            "home/.claude/settings.json",
+            claude,
+            "home/.claude/settings.json",
+        ),
+        (
+            "home/project/.claude/settings.json",
+            claude,
+            "home/project/.claude/settings.json",
+        ),
+        ("home/.codex/config.toml", codex, "home/.codex/config.toml"),
+        // Links of the user's, and links that a session may have made.
+        ("home/.claude/settings.json", claude, "home/mine.json"),
+        (
+            "home/dotfiles/settings.json",
+            claude,
+            "home/.claude/settings.json",
+        ),
+        (
+            "home/dotfiles/settings.json",
+            claude,
+            "home/project/settings.json",
+        ),
+    ] {
+        let user = user();
+        let directory = user.path("");
+        user.write(file, &text.replace("/D/", &directory.to_string_lossy()));
+        if file != imported {
+            user.write(imported, "");
+            link(&user, file, imported);
+        }
+        let path = user.path(imported);
+        let path = path.to_str().expect("UTF-8");
+        let refused = user.run(&["import", path, "--write"]).with(1);
+        assert_eq!(refused.stdout, "", "{imported}");
+        assert!(!user.path(PROJECT_FILE).exists(), "{imported}");
+        for sentence in [
+            format!("warning: review what comes from /D/{imported}: "),
+            "files.write: \"/D/home/out\"\n".to_owned(),
+            "a session may have asked for these, so nothing was written".to_owned(),
+            "run this command again with --yes".to_owned(),
+        ] {
+            assert!(
+                refused.stderr.contains(&sentence),
+                "{sentence}: {refused:?}"
+            );
+        }
+        let json = user.run(&["import", path, "--write", "--json"]).with(1);
+        let report: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(
+            report["unreviewed"][0]["value"], "/D/home/out",
+            "{imported}"
+        );
+        assert_eq!(report["written"], Value::Null, "{imported}");
+        // Without --write it is for the user to read, and with --yes the user has.
+        user.run(&["import", path]).with(0);
+        user.run(&["import", path, "--write", "--yes"]).with(0);
+        let written = fs::read_to_string(user.path(PROJECT_FILE)).expect("written");
+        assert!(written.contains("home/out"), "{imported}: {written}");
+    }
+    // Positive control: what only the user can write is written, and so is what gives no files.
+    for (file, text) in [
+        ("home/mine.json", claude),
+        (
+            "home/.claude/settings.json",
+            r#"{"sandbox": {"enabled": true}}"#,
+        ),
+    ] {
+        let user = user();
+        let directory = user.path("");
+        user.write(file, &text.replace("/D/", &directory.to_string_lossy()));
+        let path = user.path(file);
+        user.run(&["import", path.to_str().expect("UTF-8"), "--write"])
+            .with(0);
+        assert!(user.path(PROJECT_FILE).exists(), "{file}");
+    }
+}
+
+/// What a session denies itself makes read-only what can be written. Elsewhere, it would be shown.
+#[test]
+fn a_denied_write_of_a_file_that_a_session_can_write_shows_nothing_unasked() {
+    const FILE: &str = "home/project/.claude/settings.json";
+    let deny = |what: &str| format!(r#"{{"permissions": {{"deny": ["Edit({what})"]}}}}"#);
+    let write = |user: &User, what: &str| {
+        user.write(FILE, &deny(what));
+        for file in ["home/.codex/auth.json", "home/.config/gh/hosts.yml"] {
+            user.write(file, "");
+        }
+        let path = user.path(FILE);
+        user.run(&["import", path.to_str().expect("UTF-8"), "--write"])
+    };
+    // Positive control: a part of the workspace.
+    let own = user();
+    write(&own, "/vendor/**").with(0);
+    let written = fs::read_to_string(own.path(PROJECT_FILE)).expect("written");
+    assert!(written.contains("home/project/vendor"), "{written}");
+    for what in ["~/.codex/**", "~/.codex/auth.json"] {
+        let refused = write(&user(), what).with(1);
+        let asked = "files.read: \"/D/home/.codex";
+        assert!(refused.stderr.contains(asked), "{refused:?}");
+        assert!(refused.stderr.contains("again with --yes"), "{refused:?}");
+    }
+    // What holds an agent's settings holds more.
+    let moved = user();
+    fs::create_dir_all(moved.path("home/.config/claude")).expect("a directory");
+    let run = |options: &[&str]| {
+        let path = moved.path(FILE);
+        let arguments = [&["import", path.to_str().expect("UTF-8")], options].concat();
+        let mut command = moved.command(&arguments);
+        moved.ended(command.env("CLAUDE_CONFIG_DIR", moved.path("home/.config/claude")))
+    };
+    for options in [&["--write"][..], &["--write", "--yes"]] {
+        moved.write(FILE, &deny("~/.config/**"));
+        let refused = run(options).with(1);
+        assert!(refused.stderr.contains("WIDER"), "{refused:?}");
+        assert!(!moved.path(PROJECT_FILE).exists());
+    }
+    let printed = run(&[]);
+    assert!(!printed.stdout.contains("read = "), "{printed:?}");
+}
+
+#[test]
+fn network_of_a_file_that_a_session_can_write_is_written_only_on_request() {
+    let pwrap = |rest: &str| format!("[sandbox]\nunshare_net = false\n[sandbox.net_allow]\n{rest}");
+    let codex =
+        "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nnetwork_access = true\n";
+    const CLOSED: &str = "[network]\ninternet = false\n";
+    const NONE: &str = "[network]\nmode = \"none\"\n";
+    // The user's own settings, the file, and what has to be asked for, if anything.
+    for (own, text, asked) in [
+        ("", pwrap("hosts = [\"a.example\"]\n"), None),
+        (
+            "",
+            pwrap("cidrs = [\"192.168.0.0/16\"]\n"),
+            Some("network.allow"),
+        ),
+        (
+            "",
+            pwrap("cidrs = [\"169.254.169.254/32\"]\n"),
+            Some("network.allow"),
+        ),
+        // It may be this machine's own.
+        (
+            "",
+            pwrap("cidrs = [\"151.101.1.69/32\"]\n"),
+            Some("network.allow"),
+        ),
+        (
+            "",
+            pwrap("cidrs = [\"0.0.0.0/0\"]\n"),
+            Some("network.allow"),
+        ),
+        (
+            "",
+            pwrap("hosts = [\"a.example\"]\nlog_denials = false\n"),
+            Some("network.log_denials"),
+        ),
+        ("", codex.to_owned(), Some("network.internet")),
+        (
+            CLOSED,
+            pwrap("hosts = [\"a.example\"]\n"),
+            Some("network.allow"),
+        ),
+        (NONE, "egress-jail = 1\n".to_owned(), Some("network.mode")),
+        ("", "egress-jail = 1\n".to_owned(), None),
+    ] {
+        for (directory, is_sessions) in [("home", false), ("home/project", true)] {
+            let user = user();
+            user.write("home/.config/stockade/config.toml", own);
+            let name = match text.starts_with("egress") {
+                true => "claude-sandbox.conf",
+                false => "settings.toml",
+            };
+            let file = format!("{directory}/{name}");
+            user.write(&file, &text);
+            let path = user.path(&file);
+            let ended = user.run(&["import", path.to_str().expect("UTF-8"), "--write"]);
+            let is_refused = is_sessions && asked.is_some();
+            assert_eq!(ended.code, i32::from(is_refused), "{own}{text}: {ended:?}");
+            assert_eq!(user.path(PROJECT_FILE).exists(), !is_refused, "{own}{text}");
+            if let Some(asked) = asked.filter(|_| is_sessions) {
+                assert!(ended.stderr.contains(asked), "{own}{text}: {ended:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_result_that_the_administrator_or_the_loader_refuses_is_not_printed() {
     let user = user();
@@ -751,7 +950,7 @@ fn a_terminal_shows_each_note_once_and_a_warning_last() {
     assert!(last.starts_with(warning), "{shown:?}");
 
     // The comments are in the file, so the terminal has the notes.
-    let written = on_terminal(&user, &["import", path, "--write"]).with(0);
+    let written = on_terminal(&user, &["import", path, "--write", "--yes"]).with(0);
     assert_eq!(written.stdout.matches(note).count(), 1, "{written:?}");
     assert_eq!(
         written.stdout.matches(PROJECT_FILE).count(),

@@ -31,6 +31,7 @@ const NONSENSE: libc::c_int = 0x7fff_fff0;
 const NOWHERE: libc::c_int = 1;
 const F_SETFL: libc::c_int = 4;
 const O_ASYNC: libc::c_int = 0x2000;
+const F_SETSIG: libc::c_int = 10;
 const RLIMIT_CORE: libc::c_int = 4;
 const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541c;
@@ -40,10 +41,11 @@ const UNCOVERS: &str = "removes a directory although it is a mount point";
 const COPIES: &str = "copies files without their covers";
 const HOLDS: &str = "holds up programs outside that open a file";
 const SIGNALS: &str = "has the kernel signal programs outside that use the same terminal";
+const OTHER_SIGNALS: &str = "has the kernel kill programs outside that use the same terminal";
 const DUMPS: &str = "has a program of the host handle core dumps";
 
 #[rustfmt::skip]
-pub const ATTEMPTS: [Attempt; 33] = [
+pub const ATTEMPTS: [Attempt; 34] = [
     refused("ioctl(TIOCSTI)", "types into the caller's terminal", ioctl(TIOCSTI)),
     refused("ioctl(TIOCLINUX)", "pastes into the caller's terminal", ioctl(TIOCLINUX)),
     refused("ioctl(KD)", CONSOLE, ioctl(0x4b3a)),
@@ -65,6 +67,7 @@ pub const ATTEMPTS: [Attempt; 33] = [
     refused("fcntl(F_SETDELEG)", HOLDS, no_descriptor(libc::SYS_fcntl, 1040)),
     refused("fcntl(O_ASYNC)", SIGNALS, call(libc::SYS_fcntl, [MISSING_DESCRIPTOR, F_SETFL, O_ASYNC])),
     ignored("ioctl(FIOASYNC)", SIGNALS, ioctl(0x5452)),
+    refused("fcntl(F_SETSIG)", OTHER_SIGNALS, no_descriptor(libc::SYS_fcntl, F_SETSIG)),
     ignored("setrlimit(RLIMIT_CORE)", DUMPS, nothing(libc::SYS_setrlimit, RLIMIT_CORE)),
     ignored("prlimit64(RLIMIT_CORE)", DUMPS, call(libc::SYS_prlimit64, [0, RLIMIT_CORE, NOWHERE])),
     no_family("socket(AF_VSOCK)", "reaches the host of a virtual machine past the jail", socket(libc::AF_VSOCK)),

@@ -250,8 +250,8 @@ pub enum Hardening {
 pub enum Nested {
     #[default]
     No,
-    /// Where that can be had, says this one.
-    IfPossible(String),
+    /// Where that can be had, says the agent's profile, or this file of the agent's own settings.
+    IfPossible(Option<PathBuf>),
     /// Or the command is not started, says this one.
     Required(String),
 }

@@ -47,6 +47,12 @@ pub enum Error {
     )]
     PathRefused { path: PathBuf, refusal: PathRefusal },
     #[error(
+        "{path:?} of the configuration cannot be given, because it leads by a link to {place}, where \
+         credentials or sockets are, and a session could have made that link: if you mean that place, \
+         give its own path; if not, remove the link"
+    )]
+    LedToCredentials { path: PathBuf, place: String },
+    #[error(
         "{variable} leads to {path:?}, which cannot hold an agent's state, because it {refusal}: set \
          {variable} to a directory of its own, or unset it"
     )]
@@ -76,6 +82,22 @@ pub enum Error {
         "{0:?} was not found in PATH, outside of the workspace: install it, or name it by its path"
     )]
     AgentMissing(OsString),
+    #[error(
+        "{0:?} is a link through /proc, which leads elsewhere for each program, so Stockade cannot see \
+         whether other projects share what is installed there: remove the link"
+    )]
+    LinkAstray(PathBuf),
+    #[error(
+        "{0:?} is not the directory that agents outside have their shells read from, but a link or a \
+         file, and a session could have made it so that its own scripts run outside: look at it, then \
+         remove it"
+    )]
+    ScriptsAstray(PathBuf),
+    #[error(
+        "{path:?} cannot be made ({error}): without it, the command could make it, with scripts that \
+         agents outside run: see that its directory can be written, or make it yourself"
+    )]
+    ScriptsUnmade { path: PathBuf, error: io::Error },
     #[error("{path:?} has changed while the sandbox was built ({error}): try again")]
     Changed { path: PathBuf, error: io::Error },
     #[error(
@@ -175,9 +197,9 @@ pub enum Error {
     #[error("the sandbox was killed from outside ({0}): the fate of the command is not known")]
     SandboxLost(ExitStatus),
     #[error(
-        "{0:?} was hidden or read-only inside and is not any more, since a program outside \
-         replaced, moved or removed it: the session was ended. Start it again; while it runs, \
-         change the file in place"
+        "{0:?} was hidden or read-only inside, or held dependencies whose changes are discarded, and \
+         is not there any more, since a program outside replaced, moved or removed it: the session \
+         was ended. Start it again; while it runs, change the file in place"
     )]
     Uncovered(PathBuf),
     #[error(

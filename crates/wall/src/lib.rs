@@ -63,8 +63,8 @@ pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
     CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
-    Installation, Kind, Limit, Place, Procfs, Resource, SharedFiles, SystemForm, SystemPlace,
-    Toolchains, behind_shim, behind_shim_in,
+    Installation, Kind, Limit, Mounts, Place, Procfs, Resource, SharedFiles, SystemForm,
+    SystemPlace, Toolchains, behind_shim, behind_shim_in, is_led_from_inside, mounted_elsewhere,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};
@@ -73,6 +73,6 @@ pub use plan::{
     Fallback, Guard, INNER_STAGE, Isolation, Layer, LayerState, Operation, PathRefusal, Plan,
     Protection, Reason, SESSION_SOCKET, Step, Variable,
 };
-pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals};
-pub use tables::known_places;
+pub use supervise::{FAILED, NOT_FOUND, NotFound, Outcome, Running, Signals, Supervised};
+pub use tables::{AGENTS_STATE, known_places};
 pub use terminal::foreground::LeftModes;

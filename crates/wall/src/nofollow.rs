@@ -158,6 +158,12 @@ pub(crate) fn read_through_links(path: &Path) -> io::Result<Vec<u8>> {
     read_file(path, ResolveFlags::empty(), LONGEST)
 }
 
+/// Whether it is a regular file that begins with these bytes, with no link on the way or at the end.
+pub(crate) fn begins_with(path: &Path, start: &[u8]) -> bool {
+    let read = beginning(path, ResolveFlags::NO_SYMLINKS, start.len() as u64);
+    read.is_ok_and(|read| read == start)
+}
+
 /// The first bytes of a regular file of any size, if no link is on the way or at the end.
 pub(crate) fn read_beginning(path: &Path) -> io::Result<Vec<u8>> {
     beginning(path, ResolveFlags::NO_SYMLINKS, LONGEST)

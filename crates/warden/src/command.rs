@@ -4,7 +4,9 @@ use std::sync::PoisonError;
 
 use stockade_gate::{Denials, EventReceiver, EventSender, Gate};
 use stockade_jail::Jail;
-use stockade_wall::{Discarded, FAILED, Finding, Layer, LeftModes, Outcome, Running};
+use stockade_wall::{
+    Discarded, Error, FAILED, Finding, Layer, LeftModes, Outcome, Running, Supervised,
+};
 
 use crate::{
     error::SessionError,
@@ -39,6 +41,10 @@ pub(crate) enum Network {
 pub struct Ended {
     /// What became of the command. An error if the sandbox or the gate was lost.
     pub outcome: Result<Outcome, SessionError>,
+    /// What the command wrote and did not reach its file or its reader.
+    pub unwritten: Vec<Error>,
+    /// The exit code: the command's, unless something was lost that Stockade should have kept.
+    pub code: u8,
     /// What was denied, unless the configuration keeps quiet about that.
     pub denials: Denials,
     /// What it left behind that runs outside, or would have.
@@ -91,7 +97,11 @@ impl SandboxReady {
         let home = running.take_home();
         let _housekeeping = running.tidy_caches();
         // All of it is built and recorded: the command starts.
-        let (outcome, modes) = running.supervise();
+        let Supervised {
+            outcome,
+            unwritten,
+            modes,
+        } = running.supervise();
 
         let mut look = || recorded.as_mut().map(Recorded::left_behind);
         let (denials, findings, _jail) = match network {
@@ -113,12 +123,21 @@ impl SandboxReady {
             (Err(error), _) => (Err(error.into()), Denials::default()),
             (_, Err(error)) => (Err(error.into()), Denials::default()),
         };
-        let code = outcome.as_ref().map_or(FAILED, Outcome::exit_code);
+        // A reader that takes nothing is no failure of the command's, nor of ours.
+        let is_incomplete = unwritten
+            .iter()
+            .any(|error| matches!(error, Error::Unwritten { .. }));
+        let code = match &outcome {
+            Ok(outcome) if !is_incomplete => outcome.exit_code(),
+            _ => FAILED,
+        };
         let journal = recorded.map(|recorded| recorded.end(code, findings.clone()));
         let discarded = home.map(|home| home.discarded()).unwrap_or_default();
         let in_force = in_force.lock().unwrap_or_else(PoisonError::into_inner);
         Ended {
             outcome,
+            unwritten,
+            code,
             denials: match in_force.network.log_denials.value {
                 true => denials,
                 false => Denials::default(),

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// How long a helper waits when the caller names no limit. Generous, because
 /// it is only ever used up by a failing test on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An append-only log shared between the thread that observes and the test.
 pub struct Seen<T>(Arc<Log<T>>);

@@ -173,9 +173,17 @@ pub(crate) struct Import {
     /// Write the result to ~/.config/stockade/projects, as `stockade init` would
     ///
     /// An existing file is never overwritten, and a result that would be wider than the files is not
-    /// written.
+    /// written. Neither are paths, variables and network rules out of a file that a session may have
+    /// written, unless you add --yes.
     #[arg(long)]
     pub(crate) write: bool,
+
+    /// Also write paths, variables and network rules out of files that a session may have written
+    ///
+    /// Such a file is in the workspace, or among an agent's own settings (~/.claude, ~/.codex). Read the
+    /// output without --write first.
+    #[arg(long, requires = "write")]
+    pub(crate) yes: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -189,7 +197,8 @@ Examples:
   stockade import ~/.claude/settings.json .claude/settings.json
   stockade import ~/.codex/config.toml --write
 
-Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists; 125 if a file is \
+Exit code: 0; 1 if Stockade cannot be as narrow as the files, which it then lists, or if --write \
+needs --yes; 125 if a file is \
 invalid, in an unknown format, or cannot be read, or if there is a file for this project already.";
 
 /// Have an agent refuse to work outside of the sandbox.

@@ -135,6 +135,12 @@ pub(super) fn is_special(range: &str) -> bool {
     }
 }
 
+/// Whether it may allow more than an open internet does. Names never lead to private addresses. Any
+/// address may be this machine's own, or a neighbour's.
+pub(super) fn reaches_private(rule: &Rule) -> bool {
+    rule.network().is_some() || rule.is_near() || rule.device().is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

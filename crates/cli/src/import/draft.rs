@@ -420,14 +420,24 @@ impl<'a> Draft<'a> {
         for (named, entry) in of(Access::DenyWrite).filter(|(path, _)| !is_hidden(path)) {
             // By a link, what can be written has other names.
             let path = real(named);
-            let mut writable = self.around.state.iter().map(|place| real(place));
-            let is_part = |whole: PathBuf| path.starts_with(&whole) || whole.starts_with(&path);
+            let state: Vec<PathBuf> = self.around.state.iter().map(|place| real(place)).collect();
+            let is_state = state.iter().any(|state| path.starts_with(state));
+            let own: Vec<PathBuf> = self.around.own.iter().map(|own| real(own)).collect();
+            let is_own = own.iter().any(|own| path.starts_with(own));
             let why = if workspace.starts_with(&path) {
                 "Stockade lets the command write the workspace"
             } else if given.iter().any(|given| given.starts_with(&path)) {
                 "another line lets the command write there"
+            } else if !is_state && state.iter().any(|state| state.starts_with(&path)) {
+                // To give all of it would show what is beside them.
+                "an agent's own settings are there, which it can write"
+            } else if is_own {
+                // It is hidden or read-only anyway.
+                continue;
+            } else if own.iter().any(|own| own.starts_with(&path)) {
+                "Stockade's own files are there"
             } else if !path.starts_with(workspace)
-                && !writable.any(is_part)
+                && !is_state
                 && !given.iter().any(|given| path.starts_with(given))
             {
                 // Nothing there can be written.

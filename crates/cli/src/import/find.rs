@@ -13,7 +13,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{Loader, moved_state, others_can_write, shown_path};
 
-use super::Format;
+use super::{Format, sessions_can_write, state};
 use crate::{init, terminal};
 
 const VARIABLES: [(&str, &str); 3] = [
@@ -41,8 +41,12 @@ pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
         seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone()))
     };
     let exists = |(_, path): &(Format, PathBuf)| path.symlink_metadata().is_ok();
+    let mut inside = state(loader)?;
+    inside.push(places.workspace.clone());
+    let writable =
+        |path: &Path| others_can_write(path, &places).or_else(|| sessions_can_write(path, &inside));
     let found = |(format, path): (Format, PathBuf)| Found {
-        writable: others_can_write(&path, &places),
+        writable: writable(&path),
         path,
         format,
     };
@@ -95,7 +99,8 @@ pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
         }
         if sound.len() < files.len() {
             let title = match sound.is_empty() {
-                true => "to import, once you have read it",
+                true if files.len() == 1 => "to import, once you have read it",
+                true => "to import, once you have read them",
                 false => "or, once you have read all of them",
             };
             text += &command(title, files.iter().map(|it| it.path.as_path()));

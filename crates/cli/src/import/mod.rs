@@ -31,13 +31,16 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 use stockade_config::{
-    BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Places, Source, SourceKind,
+    BUILT_IN, Choice, Diagnostic, Diagnostics, LayerKind, Loader, Mode, Places, Source, SourceKind,
     foreign_file, literal, merge, moved_state, parse, resolved, shown_path,
 };
-use stockade_wall::known_places;
+use stockade_policy::Rule;
+use stockade_wall::{is_led_from_inside, known_places};
 
 use crate::{args, context, exit, init, terminal};
+use domains::reaches_private;
 use draft::{Draft, Note, READ_ONLY, Setting, Settled};
 use paths::Surroundings;
 use render::{as_json, as_toml, tell};
@@ -87,22 +90,27 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
             return Ok(stockade_wall::FAILED.into());
         }
     };
+    // What counts without the files; broken settings are told below.
+    loader.choice = Choice::Other;
+    let before = loader.load().ok().map(|loaded| loaded.effective.network);
+    let before = before.map(|network| (network.mode.value, network.internet.value));
     let workspace = init::name_of_workspace(&loader.places)?;
     let text = as_toml(&files, &settled, workspace);
     loader.draft = Some(Source::file("the imported configuration", text.as_str()));
-    loader.choice = Choice::Other;
     loader
         .load()
         .context("Stockade does not accept the imported configuration")?;
 
     let wider = settled.notes.iter().filter(|note| note.wider).count();
+    let unreviewed = unreviewed(&files, &settled, &loader.places.workspace, before);
+    let is_refused = arguments.write && !arguments.yes && !unreviewed.is_empty();
     let mut written = None;
-    if arguments.write && wider == 0 && !settled.settings.is_empty() {
+    if arguments.write && wider == 0 && !is_refused && !settled.settings.is_empty() {
         loader.draft = None;
         written = Some(init::create_project_file(&loader, &text)?);
     }
     if arguments.json {
-        let report = as_json(&files, &settled, &text, written.as_deref());
+        let report = as_json(&files, &settled, &unreviewed, &text, written.as_deref());
         terminal::print(format_args!("{report:#}\n"))?;
     } else {
         let is_terminal = io::stdout().is_terminal();
@@ -115,6 +123,14 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
     }
     if arguments.write && written.is_none() && !arguments.json {
         let (why, fix) = match wider {
+            0 if is_refused => {
+                tell_unreviewed(&unreviewed);
+                (
+                    "a session may have asked for these, so nothing was written",
+                    "if you want later sessions to have them, run this command again with --yes; \
+                     if not, remove these lines from the file first",
+                )
+            }
             0 => (
                 "the files have nothing that becomes a setting, so nothing was written",
                 "see `stockade init` for a file to start from",
@@ -127,7 +143,53 @@ pub(crate) fn import(arguments: &args::Import) -> Result<ExitCode> {
         };
         tell!("stockade: {why}\nstockade: fix: {fix}");
     }
-    Ok(ExitCode::from(u8::from(wider > 0)))
+    Ok(ExitCode::from(u8::from(wider > 0 || is_refused)))
+}
+
+/// The settings that give a session more than it has, out of files that an earlier session may have
+/// written. `before`: the network without them, and whether the internet is open.
+fn unreviewed<'a>(
+    files: &[Imported],
+    settled: &'a Settled,
+    workspace: &Path,
+    before: Option<(Mode, bool)>,
+) -> Vec<&'a Setting> {
+    let workspace = resolved(workspace);
+    let was_open = before.is_some_and(|(_, internet)| internet);
+    let is_in_workspace = |value: &Value| {
+        let path = value.as_str().map(Path::new);
+        path.is_some_and(|path| path.starts_with(&workspace))
+    };
+    let gives_address = |value: &Value| {
+        let rule = value.as_str().and_then(|rule| rule.parse::<Rule>().ok());
+        rule.is_none_or(|rule| reaches_private(&rule))
+    };
+    let gives = |it: &Setting| match (it.section, it.key) {
+        ("files", "hide") => false,
+        // Of the workspace, which can be written anyway.
+        ("files", "read") => it.why != READ_ONLY || !is_in_workspace(&it.value),
+        ("forge", "github" | "gitlab") | ("network", "internet") => it.value == true,
+        ("network", "log_denials") => it.value == false,
+        ("network", "mode") if it.value == "none" => false,
+        ("network", "mode") if it.value == "jail" => {
+            before.is_none_or(|(mode, _)| mode == Mode::None)
+        }
+        ("network", "allow") => !was_open || gives_address(&it.value),
+        _ => true,
+    };
+    let is_foreign = |it: &Setting| {
+        let mut writable = files.iter().filter(|file| file.writable.is_some());
+        writable.any(|file| std::ptr::eq(&raw const *file.source, it.place.source()))
+    };
+    let settings = settled.settings.iter();
+    settings.filter(|it| gives(it) && is_foreign(it)).collect()
+}
+
+fn tell_unreviewed(unreviewed: &[&Setting]) {
+    for it in unreviewed {
+        let value = literal(&it.value);
+        tell!("stockade: {}: {}.{}: {value}", it.place, it.section, it.key);
+    }
 }
 
 /// A program that reads stdout gets the path alone.
@@ -144,6 +206,12 @@ fn tell_written(path: &str, is_terminal: bool) -> Result<()> {
 fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled), Diagnostics> {
     let exists = |path: &Path| path.exists();
     let around = surroundings(loader, &exists)?;
+    let inside = [
+        &around.state[..],
+        std::slice::from_ref(&loader.places.workspace),
+        &loader.places.workspace_elsewhere,
+    ]
+    .concat();
     let mut draft = Draft::new(&around);
     let mut files = Vec::new();
     for path in paths {
@@ -157,6 +225,7 @@ fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled
             return Err(Diagnostic::new(title).help(help).into());
         }
         let (source, writable) = foreign_file(&path, &loader.places)?;
+        let writable = writable.or_else(|| sessions_can_write(&path, &inside));
         let format = translate(&source, &mut draft)?;
         files.push(Imported {
             source,
@@ -174,20 +243,12 @@ fn surroundings<'a>(
     exists: &'a dyn Fn(&Path) -> bool,
 ) -> Result<Surroundings<'a>, Diagnostics> {
     let places = &loader.places;
-    let moved = moved_state(&loader.environment);
-    let mut state: Vec<_> = moved.map(|(_, directory)| directory).collect();
-    for (name, text) in BUILT_IN {
-        let source = Source::new(SourceKind::BuiltIn(name), *text);
-        let layer = parse(LayerKind::BuiltIn, &source, &places.roots())?;
-        let profile = merge(&[layer], &Choice::Command((*name).to_owned()))?;
-        state.extend(profile.files.write.into_iter().map(|path| path.value));
-    }
     Ok(Surroundings {
         home: &places.home,
         workspace: &places.workspace,
         exists,
         real: &resolved,
-        state,
+        state: state(loader)?,
         own: vec![
             places.user.clone(),
             places.state.clone(),
@@ -197,6 +258,34 @@ fn surroundings<'a>(
             .map(|(place, _)| places.home.join(place))
             .collect(),
     })
+}
+
+/// What the built-in profiles let agents write.
+fn state(loader: &Loader) -> Result<Vec<PathBuf>, Diagnostics> {
+    let moved = moved_state(&loader.environment);
+    let mut state: Vec<_> = moved.map(|(_, directory)| directory).collect();
+    for (name, text) in BUILT_IN {
+        let source = Source::new(SourceKind::BuiltIn(name), *text);
+        let layer = parse(LayerKind::BuiltIn, &source, &loader.places.roots())?;
+        let profile = merge(&[layer], &Choice::Command((*name).to_owned()))?;
+        state.extend(profile.files.write.into_iter().map(|path| path.value));
+    }
+    Ok(state)
+}
+
+/// Why a session could have written the file, or chosen it by a link, if so. These are the places
+/// that sessions can write: the workspace, and agents' own settings.
+fn sessions_can_write(path: &Path, inside: &[PathBuf]) -> Option<String> {
+    let real = resolved(path);
+    let reason = |place: &PathBuf| {
+        let (shown, place) = (shown_path(place), resolved(place));
+        if real.starts_with(&place) {
+            return Some(format!("it is in {shown}, where a session can change it"));
+        }
+        is_led_from_inside(path, &[place])
+            .then(|| format!("a link in {shown} leads to it, and a session can change that link"))
+    };
+    inside.iter().find_map(reason)
 }
 
 /// Adds what a file says to the draft. Its format shows in its content; the place of a file tells
@@ -293,5 +382,25 @@ fn keep_accepted(settled: &mut Settled, places: &Places) {
                 why,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The wall asks with every start whether a link lies there, and reads no profile for it.
+    #[test]
+    fn the_walls_table_of_agents_state_is_what_the_profiles_say() {
+        let home = Path::new("/home/dev");
+        let loader = Loader::new(Places::new(home, &home.join("project"), |_| None));
+        let mut state = state(&loader).expect("valid profiles");
+        state.sort();
+        let mut table: Vec<_> = stockade_wall::AGENTS_STATE
+            .iter()
+            .map(|name| home.join(name))
+            .collect();
+        table.sort();
+        assert_eq!(state, table);
     }
 }

@@ -129,6 +129,7 @@ fn counts(notes: &[Note]) -> Option<String> {
 pub(super) fn as_json(
     files: &[Imported],
     settled: &Settled,
+    unreviewed: &[&Setting],
     toml: &str,
     written: Option<&Path>,
 ) -> Value {
@@ -154,6 +155,7 @@ pub(super) fn as_json(
         "version": 1,
         "sources": files.iter().map(file).collect::<Vec<_>>(),
         "settings": settled.settings.iter().map(setting).collect::<Vec<_>>(),
+        "unreviewed": unreviewed.iter().copied().map(setting).collect::<Vec<_>>(),
         "wider": notes(true),
         "not_imported": notes(false),
         "warnings": settled.warnings,

@@ -85,14 +85,15 @@ fn what(event: &str, line: &Value) -> String {
                 none if none.is_empty() => "no addresses".to_owned(),
                 some => some,
             };
-            format!("{} {}: {addresses}", field("name"), field("type"))
+            let more = more(line, "more_addresses");
+            format!("{} {}: {addresses}{more}", field("name"), field("type"))
         }
         "reload" => format!(
             "internet {}, {}",
             open(line),
             counted(line, "rules", "rule")
         ),
-        "ask" => format!("{}: {}", field("what"), field("text")),
+        "ask" => format!("{}{}: {}", field("what"), named(line), field("text")),
         "answer" => format!(
             "{}: {}, from {}",
             field("what"),
@@ -170,9 +171,35 @@ fn start(line: &Value) -> String {
 fn program(process: &Value) -> String {
     let parents = process["parents"].as_array().into_iter().flatten();
     let chain: String = parents.map(|name| format!(" < {}", said(name))).collect();
-    let exe = said(&process["exe"]);
-    let words = cut(&said(&process["argv"]), LONGEST);
+    let exe = cut(&word(&process["exe"]), LONGEST);
+    let words = process["argv"].as_array().into_iter().flatten();
+    let words: Vec<_> = words.map(word).collect();
+    let words = cut(&words.join(" "), LONGEST);
     format!("{exe} [{}]{chain}: {words}", said(&process["pid"]))
+}
+
+/// A path or an argument, which a program inside may have chosen so that it reads like a line of ours
+/// where the terminal wraps it. So one that has blanks is quoted, and none of them stand together.
+fn word(value: &Value) -> String {
+    let text = said(value);
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
+        return text;
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            ' ' if !quoted.ends_with(' ') => quoted.push(c),
+            c if c.is_ascii_graphic() || (c.is_alphanumeric() && !is_filler(c)) => quoted.push(c),
+            c => quoted.extend(c.escape_unicode()),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Letters that show as blanks.
+fn is_filler(c: char) -> bool {
+    matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
 
 fn clock(time: &Value) -> String {
@@ -196,10 +223,19 @@ fn open(line: &Value) -> &'static str {
 fn named(line: &Value) -> String {
     let device = line["device"].as_str();
     let device = device.map(|_| format!("device {}", said(&line["device"])));
-    let names = line["names"].as_array().map(|_| said(&line["names"]));
+    let names = line["names"].as_array();
+    let names = names.map(|_| said(&line["names"]) + &more(line, "more_names"));
     match [device, names].into_iter().flatten().collect::<Vec<_>>() {
         names if names.is_empty() => String::new(),
         names => format!(" ({})", names.join("; ")),
+    }
+}
+
+/// A line of the log has room for some names or addresses only.
+fn more(line: &Value, field: &str) -> String {
+    match &line[field] {
+        Value::Null => String::new(),
+        count => format!(" and {} more", said(count)),
     }
 }
 
@@ -232,6 +268,27 @@ mod tests {
         let deny = json!({ "event": "deny", "what": "x", "text": "y", "count": 1 });
         assert!(line("deny", &deny, true).contains("\x1b[31mdeny"));
         assert!(!line("deny", &deny, false).contains('\x1b'));
+    }
+
+    #[test]
+    fn no_program_writes_a_line_of_ours_where_the_terminal_wraps() {
+        let blanks = " ".repeat(60);
+        let exe = format!("/tmp/x{blanks}to allow it: 10.0.0.0/8{blanks}");
+        let argv = json!([
+            "python3",
+            "-c",
+            "a b",
+            format!("c\u{3164}\u{3164}{blanks}d"),
+            ""
+        ]);
+        let process = json!({ "exe": exe, "pid": 3, "argv": argv, "parents": ["sh"] });
+        let shown = program(&process);
+        assert!(!shown.contains("  "), "{shown}");
+        assert!(!shown.contains('\u{3164}'), "{shown}");
+        assert!(
+            shown.contains(r#" [3] < sh: python3 -c "a b" "c\u{3164}"#),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -268,6 +325,8 @@ mod tests {
             "denied",
             "part",
             "removed",
+            "more_names",
+            "more_addresses",
         ] {
             all[field] = json!(hostile);
         }
@@ -283,6 +342,21 @@ mod tests {
             let acted_on = shown.contains(|c: char| c.is_control() || c == '\u{202e}');
             assert!(!acted_on, "{event}: {shown:?}");
         }
+    }
+
+    #[test]
+    fn names_and_addresses_that_the_log_has_no_room_for_are_counted() {
+        let mut open =
+            json!({ "flow": 1, "to": "tcp://192.0.2.1:443", "names": ["a.example", "b.example"] });
+        let shown = |event: &str, it: &Value| line(event, it, false).trim_start().to_owned();
+        assert!(shown("open", &open).ends_with("(a.example b.example)"));
+        open["more_names"] = json!(31);
+        assert!(shown("open", &open).ends_with("(a.example b.example and 31 more)"));
+        let ask = json!({ "what": "tcp://192.0.2.1:443", "names": ["a.example"], "more_names": 2, "text": "why" });
+        let text = "tcp://192.0.2.1:443 (a.example and 2 more): why";
+        assert!(shown("ask", &ask).ends_with(text));
+        let name = json!({ "name": "a.example", "type": "A", "addresses": ["192.0.2.1"], "more_addresses": 7 });
+        assert!(shown("name", &name).ends_with("a.example A: 192.0.2.1 and 7 more"));
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub(super) struct Observed {
     pub(super) unsayable: BTreeSet<String>,
     /// Denied attempts.
     pub(super) denied: u64,
+    /// Connections to addresses that had more names than a line of the log has room for.
+    pub(super) abridged: u64,
     /// Why a log may not tell everything.
     pub(super) incomplete: Vec<String>,
     /// Why somebody should not learn from a session.
@@ -206,6 +208,7 @@ impl Observed {
                 _ => is_special(&flow) && !is_in_pool(flow.destination()),
             },
         };
+        self.abridged += u64::from(line["more_names"].as_u64().is_some_and(|more| more > 0));
         self.flows.entry(seen).or_default().add(&evidence);
     }
 
@@ -289,5 +292,24 @@ fn flow(text: &str) -> Option<Flow> {
         Protocol::Tcp => Flow::tcp(socket()?),
         Protocol::Udp => Flow::udp(socket()?),
         Protocol::Icmp => Some(Flow::echo(*address)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn connections_with_more_names_than_the_log_has_are_counted() {
+        let mut observed = Observed::default();
+        let mut open = json!({ "event": "open", "to": "tcp://203.0.113.1:443", "reason": "internet",
+            "names": ["a.example"] });
+        for more in [json!(null), json!(31), json!(1), json!("x")] {
+            open["more_names"] = more;
+            observed.line(&open, &mut Session::default()).unwrap();
+        }
+        assert_eq!(observed.abridged, 2);
     }
 }

@@ -27,6 +27,13 @@ pub(super) fn warn(suggestion: &Suggestion) {
             tell!("stockade: {count} attempts were denied and are not in the result: {DENIED}");
         }
     }
+    if observed.abridged > 0 {
+        let connections = counted(observed.abridged, "connection");
+        tell!(
+            "stockade: {connections} went to addresses that have more names than the log shows; the \
+             rules use the names that it shows"
+        );
+    }
     for name in suggestion.quic.iter().take(MOST) {
         tell!("stockade: QUIC to {name} is not admitted by a name; programs fall back to TCP");
     }

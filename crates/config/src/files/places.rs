@@ -21,6 +21,9 @@ pub struct Places {
     pub home: PathBuf,
     /// Links resolved.
     pub workspace: PathBuf,
+    /// Other paths of the workspace, its parts and what is mounted in it, where they are mounted
+    /// again.
+    pub workspace_elsewhere: Vec<PathBuf>,
     /// Where relative paths of options start.
     pub current_directory: PathBuf,
 }
@@ -41,6 +44,7 @@ impl Places {
             data: own(variable("XDG_DATA_HOME"), home, ".local/share"),
             home: home.to_owned(),
             workspace: workspace.to_owned(),
+            workspace_elsewhere: Vec::new(),
             current_directory: workspace.to_owned(),
         }
     }

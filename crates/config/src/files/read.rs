@@ -72,12 +72,21 @@ impl<'a> Guard<'a> {
     /// Whether the command inside could write this.
     pub(crate) fn check_outside(&self, real: &Path) -> Result<(), Diagnostic> {
         let workspace = &self.places.workspace;
+        let elsewhere = &self.places.workspace_elsewhere;
+        let place = match real.starts_with(workspace) {
+            true => "in the workspace",
+            false if elsewhere.iter().any(|name| real.starts_with(name)) => {
+                "in the workspace, which is mounted there, too"
+            }
+            false => return Ok(()),
+        };
         // A workspace that holds the home is refused by the wall, which says it better.
-        if !real.starts_with(workspace) || resolved(&self.places.home).starts_with(workspace) {
+        let home = resolved(&self.places.home);
+        if home.starts_with(workspace) || elsewhere.iter().any(|name| home.starts_with(name)) {
             return Ok(());
         }
         let name = shown_path(real);
-        let title = format!("{name} is in the workspace, where the command can change it");
+        let title = format!("{name} is {place}, where the command can change it");
         Err(Diagnostic::new(title).help("move it elsewhere"))
     }
 

@@ -124,7 +124,11 @@ fn cache(key: &OsStr, used: SystemTime, bytes: u64) -> CacheOfWorkspace {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::Duration};
+    use std::{
+        fs,
+        os::{fd::AsRawFd as _, unix::fs::PermissionsExt},
+        time::Duration,
+    };
 
     use super::*;
 
@@ -137,20 +141,25 @@ mod tests {
                 .open(Path::new(name), [("npm", true)].into_iter())
                 .unwrap()
         };
-        let mut paths = Vec::new();
+        let mut keys = Vec::new();
         // The oldest first; the first of them is in use.
         let in_use = open("/w/0");
         for (number, age) in [("0", 400), ("1", 300), ("2", 200), ("3", 100)] {
             let name = format!("/w/{number}");
             let one = open(&name);
-            let upper = one.path("npm").join("private");
-            fs::write(upper.join("file"), vec![1; 1_000_000]).unwrap();
+            let directory = format!("/proc/self/fd/{}", one.handle.as_raw_fd());
+            let file = Path::new(&directory).join("npm/private/file");
+            fs::write(file, vec![1; 1_000_000]).unwrap();
             let used = SystemTime::now() - Duration::from_secs(age);
-            let users = fs::File::open(one.directory.join("users")).unwrap();
-            users.set_modified(used).unwrap();
-            paths.push(one.directory.clone());
+            open_file(&one.handle, "users")
+                .unwrap()
+                .set_modified(used)
+                .unwrap();
+            keys.push(one.key.clone());
         }
-        let there = || paths.iter().map(|path| path.exists()).collect::<Vec<_>>();
+        let all = store.handle().unwrap().unwrap();
+        let is_there = |key: &String| pin_below(&all, Path::new(key)).is_ok();
+        let there = || keys.iter().map(is_there).collect::<Vec<_>>();
         store.tidy(10 << 20, &|| false).unwrap();
         assert_eq!(there(), [true, true, true, true]);
         store.tidy(3_500_000, &|| true).unwrap();
@@ -162,7 +171,9 @@ mod tests {
         drop(in_use);
         store.tidy(0, &|| false).unwrap();
         assert_eq!(there(), [false; 4]);
-        let left = fs::read_dir(state.path().join("caches")).unwrap();
-        assert_eq!(left.count(), 0);
+        assert_eq!(names_in(&all).unwrap(), [""; 0]);
+        // So that the directory can be removed.
+        let closed = state.path().join("caches");
+        fs::set_permissions(closed, PermissionsExt::from_mode(0o700)).unwrap();
     }
 }

@@ -1,20 +1,22 @@
 //! What sessions have written to package caches, by workspace.
 //!
 //! ```text
-//! STATE/caches/KEY/workspace     the path of the workspace
-//!                  users         locked by every session, shared; changed at the last use
-//!                  owner         locked by the session that changes are kept of
-//!                  boot          the boot of the machine that it runs in; gone after its end
-//!                  size          what all of it took when it was measured
-//!                  NAME/upper    changes to the host's cache, NAME/work: for the kernel
-//!                  NAME/private  a cache that the host does not have, or cannot be overlaid
+//! STATE/caches/all/KEY/workspace     the path of the workspace
+//!                      users         locked by every session, shared; changed at the last use
+//!                      owner         locked by the session that changes are kept of
+//!                      boot          the boot of the machine that it runs in; gone after its end
+//!                      size          what all of it took when it was measured
+//!                      NAME/upper    changes to the host's cache, NAME/work: for the kernel
+//!                      NAME/private  a cache that the host does not have, or cannot be overlaid
 //! ```
-//! No session sees this directory, and no program outside reads what is in it but this one. What a
-//! session has written there is hostile: nothing here follows a link, or walks without bounds.
+//! No session sees this directory, and no program outside can come to what is in it by its path
+//! ([`door`]). What a session has written there is hostile: nothing here follows a link, or walks
+//! without bounds.
 //!
 //! The kernel forbids two mounts with one upper layer. So the first session in a workspace owns
 //! the changes; others that run beside it see them, and what these write is gone at their end.
 
+mod door;
 mod housekeeping;
 mod measure;
 mod removal;
@@ -49,7 +51,6 @@ use crate::{
     nofollow::{open_up, pin, pin_below},
 };
 
-const DIRECTORY: &str = "caches";
 /// What is to be removed, and is nobody's any more.
 const TRASH: &[u8] = b".trash-";
 /// A session that starts waits so often, so long, for one that clears.
@@ -65,7 +66,9 @@ pub struct CacheStore {
 /// The caches of a workspace, in use by this session as long as it lives.
 #[derive(Debug)]
 pub(crate) struct OpenCaches {
-    directory: PathBuf,
+    key: String,
+    /// That of all workspaces, and that of this one.
+    all: OwnedFd,
     handle: OwnedFd,
     /// Changes are kept.
     pub(crate) is_owner: bool,
@@ -111,7 +114,7 @@ impl CacheStore {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&self.state)?;
         let state = fs::canonicalize(&self.state)?;
-        let caches = make_directory(&pin(&state)?, DIRECTORY.as_ref())?;
+        let caches = door::make(&pin(&state)?)?;
         let key = name_of(workspace);
         let (handle, users) = join(&caches, key.as_ref())?;
         claim(&handle, workspace)?;
@@ -119,7 +122,8 @@ impl CacheStore {
         let owner = open_file(&handle, "owner")?;
         let is_owner = flock(&owner, FlockOperation::NonBlockingLockExclusive).is_ok();
         let open = OpenCaches {
-            directory: state.join(DIRECTORY).join(key),
+            key,
+            all: caches,
             handle,
             is_owner,
             _users: users,
@@ -207,12 +211,15 @@ impl CacheStore {
         Ok(())
     }
 
-    fn handle(&self) -> io::Result<Option<OwnedFd>> {
-        let path = match fs::canonicalize(&self.state) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            path => path?,
-        };
-        match pin_below(pin(&path)?, Path::new(DIRECTORY)) {
+    /// Stockade's own directory, which has them.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The directory of all caches, if there is one.
+    pub(crate) fn handle(&self) -> io::Result<Option<OwnedFd>> {
+        let handle = || door::pass(&pin(&fs::canonicalize(&self.state)?)?);
+        match handle() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             handle => handle.map(Some),
         }
@@ -220,9 +227,9 @@ impl CacheStore {
 }
 
 impl OpenCaches {
-    /// The directory of a cache.
+    /// The directory of a cache, from that of all of them.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+        Path::new(&self.key).join(name)
     }
 
     pub(crate) fn store(&self) -> &CacheStore {
@@ -239,8 +246,7 @@ impl OpenCaches {
             for name in names_in(&self.handle)? {
                 let entry = pin_below(&self.handle, Path::new(&name))?;
                 if is_directory(&entry) {
-                    let caches = pin(self.directory.parent().unwrap_or(&self.directory))?;
-                    discard(&self.handle, &name, &caches)?;
+                    discard(&self.handle, &name, &self.all)?;
                 }
             }
         }

@@ -192,10 +192,15 @@ fn repository_above(path: &Path, home: &Place) -> Option<PathBuf> {
 
 /// The directory that a `.git` file names.
 pub(crate) fn named_directory(file: &Path) -> Option<PathBuf> {
+    let real = nofollow::real(&named_path(file)?).ok()?;
+    real.is_dir().then_some(real)
+}
+
+/// The same as it stands there, from the file's directory.
+pub(crate) fn named_path(file: &Path) -> Option<PathBuf> {
     let contents = nofollow::read(file).ok()?;
     let path = contents.strip_prefix(b"gitdir: ")?;
-    let real = nofollow::real(&relative_to(file.parent()?, path)).ok()?;
-    real.is_dir().then_some(real)
+    Some(relative_to(file.parent()?, path))
 }
 
 /// The path that a one-line file holds.
@@ -271,7 +276,7 @@ pub(crate) fn looks_like_repository(directory: &Path) -> bool {
 }
 
 /// The directories in a repository that are no parts of every one.
-pub(crate) fn beside_parts(repository: &Path) -> Vec<PathBuf> {
+fn beside_parts(repository: &Path) -> Vec<PathBuf> {
     const PARTS: &[&str] = &[
         "branches",
         "hooks",

@@ -125,8 +125,8 @@ pub(crate) fn address(url: &str) -> Option<(String, bool)> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/:[]+".contains(c);
     let is_token = |part: &str| {
         let is_letter = |c: char| c.is_ascii_alphabetic();
-        part.len() >= 16
-            && part.chars().all(|c| c.is_ascii_alphanumeric())
+        // Whatever stands between: a UUID is one, too.
+        part.chars().filter(char::is_ascii_alphanumeric).count() >= 16
             && part.contains(|c: char| c.is_ascii_digit())
             && part.contains(is_letter)
     };
@@ -463,6 +463,11 @@ mod tests {
     fn addresses_lose_their_logins_and_strange_ones_are_left_out() {
         for (url, kept, had_login) in [
             ("https://i.test/simple/", "https://i.test/simple/", false),
+            (
+                "https://i.test/artifactory/api/pypi/pypi-all/v2",
+                "https://i.test/artifactory/api/pypi/pypi-all/v2",
+                false,
+            ),
             ("https://u:p@i.test:8/x", "https://i.test:8/x", true),
             ("http://u@v:p@i.test", "http://i.test", true),
             (
@@ -479,6 +484,8 @@ mod tests {
             "https://u:SECRET/x",
             "https://u:p/w@i.test/",
             "https://i.test/a1b2c3d4e5f6g7h8/simple",
+            "https://i.test/6f1c2a34-9b1d-4c55-8a77-0123456789ab/simple",
+            "https://i.test/a1b2.c3d4_e5f6~g7h8/simple",
             "https://i.test/${TOKEN}/",
             "https://i.test/\"x",
             "https://",

@@ -51,6 +51,8 @@ pub(crate) struct Search<'a> {
     pub(crate) current_directory: &'a Path,
     pub(crate) home: &'a Path,
     pub(crate) workspace: &'a Path,
+    /// All paths of the workspace, where it is mounted again.
+    pub(crate) elsewhere: &'a [PathBuf],
     /// Where agents keep their settings and, some, their programs.
     pub(crate) state: &'a [PathBuf],
     /// Where the command can write: these, the workspace, and what is asked for.
@@ -137,7 +139,8 @@ impl Search<'_> {
             .filter(|directory| directory.is_absolute())
             .filter_map(|directory| executable(directory.join(name)))
             .find(|found| {
-                let is_inside = |path: &Path| path.starts_with(self.workspace);
+                let is_inside =
+                    |path: &Path| path.starts_with(self.workspace) || is_in(path, self.elsewhere);
                 // A shim, of whatever copy of this program, stands for what comes after it.
                 let is_other =
                     !(is_inside(&found.at) || is_inside(&found.real) || is_stockade(&found.real));
@@ -199,6 +202,7 @@ fn behind(path: &OsStr, name: &OsStr, home: &Path, workspace: Option<&Path>) -> 
         current_directory: Path::new("/"),
         home,
         workspace,
+        elsewhere: &[],
         state: &[],
         writable: &[workspace.to_owned()],
     };
@@ -325,6 +329,7 @@ mod tests {
                 current_directory: &workspace,
                 home: &self.home,
                 workspace: &workspace,
+                elsewhere: &[],
                 state: &state,
                 writable: &[state[0].clone(), workspace.clone()],
             };

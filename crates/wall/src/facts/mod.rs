@@ -10,8 +10,10 @@ mod identity;
 pub(crate) mod indexes;
 mod installation;
 mod limits;
+mod mounts;
 mod place;
 mod proc;
+mod scripts;
 mod shared;
 mod toolchains;
 
@@ -33,14 +35,16 @@ pub use self::{
     guards::{Guarded, Guards},
     installation::{Installation, behind_shim, behind_shim_in},
     limits::{Limit, Resource},
-    place::{Found, Kind, Place},
+    mounts::{Mounts, mounted_elsewhere},
+    place::{Found, Kind, Place, is_led_from_inside},
     proc::Procfs,
     shared::SharedFiles,
     toolchains::Toolchains,
 };
 pub(crate) use self::{
-    git::{Given, beside_parts, line_of, looks_like_repository, named_directory},
-    place::{absolute, is_in, is_led_from_inside},
+    git::{Given, line_of, looks_like_repository, named_directory, named_path},
+    place::{absolute, is_in},
+    scripts::{ScriptsForm, ScriptsInState},
 };
 use self::{
     installation::Search,
@@ -85,6 +89,7 @@ pub struct Facts {
     pub system: Vec<SystemPlace>,
     pub secrets: Vec<EtcSecret>,
     pub procfs: Procfs,
+    pub mounts: Mounts,
     /// The kernel takes this user for the owner of its settings below `/proc`. So it does
     /// with root, also without any capability.
     pub owns_kernel_settings: bool,
@@ -99,6 +104,9 @@ pub struct Facts {
     pub reserved: Vec<PathBuf>,
     /// What was asked for whose end a link decides that the command could have made.
     pub led_from_inside: BTreeSet<PathBuf>,
+    /// What is to be read or written and leads by a link to credentials that it does not name, with
+    /// their place.
+    pub led_to_credentials: BTreeMap<PathBuf, &'static str>,
     /// Of what nobody asked for, but is usually shown: what leads astray, and so is not.
     pub astray: Vec<PathBuf>,
     /// Variables for certificates that name something else, with what that is.
@@ -110,6 +118,8 @@ pub struct Facts {
     pub guards: Guards,
     /// Files of the workspace, and of what is given like it, that other directories have, too.
     pub shared: SharedFiles,
+    /// What agents outside run of their settings as they go.
+    pub(crate) scripts: Vec<ScriptsInState>,
     /// The user's settings of git that are taken over.
     pub git_settings: Vec<(String, String)>,
     /// The user's settings of package managers that name indexes, without logins.
@@ -167,6 +177,12 @@ impl Facts {
             .chain(state.iter().cloned())
             .chain([workspace.clone()])
             .collect();
+        let mounts = Mounts::read()?;
+        let names = |path: &PathBuf| mounts.all_names(path);
+        // By whatever path: what is mounted twice can be named by either.
+        let reached: Vec<PathBuf> = writable.iter().flat_map(names).collect();
+        let agents = agents_state(config, &home.real);
+        let planted: Vec<PathBuf> = [reached.as_slice(), &agents].concat();
         let directories: Vec<PathBuf> = given_directories(config, &found).collect();
         let given = Given::find(&directories, &state, &workspace, &home, &writable);
         let trees = writable.iter().chain(&git.outside).map(PathBuf::as_path);
@@ -178,17 +194,20 @@ impl Facts {
         };
         let tops: Vec<&Given> = [&own].into_iter().chain(&given).collect();
         let guards = Guards::find(config, &tops, &trees, &home.real);
-        let led_from_inside = led_from_inside(config, &writable, &found);
-        let astray = take_astray(&mut found, &home.real, &environment, &writable);
+        let led_from_inside = led_from_inside(config, &planted, &found);
+        let led_to_credentials = led_to_credentials(config, &found, &home);
+        let astray = take_astray(&mut found, &home.real, &environment, &planted);
         let secrets = etc::secrets();
         let no_certificates = no_certificates(&found, &secrets, config, &home.real, &environment);
+        let elsewhere = mounts.all_names(&workspace);
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
             home: &home.real,
             workspace: &workspace,
+            elsewhere: &elsewhere,
             state: &state,
-            writable: &writable,
+            writable: &reached,
         };
         let find = |program: &Option<OsString>, outside| {
             Installation::find(program.as_deref()?, search, outside)
@@ -197,7 +216,7 @@ impl Facts {
         let surroundings = Surroundings {
             home: &home.real,
             workspace: &workspace,
-            writable: &writable,
+            writable: &reached,
             own: &own_directories(config, &home.real),
             environment: &environment,
             names: &Names::of(home.real.clone()),
@@ -213,7 +232,7 @@ impl Facts {
             .next()
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
-        let has_store = |place: &Path| shared::has_store(place, &home.real, &environment);
+        let has_store = |place: &Path, by| shared::has_store(place, by, &home.real, &environment);
         let places = tops.iter().filter(|top| !top.is_state).map(|top| &top.path);
         let shared = SharedFiles::find(places, &writable, &has_store);
         Ok(Self {
@@ -223,6 +242,7 @@ impl Facts {
                 .collect(),
             secrets,
             procfs: Procfs::detect()?,
+            mounts,
             owns_kernel_settings: owns_kernel_settings(),
             is_root: rustix::process::geteuid().is_root(),
             resolv_conf: EtcFile::find("/etc/resolv.conf"),
@@ -231,13 +251,15 @@ impl Facts {
             reserved: reserved(&home.real, &found),
             found,
             led_from_inside,
+            led_to_credentials,
             astray,
             no_certificates,
             git,
             given,
-            indexes: indexes::find(&home.real, &environment, &writable),
+            indexes: indexes::find(&home.real, &environment, &planted),
             guards,
             shared,
+            scripts: scripts::find(config, &home.real),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
             brought,
@@ -303,7 +325,7 @@ fn paths(
     let tables = (home::EMPTY.iter().map(|(name, _)| *name))
         .chain(home::OWN_DIRECTORIES.iter().copied())
         .map(|name| home.join(name));
-    let programs = home::PROGRAMS_IN_STATE.iter().chain(home::SCRATCH_IN_STATE);
+    let programs = home::PROGRAMS_IN_STATE.iter();
     let programs = programs.flat_map(|(name, _)| config.places_in_state(home, name));
     let credentials = home::SCRATCH.iter().flat_map(|(directory, _)| {
         let path = home.join(directory);
@@ -423,6 +445,14 @@ fn may(path: &Path, access: Access) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
 }
 
+/// Where sessions of other profiles than this one's can have made links.
+fn agents_state(config: &Config, home: &Path) -> Vec<PathBuf> {
+    let usual = home::AGENTS_STATE.iter().map(|name| home.join(name));
+    let moved = config.moved_state.iter().map(|moved| moved.at.clone());
+    let real = |path: PathBuf| fs::canonicalize(path).ok();
+    usual.chain(moved).filter_map(real).collect()
+}
+
 /// Requests through a link in the workspace, or in another place that the command can write.
 fn led_from_inside(
     config: &Config,
@@ -435,6 +465,20 @@ fn led_from_inside(
         .filter(|path| found.contains_key(*path) && is_led_from_inside(path, writable))
         .cloned()
         .collect()
+}
+
+/// Requests through a link that a session of any workspace could have made, now or before.
+fn led_to_credentials(
+    config: &Config,
+    found: &BTreeMap<PathBuf, Found>,
+    home: &Place,
+) -> BTreeMap<PathBuf, &'static str> {
+    let requests = config.read.iter().chain(&config.write);
+    let led = |PathRequest { path, .. }: &PathRequest| {
+        let place = credentials::behind_link(path, found.get(path)?, home)?;
+        Some((path.clone(), place))
+    };
+    requests.filter_map(led).collect()
 }
 
 /// Takes out what would be shown unasked, but leads where a link says that the command could

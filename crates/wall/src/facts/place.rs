@@ -58,7 +58,8 @@ pub(super) fn look(path: &Path) -> Option<Found> {
 
 /// Whether a link that lies in one of these places, where the command can write, is on the way
 /// to what the path leads to. A link of the user's may lead there first.
-pub(crate) fn is_led_from_inside(path: &Path, writable: &[PathBuf]) -> bool {
+#[must_use]
+pub fn is_led_from_inside(path: &Path, writable: &[PathBuf]) -> bool {
     let is_inside = |link: &PathBuf| is_in(link, writable);
     // What cannot be followed any more was changed by somebody just now.
     links(path).map_or(true, |links| links.iter().any(is_inside))

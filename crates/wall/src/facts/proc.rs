@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::error::Error;
 
-const MOUNTINFO: &str = "/proc/self/mountinfo";
+pub(super) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// Directories that the kernel itself keeps empty, as places to mount on.
 const ALWAYS_EMPTY: &[&str] = &["/sys/fs/binfmt_misc", "/fs/nfsd", "/openprom"];

@@ -4,18 +4,17 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     ffi::OsStr,
     fs,
-    io::ErrorKind::PermissionDenied,
-    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
-    path::{Component, Path, PathBuf},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
 };
 
 use super::{
-    objects::is_of_single,
-    repositories::{Repositories, Repository, UNLISTED, is_too_deep},
+    objects::lfs_beside,
+    repositories::{Repositories, Repository, UNLISTED},
     settings::{self, Own, Setting},
 };
 use crate::{
-    facts::{absolute, is_in, line_of},
+    facts::{absolute, is_in, named_path},
     leftovers::{
         baseline::Baseline,
         bounds::{Bounds, Unseen},
@@ -28,38 +27,13 @@ use crate::{
 };
 
 const MANY_DIRECTORIES: &str = "there are too many git directories to look at all of them";
-const MANY_FILES: &str = "there are too many files to look at all of them";
+pub(super) const MANY_FILES: &str = "there are too many files to look at all of them";
 
 /// So many new files of a kind in a directory are nothing that git or people make.
 pub(super) const MOST_NEW: usize = 64;
 
 /// Nor are so many hooks, in so many worktrees, that settings name.
 const MOST_NAMED: usize = 256;
-
-/// A path in a directory with a longer one may be too long for the kernel, and is not for git, which
-/// begins at the worktree.
-const LONGEST_PATH: usize = 3800;
-
-/// What git has in a repository, and goes on writing to.
-#[rustfmt::skip]
-const WRITTEN: &[&str] = &[
-    "logs/HEAD", "logs/refs/heads", "logs/refs/remotes", "logs/refs/stash", "refs/heads", "refs/remotes",
-    "refs/tags", "refs/stash", "packed-refs", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "COMMIT_EDITMSG",
-    "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION", "MERGE_RR", "AUTO_MERGE",
-    "index", "shallow", "gc.log", "info", "objects/info/commit-graph", "objects/pack", "rr-cache",
-    "rebase-merge", "rebase-apply", "sequencer", "lfs", "modules", "worktrees",
-];
-/// The directories among these.
-const FOLDERS: [&str; 8] = [
-    "info",
-    "lfs",
-    "objects",
-    "rebase-apply",
-    "rebase-merge",
-    "refs",
-    "rr-cache",
-    "logs",
-];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -142,7 +116,16 @@ impl Collection<'_> {
     pub(crate) fn add_repositories(&mut self, repositories: &Repositories, tops: &[&Path]) {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
-        for (path, is_reached) in &repositories.astray {
+        // However many others a session makes, there is time for those that were there.
+        for stage in [Stage::Settings, Stage::Programs] {
+            if !self.add_stage(stage, repositories, tops, true) {
+                return;
+            }
+        }
+        self.stage = Stage::Settings;
+        let misplaced = repositories.misplaced.iter();
+        let misplaced = misplaced.map(|(path, (_, is_reached))| (path, is_reached));
+        for (path, is_reached) in repositories.astray.iter().chain(misplaced) {
             if self.is_over(path, MANY_DIRECTORIES) {
                 return;
             }
@@ -158,6 +141,18 @@ impl Collection<'_> {
             }
             self.add(path, Kind::Away, Some(path));
         }
+        for path in &repositories.pipes {
+            if self.is_over(path, MANY_DIRECTORIES) {
+                return;
+            }
+            self.add(path, Kind::Whole(PIPE), Some(path));
+        }
+        for path in &repositories.gitfiles {
+            if self.is_over(path, MANY_DIRECTORIES) {
+                return;
+            }
+            self.add(path, Kind::Whole(REDIRECTION), None);
+        }
         for path in &repositories.files {
             if self.is_over(path, MANY_DIRECTORIES) {
                 return;
@@ -170,6 +165,23 @@ impl Collection<'_> {
                 self.add(path, Kind::Whole(REDIRECTION), None);
             }
         }
+        for path in &repositories.diverted {
+            if self.is_over(path, MANY_DIRECTORIES) {
+                return;
+            }
+            self.reached(&path.join(".git"), None);
+        }
+        let files = repositories.files.iter().chain(&repositories.away);
+        let files = files.chain(repositories.astray.keys());
+        for path in files.chain(repositories.misplaced.keys()) {
+            if self.is_over(path, MANY_DIRECTORIES) {
+                return;
+            }
+            // What another link on the way leads to is not what the file named before.
+            if let Some(named) = named_path(path) {
+                self.reached(&named.join("HEAD"), None);
+            }
+        }
         let is_file = |content: &Content| content.bytes().is_some();
         for path in repositories.found.keys() {
             let before = self.before.and_then(|before| before.contents.get(path));
@@ -178,32 +190,56 @@ impl Collection<'_> {
             }
         }
         // What one repository is filled with keeps nobody from the settings of the next.
-        for stage in [
+        let stages = [
             Stage::Settings,
             Stage::Programs,
             Stage::Written,
             Stage::Rest,
-        ] {
-            self.stage = stage;
-            for (directory, repository) in &repositories.found {
-                if self.is_over(directory, MANY_DIRECTORIES) {
-                    return;
-                }
-                let top = innermost(tops, directory);
-                self.add_parts(directory, Some(directory), repository, top);
-            }
-            for directory in &repositories.worktrees {
-                if self.is_over(directory, MANY_DIRECTORIES) {
-                    return;
-                }
-                let owner = directory.ancestors().nth(2);
-                self.add(&directory.join("commondir"), Kind::Common, owner);
-                // Without that file, it would be a repository of its own.
-                let repository = Repository::default();
-                let top = innermost(tops, directory);
-                self.add_parts(directory, owner, &repository, top);
+        ];
+        for stage in stages {
+            if !self.add_stage(stage, repositories, tops, false) {
+                return;
             }
         }
+    }
+
+    /// Of all repositories, or of those alone that were there before.
+    fn add_stage(
+        &mut self,
+        stage: Stage,
+        repositories: &Repositories,
+        tops: &[&Path],
+        is_known: bool,
+    ) -> bool {
+        self.stage = stage;
+        let known = self.before.map(|before| &before.repositories);
+        let counts = |it: &Path| !is_known || known.is_some_and(|known| known.contains(it));
+        for (directory, repository) in &repositories.found {
+            if !counts(directory) {
+                continue;
+            }
+            if self.is_over(directory, MANY_DIRECTORIES) {
+                return false;
+            }
+            let top = innermost(tops, directory);
+            self.add_parts(directory, Some(directory), repository, top);
+        }
+        for directory in &repositories.worktrees {
+            if !counts(directory) {
+                continue;
+            }
+            if self.is_over(directory, MANY_DIRECTORIES) {
+                return false;
+            }
+            let owner = directory.ancestors().nth(2);
+            self.add(&directory.join("commondir"), Kind::Common, owner);
+            self.add_place_of_worktree(directory, owner);
+            // Without that file, it would be a repository of its own.
+            let repository = Repository::default();
+            let top = innermost(tops, directory);
+            self.add_parts(directory, owner, &repository, top);
+        }
+        true
     }
 
     /// Whether it is about the settings of the workspace's own repository. They are few, and there is time
@@ -213,7 +249,7 @@ impl Collection<'_> {
     }
 
     /// Whether there is no time for this any more, nor for what comes after it.
-    fn is_over(&mut self, directory: &Path, why: &'static str) -> bool {
+    pub(super) fn is_over(&mut self, directory: &Path, why: &'static str) -> bool {
         let is_over = self.bounds.are_reached() && !self.is_first();
         if is_over {
             self.unseen.add(directory, why);
@@ -241,9 +277,17 @@ impl Collection<'_> {
                 // They are looked for in all of its directories, which may be made to take long.
                 if !self.is_brief {
                     let objects = directory.join("objects");
-                    self.add_links(directory, &objects, of);
+                    let is_replaced = self.is_replaced(&objects);
+                    self.add_links(directory, &objects, is_replaced, of);
+                    self.add_packs(&objects, of);
                     for borrowed in self.add_alternates(&objects, of) {
-                        self.add_links(&borrowed, &borrowed, of);
+                        self.add_links(&borrowed, &borrowed, true, of);
+                        self.add_packs(&borrowed, of);
+                        let lfs = self.reached(&lfs_beside(&borrowed).join("x"), of);
+                        let lfs = lfs.as_deref().and_then(Path::parent);
+                        if let Some(lfs) = lfs.filter(|lfs| self.is_writable(lfs)) {
+                            self.add_links(lfs, &borrowed, true, of);
+                        }
                     }
                 }
             }
@@ -256,11 +300,25 @@ impl Collection<'_> {
             self.add_settings(&directory.join(name), of, 0);
         }
         self.add(&directory.join("commondir"), Kind::Whole(REDIRECTION), of);
+        self.add_way_to_worktree(directory, of);
         self.add_alternates(&directory.join("objects"), of);
+        self.add_tables(directory, of);
         let attributes = directory.join("info/attributes");
         if !self.is_below_link(&attributes) {
             self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
             self.add(&directory.join(EXCLUDE), Kind::Told(EXCLUDED), of);
+        }
+    }
+
+    /// The links on the way to the worktree that the settings name, and one in its place.
+    fn add_way_to_worktree(&mut self, directory: &Path, of: Option<&Path>) {
+        const MOST: usize = 64;
+        let names = ["config", "config.worktree"].iter();
+        let settings = names.flat_map(|name| self.counting(&directory.join(name)));
+        let named = settings.filter(|setting| setting.is("core", "worktree"));
+        let named = named.map(|setting| directory.join(OsStr::from_bytes(setting.bytes())));
+        for worktree in named.take(MOST).collect::<Vec<_>>() {
+            self.reached(&worktree.join(".git"), of);
         }
     }
 
@@ -307,126 +365,6 @@ impl Collection<'_> {
             if let Some(attributes) = self.reached_file(&attributes, of) {
                 self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
             }
-        }
-    }
-
-    /// Git reads and writes through any link in its directory, such as `logs/HEAD`,
-    /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
-    /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
-    /// So is, as a whole, a directory that is too deep or too large to be looked at.
-    /// Of the single objects in `objects`, those are looked at that are new.
-    fn add_links(&mut self, top: &Path, objects: &Path, of: Option<&Path>) {
-        let mut left = vec![top.to_owned()];
-        while let Some(directory) = left.pop() {
-            if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
-                self.add_whole(&directory, REDIRECTION, of);
-                continue;
-            }
-            if is_of_single(&directory, objects) {
-                if self.is_over(&directory, MANY_FILES) {
-                    return;
-                }
-                self.add_odd_objects(&directory, of);
-                continue;
-            }
-            let entries = match nofollow::list(&directory) {
-                Ok(entries) => entries,
-                // The repository itself stays: what is most dangerous in it is known by name.
-                Err(_) if directory == top => {
-                    self.unseen.add(top, UNLISTED);
-                    left.extend(
-                        FOLDERS
-                            .map(|name| top.join(name))
-                            .into_iter()
-                            .filter(is_real),
-                    );
-                    continue;
-                }
-                // It is another user's, since the owner is let in. No session can have made it.
-                Err(error) if error.kind() == PermissionDenied => {
-                    self.unseen.add(&directory, UNLISTED);
-                    continue;
-                }
-                Err(_) => {
-                    self.add_whole(&directory, REDIRECTION, of);
-                    continue;
-                }
-            };
-            if directory != top && self.has_many_new_links(&entries) {
-                self.add_whole(&directory, REDIRECTION, of);
-                continue;
-            }
-            for entry in entries {
-                if self.is_over(&directory, MANY_FILES) {
-                    return;
-                }
-                let path = entry.path();
-                let Ok(kind) = entry.file_type() else {
-                    continue;
-                };
-                self.add_link(&path, kind, of);
-                // Repositories of submodules and worktrees have a look of their own.
-                if kind.is_dir()
-                    && !self.repositories.contains(&path)
-                    && (!is_of_single(&path, objects) || self.is_touched(&path))
-                {
-                    left.push(path);
-                }
-            }
-        }
-    }
-
-    /// What git writes to most, whatever else there is to be looked at: its own files, and the log of the
-    /// branch that is checked out and of those that were there before.
-    fn add_links_to_logs(&mut self, top: &Path, of: Option<&Path>) {
-        let head = nofollow::read(&top.join("HEAD")).unwrap_or_default();
-        let current = line_of(&head).strip_prefix(b"ref:");
-        let current = current.map(|name| name.trim_ascii().to_vec());
-        let before = self.before.filter(|_| !self.is_brief);
-        let before = before.and_then(|before| before.branches.get(top));
-        let before = before.into_iter().flat_map(|branches| &branches.0);
-        let before = before.map(|name| [b"refs/heads/", name.as_slice()].concat());
-        let logs = current.into_iter().chain(before);
-        let logs = logs.map(|name| Path::new("logs").join(OsStr::from_bytes(&name)));
-        let written = WRITTEN.iter().map(PathBuf::from);
-        for below in written.chain(logs) {
-            let is_plain = |part| matches!(part, Component::Normal(_));
-            if self.is_over(top, MANY_FILES) {
-                return;
-            }
-            if !below.components().all(is_plain) {
-                continue;
-            }
-            let mut path = top.to_owned();
-            for name in &below {
-                path.push(name);
-                let Ok(metadata) = fs::symlink_metadata(&path) else {
-                    break;
-                };
-                if !metadata.is_dir() {
-                    self.add_link(&path, metadata.file_type(), of);
-                    break;
-                }
-            }
-        }
-    }
-
-    fn has_many_new_links(&self, entries: &[fs::DirEntry]) -> bool {
-        let is_new = |entry: &&fs::DirEntry| {
-            let kind = entry.file_type();
-            let is_link = kind.is_ok_and(|kind| kind.is_symlink() || kind.is_fifo());
-            let is_known = |before: &Baseline| before.contents.contains_key(&entry.path());
-            is_link && self.before.is_some_and(|before| !is_known(before))
-        };
-        entries.iter().filter(is_new).count() > MOST_NEW
-    }
-
-    pub(super) fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
-        if kind.is_symlink() && !is_branch(path) {
-            self.add(path, Kind::Whole(REDIRECTION), of);
-        }
-        if kind.is_fifo() {
-            self.add(path, Kind::Whole(PIPE), of);
         }
     }
 
@@ -632,18 +570,4 @@ impl Collection<'_> {
         let link = fs::read_link(parent).map(Content::Link);
         link.is_ok_and(|link| before.contents.get(parent) != Some(&link))
     }
-}
-
-/// Whether it is a directory, and no link to one.
-fn is_real(path: &PathBuf) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
-}
-
-/// Whether a link is the old form of saying which branch is checked out.
-fn is_branch(link: &Path) -> bool {
-    let to = fs::read_link(link).unwrap_or_default();
-    let is_plain = |part| matches!(part, Component::Normal(_));
-    link.file_name() == Some("HEAD".as_ref())
-        && to.starts_with("refs")
-        && to.components().all(is_plain)
 }

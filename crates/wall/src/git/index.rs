@@ -3,6 +3,8 @@
 //!
 //! `git status` at the top visits each gitlink, with its settings and its hooks.
 
+mod untracked;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use std::os::unix::ffi::OsStringExt as _;
@@ -16,9 +18,13 @@ pub(crate) struct Links {
     pub(crate) directories: Vec<PathBuf>,
     /// The file of the index that this one adds to.
     pub(crate) shared: Option<String>,
+    /// Directories of the untracked cache.
+    pub(crate) cached: Vec<Cached>,
     /// There are gitlinks in the place of some entries of that one; it does not say which.
     pub(crate) is_replacing: bool,
 }
+
+pub(crate) use self::untracked::Cached;
 
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -26,7 +32,7 @@ const DIRECTORY: u32 = 0o040_000;
 /// The gitlinks of an index whose hashes are so long, or all its paths. `None` if it is no index
 /// that can be read in one way only, as git writes it.
 pub(crate) fn read(index: &[u8], hash: usize, all: bool) -> Option<Links> {
-    read_wanted(index, hash, &|kind, _, _| kind == GITLINK || all)
+    read_wanted(index, hash, &mut |entry| entry.kind == GITLINK || all)
 }
 
 /// The files and links of an index whose paths are wanted, in the same way, without those whose changes
@@ -37,17 +43,37 @@ pub(crate) fn files(
     is_wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Option<Vec<PathBuf>> {
     let is_file = |kind| !matches!(kind, GITLINK | DIRECTORY);
-    let links = read_wanted(index, hash, &|kind, is_shown, path| {
-        is_file(kind) && is_shown && is_wanted(path)
+    let links = read_wanted(index, hash, &mut |entry| {
+        is_file(entry.kind) && entry.is_shown && is_wanted(entry.path)
     })?;
     links.shared.is_none().then_some(links.paths)
 }
 
-/// `is_wanted` is asked with the kind of an entry, whether git looks for changes of it, and its path.
+/// Shows all entries of an index, if it can be read in the same way.
+pub(crate) fn entries(index: &[u8], hash: usize, see: &mut dyn FnMut(&Entry<'_>)) -> Option<()> {
+    let links = read_wanted(index, hash, &mut |entry| {
+        see(entry);
+        false
+    })?;
+    links.shared.is_none().then_some(())
+}
+
+pub(crate) struct Entry<'a> {
+    kind: u32,
+    /// Git looks for changes of it.
+    is_shown: bool,
+    pub(crate) path: &'a [u8],
+    /// Of the file when git looked at it last: when it was changed, its number, and how long it was.
+    pub(crate) seconds: u32,
+    pub(crate) inode: u32,
+    pub(crate) size: u32,
+}
+
+/// `is_wanted` is asked of each entry.
 fn read_wanted(
     index: &[u8],
     hash: usize,
-    is_wanted: &dyn Fn(u32, bool, &[u8]) -> bool,
+    is_wanted: &mut dyn FnMut(&Entry<'_>) -> bool,
 ) -> Option<Links> {
     const KIND: u32 = 0o170_000;
     const ASSUMED_UNCHANGED: u16 = 0x8000;
@@ -136,7 +162,15 @@ fn read_wanted(
         if is_odd(name) {
             return None;
         }
-        if kind == DIRECTORY || is_wanted(kind, is_shown, name) {
+        let entry = Entry {
+            kind,
+            is_shown,
+            path: name,
+            seconds: number(body, begin + 8)?,
+            inode: number(body, begin + 20)?,
+            size: number(body, begin + 36)?,
+        };
+        if kind == DIRECTORY || is_wanted(&entry) {
             room = room.checked_sub(name.len())?;
             let path = std::ffi::OsString::from_vec(name.to_vec()).into();
             match kind {
@@ -177,7 +211,15 @@ fn read_wanted(
                 are_parts(data, &whole, count)
             }
             b"sdir" => data.is_empty(),
-            b"TREE" | b"REUC" | b"UNTR" | b"FSMN" => true,
+            b"UNTR" => {
+                links.cached = untracked::read(data, hash)?;
+                true
+            }
+            // The paths of conflicts, which libgit2 writes and git skips.
+            b"NAME" => data
+                .split(|byte| *byte == 0)
+                .all(|path| path.is_empty() || !is_odd(path)),
+            b"TREE" | b"REUC" | b"FSMN" => true,
             // Git skips one that it does not know. Nobody writes such a one but to hide something in it.
             _ => false,
         };
@@ -212,6 +254,14 @@ fn are_parts(data: &[u8], whole: &BTreeMap<usize, u32>, count: u32) -> bool {
     next == count
 }
 
+/// What comes before the next zero.
+fn string<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    let rest = bytes.get(*at..)?;
+    let string = rest.get(..rest.iter().position(|byte| *byte == 0)?)?;
+    *at += string.len() + 1;
+    Some(string)
+}
+
 /// No path that git would have taken into an index. Git checks what it takes in, and believes what
 /// it finds there: it would write to such a path, and read from it.
 fn is_odd(path: &[u8]) -> bool {
@@ -242,7 +292,7 @@ fn offset(bytes: &[u8], at: &mut usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
     use super::*;
 
@@ -389,11 +439,14 @@ mod tests {
             None
         );
         assert_eq!(index(&file, &[end_at(begin), tree.clone()].concat()), None);
-        for name in [b"TREE", b"REUC", b"UNTR", b"FSMN"] {
+        for name in [b"TREE", b"REUC", b"UNTR", b"FSMN", b"NAME"] {
             for at in [begin, begin + 8] {
                 assert_eq!(index(&file, &extension(name, &end_at(at))), None);
             }
         }
+        // As libgit2 writes the names of a conflict, the second of which there is not.
+        assert!(index(&file, &extension(b"NAME", b"a/b\0\0c\0")).is_some());
+        assert_eq!(index(&file, &extension(b"NAME", b"a\0\0../c\0")), None);
         // Git itself writes none of these.
         for name in [b"ZZZZ", b"zzzz", b"tree"] {
             assert_eq!(index(&file, &extension(name, b"x")), None);
@@ -412,6 +465,67 @@ mod tests {
         }
         assert!(index(&entry(0o040_000, b"d/"), b"").is_some());
         assert_eq!(index(&entry(0o040_755, b"d/"), b""), None);
+    }
+
+    /// Git would list directories elsewhere, and write the names of what is in them into the index.
+    #[test]
+    fn an_untracked_cache_names_nothing_elsewhere() {
+        for (format, hash) in [("sha1", 20), ("sha256", 32)] {
+            let place = tempfile::tempdir().unwrap();
+            let script = format!(
+                "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+                git init -q --object-format={format} .; mkdir -p tracked/new .gi empty deep/er
+                touch tracked/file tracked/new/x deep/er/file .gi/t name; git add tracked/file
+                echo '*.o' > .gitignore; git init -q deep/nested
+                git update-index --force-untracked-cache; git status -s"
+            );
+            for all in ["", " -uall"] {
+                let mut command = Command::new("bash");
+                let script = script.clone() + all;
+                let command = command.args(["-ec", &script]).current_dir(place.path());
+                assert!(command.output().unwrap().status.success());
+                let index = fs::read(place.path().join(".git/index")).unwrap();
+                let cache = index.windows(4).position(|part| part == b"UNTR").unwrap();
+                let cached = read(&index, hash, false).unwrap().cached;
+                let time = |path: &str| fs::metadata(place.path().join(path)).unwrap().mtime();
+                assert!(cached.iter().any(|it| it.path == Path::new("tracked")));
+                assert!(cached.len() > 1, "{format}{all}: {cached:?}");
+                for it in &cached {
+                    let around = it.path.parent().unwrap().to_str().unwrap();
+                    assert_eq!(i64::from(it.listed), time(around), "{it:?}");
+                }
+                let changed = |from: &[u8], to: &[u8]| {
+                    let mut other = index.clone();
+                    let places = index.windows(from.len()).enumerate().skip(cache);
+                    let mut places = places.filter(|(_, part)| *part == from);
+                    let (at, _) = places.next().expect("a name");
+                    other[at..at + to.len()].copy_from_slice(to);
+                    read(&other, hash, false)
+                };
+                // Directories, then files.
+                assert!(changed(b"tracked\0", b"another").is_some());
+                for name in [
+                    b"../else",
+                    b"/else/x",
+                    b"./track",
+                    b".git\0\0\0",
+                    b"\0\0\0\0\0\0\0",
+                ] {
+                    assert_eq!(changed(b"tracked\0", name), None, "{format}{all}");
+                }
+                assert!(changed(b"name\0", b"eman").is_some());
+                for name in [b"../x", b"/a/b", b"a//b", b".GIT"] {
+                    assert_eq!(changed(b"name\0", name), None, "{format}{all}");
+                }
+                // Files of patterns under another name, and more or fewer directories than it says.
+                assert_eq!(changed(b".gitignore\0", b"/gitignore"), None);
+                assert_eq!(changed(b".gitignore\0", b".gitignore\0\x02"), None);
+            }
+        }
+        // Git has not been asked for anything yet.
+        let empty = [&[0_u8; 1 + 76 + 40], b".gitignore\0\0".as_slice()].concat();
+        assert_eq!(untracked::read(&empty, 20), Some(Vec::new()));
+        assert_eq!(untracked::read(&[0xff; 40], 20), None);
     }
 
     /// Entries of version 4 take the beginning of the one before: a few bytes can be a long path.

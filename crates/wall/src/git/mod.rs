@@ -5,8 +5,10 @@
 
 pub(crate) mod branches;
 pub(crate) mod controls;
-mod index;
-mod objects;
+pub(crate) mod index;
+mod links;
+mod names;
+pub(crate) mod objects;
 pub(crate) mod repositories;
 pub(crate) mod settings;
 pub(crate) mod tracked;

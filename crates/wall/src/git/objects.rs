@@ -8,8 +8,11 @@ use std::{
         self,
         ErrorKind::{NotADirectory, NotFound},
     },
-    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
-    path::{Path, PathBuf},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{FileTypeExt as _, MetadataExt as _},
+    },
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
@@ -19,8 +22,7 @@ use rustix::{
 
 use super::controls::{Collection, Kind, MOST_NEW};
 use crate::{
-    facts::absolute,
-    leftovers::{baseline::Baseline, changed, content::Content},
+    leftovers::{Identity, baseline::Baseline, changed, content::Content},
     nofollow::{self, MOST_ENTRIES},
     tables::autorun::{ALTERNATES, REDIRECTION},
 };
@@ -70,7 +72,8 @@ impl Collection<'_> {
         all.split_off(1)
     }
 
-    /// Whether git finds objects by a list, and by those that it leads to, where a session cannot write.
+    /// Whether git finds objects by a list, and by those that it leads to, where a session cannot write, or
+    /// where `git checkout` can put a link that leads there.
     fn leads_elsewhere(&self, objects: &Path, list: &[u8]) -> bool {
         let (mut next, mut lines, mut left) = (0, 0, MOST_LOOKED_AT);
         let mut all = vec![(objects.to_owned(), list.to_vec())];
@@ -84,16 +87,18 @@ impl Collection<'_> {
                 return true;
             }
             for path in listed(&objects, &list) {
-                // What is not there, or cannot be followed, may be there later.
-                let real = nofollow::real(&path).unwrap_or_else(|_| absolute(&path));
                 lines += 1;
-                if lines > MOST_LISTED || !self.is_writable(&real) {
+                let real = self.among_gits(&objects, &path);
+                let Some(real) = real.filter(|_| lines <= MOST_LISTED) else {
                     return true;
-                }
+                };
                 if all.iter().any(|(known, _)| *known == real) {
                     continue;
                 }
-                if self.holds_link(&real, &mut left) {
+                if [&real, &lfs_beside(&real)]
+                    .iter()
+                    .any(|it| self.holds_link(it, &mut left))
+                {
                     return true;
                 }
                 match nofollow::read(&real.join(BORROWED)) {
@@ -104,6 +109,28 @@ impl Collection<'_> {
             }
         }
         false
+    }
+
+    /// What a line of a list leads to, if that is in `.git` of a directory that is given, and nothing on the
+    /// way there can be a tracked file. `git checkout` can put a link in the place of those, and in the place
+    /// of a repository below, if that is ignored.
+    fn among_gits(&self, objects: &Path, path: &Path) -> Option<PathBuf> {
+        let (real, links) = self.way(path);
+        let is_real = match nofollow::real(path) {
+            Ok(there) => there == real,
+            // It may be there later.
+            Err(error) => matches!(error.kind(), NotFound | NotADirectory),
+        };
+        // A name that the way leaves again is on the way, too.
+        let line = path.strip_prefix(objects).unwrap_or(path);
+        let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
+        let mut rest = line.components().skip_while(|part| !is_name(part));
+        let is_straight = rest.all(|part| is_name(&part));
+        let tops = self.writable.iter().filter(|top| real.starts_with(top));
+        let top = tops.min_by_key(|top| top.as_os_str().len())?;
+        let below = real.strip_prefix(top).ok()?;
+        let is_gits = below.starts_with(".git") || top.iter().any(|name| name == ".git");
+        (is_real && is_straight && is_gits && links.is_empty()).then_some(real)
     }
 
     /// Whether a directory of objects holds a link or a pipe, or more than there is time to look at.
@@ -132,12 +159,12 @@ impl Collection<'_> {
         false
     }
 
-    /// Links and pipes among single objects that were not there before.
+    /// Links and pipes among single objects. Those that were there before may have come with their directory
+    /// from elsewhere, so they count as well.
     pub(super) fn add_odd_objects(&mut self, directory: &Path, of: Option<&Path>) {
-        let Ok(mut odd) = odd_in(directory) else {
+        let Ok(odd) = odd_in(directory) else {
             return self.add_whole(directory, REDIRECTION, of);
         };
-        odd.retain(|path| self.is_touched(path));
         if odd.len() > MOST_NEW {
             return self.add_whole(directory, REDIRECTION, of);
         }
@@ -148,13 +175,33 @@ impl Collection<'_> {
         }
     }
 
-    /// Whether something may have come into a directory of single objects, or to this place in it, since
-    /// the session began. They are many, so those that nobody has touched are not listed.
+    /// Whether `objects` is another directory than before the session. What was moved there with it has
+    /// kept its times.
+    pub(super) fn is_replaced(&self, objects: &Path) -> bool {
+        let was = |before: &Baseline| before.objects.get(objects).copied();
+        self.before
+            .is_some_and(|before| was(before) != identity(objects))
+    }
+
+    /// Whether something may have come into a directory of single objects since the session began. They are
+    /// many, so those that nobody has touched are not listed.
     pub(super) fn is_touched(&self, path: &Path) -> bool {
         self.before.is_some_and(|before| {
             fs::symlink_metadata(path).is_ok_and(|metadata| changed(&metadata) >= before.taken)
         })
     }
+}
+
+/// Which directory it is, if it is one and no link.
+pub(crate) fn identity(directory: &Path) -> Option<Identity> {
+    let metadata = fs::symlink_metadata(directory).ok();
+    let metadata = metadata.filter(fs::Metadata::is_dir)?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Where Git LFS looks for its objects, if git looks for those of git in a directory.
+pub(super) fn lfs_beside(objects: &Path) -> PathBuf {
+    objects.parent().unwrap_or(objects).join("lfs/objects")
 }
 
 /// So many lines of lists are followed.

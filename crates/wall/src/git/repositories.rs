@@ -4,29 +4,26 @@
 //! gitlink of an index leads to, at any depth, and those that lie in the tree. The tree may be of
 //! any size: a walk through it stops at its bounds, and reports that.
 
+pub(in crate::git) mod modules;
+mod walk;
+mod worktree;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs, io,
-    mem::MaybeUninit,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
     rc::Rc,
 };
 
-use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
-    io::Errno,
-};
-
-use super::{
-    index,
-    settings::{self, Setting},
-};
+use self::worktree::{has_worktree, named_worktrees, other_worktree};
+pub(crate) use self::worktree::{hash_length, settings_of, turns_back};
+use super::index;
 use crate::{
-    facts::{Git, absolute, beside_parts, is_in, line_of, looks_like_repository, named_directory},
+    facts::{Git, absolute, is_in, line_of, named_directory, named_path},
     leftovers::{
-        DEEP, SHALLOW,
+        DEEP,
         bounds::{Bounds, Unseen},
     },
     nofollow,
@@ -37,6 +34,7 @@ pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
 const TOO_DEEP: &str = "there are too many git directories in one another below it";
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
+const UNREAD: &str = "nobody can tell which submodules it leads to";
 pub(super) const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
@@ -51,14 +49,25 @@ pub(crate) struct Repositories {
     pub(crate) astray: BTreeMap<PathBuf, bool>,
     /// Files called `.git` that lead where no session can write, and that git at the top does not come to.
     pub(crate) away: BTreeSet<PathBuf>,
+    /// Files called `.git` that lead to a repository whose settings name another worktree: that one. Or to
+    /// one that may become another by a change of the branch: its directory.
+    /// Whether git at the top goes there by itself.
+    pub(crate) misplaced: BTreeMap<PathBuf, (PathBuf, bool)>,
     /// Files called `.git` that lead to a repository that a session can write.
     pub(crate) files: BTreeSet<PathBuf>,
     /// Where gitlinks lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
+    /// Those that a link on the way takes where no session can write, or where there is nothing. Git has
+    /// no links there.
+    pub(crate) diverted: BTreeSet<PathBuf>,
     /// Whose gitlinks were followed, from which worktree: several may have one repository. Whether git
     /// at the top goes there by itself.
     followed: BTreeMap<(PathBuf, Option<PathBuf>), bool>,
     gitlinks: BTreeMap<PathBuf, Rc<Gitlinks>>,
+    /// Files that name the directory of a repository, in the place of the repository of a submodule.
+    pub(crate) gitfiles: BTreeSet<PathBuf>,
+    /// Pipes in the place of files that git reads in a worktree.
+    pub(crate) pipes: BTreeSet<PathBuf>,
     pub(crate) unseen: Unseen,
     /// Only what has git run programs counts for now: the rest may be much.
     pub(crate) is_brief: bool,
@@ -67,8 +76,35 @@ pub(crate) struct Repositories {
 impl Repositories {
     /// How much there is to be looked at.
     pub(crate) fn len(&self) -> usize {
-        let files = self.astray.len() + self.away.len() + self.files.len();
+        let astray = self.astray.len() + self.misplaced.len();
+        let files = astray + self.away.len() + self.files.len() + self.pipes.len();
+        let files = files + self.gitfiles.len();
         self.found.len() + self.worktrees.len() + files
+    }
+
+    /// Whether the index of a repository was read.
+    pub(crate) fn has_read(&self, directory: &Path) -> bool {
+        let gitlinks = self.gitlinks.get(directory);
+        gitlinks.is_some_and(|gitlinks| !gitlinks.is_unread)
+    }
+
+    /// The indexes by which git at the top comes to other repositories, and where each of these has its `.git`,
+    /// or the directory of which all counts.
+    pub(crate) fn leading(&self) -> impl Iterator<Item = (PathBuf, Vec<PathBuf>)> {
+        let followed = self.followed.iter().filter(|(_, is_reached)| **is_reached);
+        followed.filter_map(|((directory, root), _)| {
+            let gitlinks = self.gitlinks.get(directory)?;
+            let roots: Vec<&PathBuf> = root.iter().chain(&gitlinks.roots).collect();
+            let place = |root: &&PathBuf, (link, is_whole): &(PathBuf, bool)| match is_whole {
+                true => root.join(link),
+                false => root.join(link).join(".git"),
+            };
+            let links = gitlinks.links.iter();
+            let places = links.flat_map(|link| roots.iter().map(move |root| place(root, link)));
+            let places = places.collect();
+            let is_leading = !gitlinks.links.is_empty();
+            is_leading.then(|| (directory.join("index"), places))
+        })
     }
 }
 
@@ -81,6 +117,10 @@ struct Gitlinks {
     links: Vec<(PathBuf, bool)>,
     /// Indexes that nobody can read.
     astray: Vec<PathBuf>,
+    /// Directories that git goes to without a look at what they are.
+    cached: Vec<index::Cached>,
+    /// There was no time to read it.
+    is_unread: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -95,13 +135,19 @@ pub(crate) struct Search<'a> {
     pub(crate) workspace: &'a Path,
     /// All that a session can write of repositories.
     pub(crate) writable: &'a [PathBuf],
+    /// Where the repositories of the workspace and of what is given like it have their files.
+    pub(crate) own: &'a [PathBuf],
     pub(crate) bounds: &'a Bounds<'a>,
+    /// The session has begun, or has ended.
+    pub(crate) is_begun: bool,
     pub(crate) repositories: Repositories,
 }
 
 impl Search<'_> {
     /// What git comes to from the top.
     pub(crate) fn look_from_top(&mut self, git: &Git) {
+        // First: a session cannot make that take long.
+        self.look_from_above();
         self.look_at(self.workspace, true, 0);
         for directory in &git.directories {
             let root = (directory == self.workspace).then_some(self.workspace);
@@ -111,111 +157,74 @@ impl Search<'_> {
             let dot_git = self.workspace.join(".git");
             self.repositories.astray.insert(dot_git, true);
         }
-    }
-
-    /// What lies in the tree, as deep as this.
-    pub(crate) fn look_in_tree(&mut self, deepest: usize) {
-        // What git keeps for itself is a place for repositories, too, that others lead to.
-        if deepest > SHALLOW {
-            self.walk(self.workspace.join(".git"), deepest, false, 0);
+        // One that lies elsewhere has a worktree of its own beside it, which may hold the workspace.
+        if let Some((outside, root)) = git
+            .outside
+            .as_deref()
+            .and_then(|it| Some((it, it.parent()?)))
+        {
+            self.follow(outside, Some(root), true, 0);
         }
-        self.walk(self.workspace.to_owned(), deepest, false, 0);
-    }
-
-    fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
-        let mut level = vec![top];
-        // One for all of them: a tree has many directories, most of them small.
-        let mut buffer = Vec::with_capacity(1 << 15);
-        for _ in 0..deepest {
-            let mut below = Vec::new();
-            for directory in &level {
-                let buffer = buffer.spare_capacity_mut();
-                if !self.list(directory, is_reached, depth, &mut below, buffer) {
-                    let why = "the tree is too large to look for repositories in all of it";
-                    self.repositories.unseen.add(self.workspace, why);
-                    return;
-                }
-            }
-            if below.is_empty() {
-                return;
-            }
-            level = below;
-        }
-        if deepest > SHALLOW {
-            let why = "the tree is too deep to look for repositories in all of it";
-            self.repositories.unseen.add(self.workspace, why);
+        if self.is_begun {
+            self.look_at_caches();
         }
     }
 
-    /// One directory of the tree. Whether there was time for it.
-    fn list(
-        &mut self,
-        directory: &Path,
-        is_reached: bool,
-        depth: usize,
-        below: &mut Vec<PathBuf>,
-        buffer: &mut [MaybeUninit<u8>],
-    ) -> bool {
-        if self.bounds.are_reached() {
-            return false;
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = match open(directory, flags, Mode::empty()) {
-            Ok(opened) => opened,
-            // Who comes from nearer by has a shorter path to it.
-            Err(Errno::NAMETOOLONG) => return false,
-            Err(_) => {
-                // Others go by name into what can be entered only.
-                let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
-                if !is_entered || !directory.is_dir() {
-                    return true;
-                }
-                // A session can leave its owner's directories so.
-                let open_up = || nofollow::open_up(&nofollow::pin(directory)?);
-                match open_up().and_then(|()| Ok(open(directory, flags, Mode::empty())?)) {
-                    Ok(opened) => opened,
-                    Err(_) => {
-                        self.repositories.unseen.add(directory, UNLISTED);
-                        return true;
+    /// Links in the place of directories that an untracked cache names: `git status` would list what they
+    /// lead to, and write the names that it finds there into the index. It goes there if what is around
+    /// such a link is as the cache says.
+    fn look_at_caches(&mut self) {
+        let mut astray = Vec::new();
+        'indexes: for ((directory, root), is_reached) in &self.repositories.followed {
+            let Some(gitlinks) = self.repositories.gitlinks.get(directory) else {
+                continue;
+            };
+            let index = directory.join("index");
+            for root in root.iter().chain(&gitlinks.roots) {
+                for cached in &gitlinks.cached {
+                    if self.bounds.are_reached() {
+                        let why = "there was no time to look at all directories that it names";
+                        self.repositories.unseen.add(&index, why);
+                        break 'indexes;
+                    }
+                    let path = root.join(&cached.path);
+                    let is_link = |path: &Path| {
+                        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+                    };
+                    let is_listed = |around: &Path| {
+                        let metadata = fs::symlink_metadata(around);
+                        let seconds = metadata.map(|it| it.mtime().cast_unsigned() & 0xffff_ffff);
+                        seconds.is_ok_and(|seconds| seconds == u64::from(cached.listed))
+                    };
+                    if is_link(&path) && path.parent().is_some_and(is_listed) {
+                        astray.push((index.clone(), *is_reached));
+                        continue 'indexes;
                     }
                 }
             }
-        };
-        let mut has_head = false;
-        let mut entries = RawDir::new(&opened, buffer);
-        while let Some(Ok(entry)) = entries.next() {
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name == "." || name == ".." {
+        }
+        astray.retain(|(index, _)| self.is_writable(index));
+        for (index, is_reached) in astray {
+            *self.repositories.astray.entry(index).or_default() |= is_reached;
+        }
+    }
+
+    /// The gitlinks of repositories that the workspace lies in: git there goes into it by itself. These
+    /// count whatever the workspace's own `.git` is, which a session can make.
+    fn look_from_above(&mut self) {
+        for root in self.workspace.ancestors().skip(1) {
+            let dot_git = root.join(".git");
+            let Ok(metadata) = fs::symlink_metadata(&dot_git) else {
                 continue;
-            }
-            if self.bounds.are_reached() {
-                return false;
-            }
-            if name == ".git" {
-                if directory == self.workspace {
-                    continue;
-                }
-                self.look_at(directory, is_reached, depth);
-            }
-            has_head |= name == "HEAD";
-            let is_directory = match entry.file_type() {
-                // Not every file system says so here.
-                FileType::Unknown => statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
-                kind => kind.is_dir(),
             };
-            if is_directory {
-                let path = directory.join(name);
-                if !self.bounds.hold(path.as_os_str().len()) {
-                    return false;
-                }
-                below.push(path);
+            let directory = match metadata.is_file() {
+                true => named_directory(&dot_git),
+                false => nofollow::real(&dot_git).ok(),
+            };
+            if let Some(directory) = directory {
+                self.follow(&directory, Some(root), true, 0);
             }
         }
-        if has_head && looks_like_repository(directory) {
-            self.add(directory, None, false, depth);
-        }
-        true
     }
 
     /// Whatever `.git` of a worktree is.
@@ -235,16 +244,56 @@ impl Search<'_> {
         let leads_away = leads_to.as_ref().is_none_or(|to| !self.is_writable(to));
         // No session could have changed what is elsewhere. But git would write there, and bring from
         // there what was not given. The user's own may lie deep in the tree.
-        if is_link || leads_to.is_none() || (leads_away && is_reached) {
+
+        // Git writes such a file only where the repository has its files.
+        let other = leads_to
+            .as_ref()
+            .and_then(|to| other_worktree(to, root).or_else(|| self.trackable(&dot_git, to)));
+        // A submodule of a repository above has its own there, which says so: no session made it say that.
+        let is_of_above =
+            leads_away && !is_link && leads_to.as_ref().is_some_and(|to| has_worktree(to, root));
+        if is_of_above {
+            self.repositories.files.insert(dot_git);
+        } else if is_link || leads_to.is_none() || (leads_away && is_reached) {
             self.repositories.astray.insert(dot_git, is_reached);
         } else if leads_away {
             self.repositories.away.insert(dot_git);
+        } else if let Some(other) = other {
+            let misplaced = &mut self.repositories.misplaced;
+            misplaced.entry(dot_git).or_insert((other, false)).1 |= is_reached;
         } else {
             self.repositories.files.insert(dot_git);
         }
         if let Some(real) = leads_to.filter(|_| !leads_away) {
             self.add(&real, Some(root), is_reached, depth);
         }
+    }
+
+    /// The repository that a `.git` file leads to, if its files may be files of a branch, or if a link of a
+    /// branch may lead elsewhere: it is looked at now, and has other settings when that branch is checked out.
+    /// Where git has the repositories of submodules and worktrees, it has no files of branches.
+    fn trackable(&self, dot_git: &Path, repository: &Path) -> Option<PathBuf> {
+        let root = dot_git.parent()?;
+        let named = named_path(dot_git)?;
+        let is_straight = absolute(&named) == repository && !turns_back(&named, root);
+        let is_part = |owner: &Path| {
+            let below = repository.strip_prefix(owner);
+            let is_git =
+                |below: &Path| below.starts_with("modules") || below.starts_with("worktrees");
+            below.is_ok_and(is_git)
+        };
+        let is_own = |own: &PathBuf| is_part(own) || (repository == own && root == self.workspace);
+        let has_git = |it: &Path| fs::symlink_metadata(it.join(".git")).is_ok();
+        let writable = |it: &&Path| self.is_writable(it);
+        // In a directory above the file itself: whoever replaces that takes the file away, too. Or in one
+        // that is in no worktree, so that no branch replaces it.
+        let is_kept_in = |owner: &Path| {
+            let mut above = owner.ancestors().skip(1).take_while(writable);
+            is_part(&owner.join(".git")) && (root.starts_with(owner) || !above.any(has_git))
+        };
+        let mut owners = repository.ancestors().take_while(writable);
+        let is_kept = is_straight && (self.own.iter().any(is_own) || owners.any(is_kept_in));
+        (!is_kept).then(|| repository.to_owned())
     }
 
     fn is_writable(&self, path: &Path) -> bool {
@@ -287,12 +336,9 @@ impl Search<'_> {
         }
         self.follow(directory, root, is_reached, depth);
         if is_new {
-            // Behind a link, they are looked at where they are.
-            let real = |name: &str| nofollow::real(&directory.join(name)).ok();
-            if let Some(modules) = real("modules").filter(|path| self.is_writable(path)) {
-                self.modules(&modules, is_reached, depth + 1);
-            }
-            if let Some(worktrees) = real("worktrees").filter(|path| self.is_writable(path)) {
+            self.modules_of(directory, is_reached, depth);
+            let worktrees = nofollow::real(&directory.join("worktrees")).ok();
+            if let Some(worktrees) = worktrees.filter(|path| self.is_writable(path)) {
                 self.worktrees(&worktrees, is_reached, depth + 1);
             }
         }
@@ -305,8 +351,13 @@ impl Search<'_> {
         is_reached: bool,
         depth: usize,
     ) {
-        self.repositories.worktrees.insert(directory.to_owned());
+        let is_new = self.repositories.worktrees.insert(directory.to_owned());
         self.follow(directory, root, is_reached, depth);
+        // Git has the submodules of a worktree there, and not beside those of the repository.
+        if is_new {
+            self.modules_of(directory, is_reached, depth);
+            self.among_worktree(directory, is_reached, depth);
+        }
     }
 
     /// The gitlinks of a repository, once from each worktree.
@@ -316,38 +367,6 @@ impl Search<'_> {
         let was_reached = self.repositories.followed.insert(pair, is_reached);
         if was_reached.is_none_or(|was_reached| is_reached && !was_reached) {
             self.linked(directory, root, is_reached, depth);
-        }
-    }
-
-    /// The repositories of submodules. Their names may have slashes in them.
-    fn modules(&mut self, directory: &Path, is_reached: bool, depth: usize) {
-        for entry in self.listed(directory) {
-            if depth > MOST_DEEP {
-                self.repositories.unseen.add(directory, MANY_SUBMODULES);
-                return;
-            }
-            if self.is_over(directory, MANY_SUBMODULES) {
-                return;
-            }
-            // Not what a link leads to, unless it comes to be named.
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.module(&entry.path(), is_reached, depth);
-            }
-        }
-    }
-
-    fn module(&mut self, path: &Path, is_reached: bool, depth: usize) {
-        if !looks_like_repository(path) && !path.join("config").exists() {
-            return self.modules(path, is_reached, depth + 1);
-        }
-        self.add(path, None, is_reached, depth);
-        // That of `a/b` may lie in that of `a`.
-        for below in beside_parts(path) {
-            if depth > MOST_DEEP || self.bounds.are_reached() {
-                self.repositories.unseen.add(path, TOO_DEEP);
-                return;
-            }
-            self.module(&below, is_reached, depth + 1);
         }
     }
 
@@ -391,7 +410,12 @@ impl Search<'_> {
         });
         // An index that leads astray is found also where nobody knows its worktree, or no session can
         // write there.
+        // One of a repository above is not a session's.
         for path in &gitlinks.astray {
+            if !self.is_writable(path) {
+                self.repositories.unseen.add(path, UNREAD);
+                continue;
+            }
             let astray = self.repositories.astray.entry(path.clone());
             *astray.or_default() |= is_reached;
         }
@@ -403,10 +427,28 @@ impl Search<'_> {
                 if self.is_over(&directory.join("index"), MANY_SUBMODULES) {
                     return;
                 }
-                let nested = absolute(&root.join(link));
-                let nested = nofollow::real(&nested).unwrap_or(nested);
+                const MOST: usize = 4096;
+                let named = absolute(&root.join(link));
+                let real = nofollow::real(&named);
+                if self.is_diverted(&named, root, real.as_deref().ok()) {
+                    if self.repositories.diverted.len() < MOST {
+                        self.repositories.diverted.insert(named);
+                    } else {
+                        // So many are nobody's work.
+                        let index = directory.join("index");
+                        self.repositories.astray.insert(index, is_reached);
+                    }
+                    continue;
+                }
+                let nested = real.unwrap_or(named);
+                if *is_whole && !self.is_writable(&nested) {
+                    // What a session can write may lie in it.
+                    let within = |top: &&PathBuf| top.starts_with(&nested);
+                    for top in self.writable.iter().filter(within) {
+                        self.walk(top.clone(), DEEP, is_reached, depth + 1);
+                    }
+                }
                 if self.is_writable(&nested) && nested != *root {
-                    const MOST: usize = 4096;
                     if self.repositories.links.len() < MOST {
                         self.repositories.links.insert(nested.clone());
                     }
@@ -420,12 +462,24 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a link, there or on the way from the worktree, takes git elsewhere than an index says:
+    /// where no session can write, or where nothing is yet.
+    fn is_diverted(&self, named: &Path, root: &Path, real: Option<&Path>) -> bool {
+        if !self.is_writable(named) || real.is_some_and(|real| self.is_writable(real)) {
+            return false;
+        }
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+        let mut below = named.ancestors().take_while(|path| *path != root);
+        real.is_some() || below.any(is_link)
+    }
+
     /// What an index says, and the one that it adds to.
     fn gitlinks(&mut self, directory: &Path) -> Gitlinks {
         let settings = settings_of(directory);
-        let named = settings.as_deref().map(|all| worktrees(directory, all));
+        let named = settings.iter();
+        let named = named.flat_map(|all| named_worktrees(directory, all));
         let mut gitlinks = Gitlinks {
-            roots: named.unwrap_or_default(),
+            roots: named.filter_map(|it| nofollow::real(&it).ok()).collect(),
             ..Gitlinks::default()
         };
         let hash = settings.as_deref().and_then(hash_length);
@@ -438,6 +492,7 @@ impl Search<'_> {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     let why = "there was no time to look at its submodules";
                     self.repositories.unseen.add(&path, why);
+                    gitlinks.is_unread = true;
                     break;
                 }
                 Err(_) => None,
@@ -453,6 +508,7 @@ impl Search<'_> {
             };
             all = links.is_replacing;
             next = links.shared.as_deref().map(|name| directory.join(name));
+            gitlinks.cached.extend(links.cached);
             let whole = links.directories.into_iter().map(|link| (link, true));
             let links = links.paths.into_iter().map(|link| (link, false));
             gitlinks.links.extend(links.chain(whole));
@@ -470,74 +526,4 @@ pub(crate) fn is_too_deep(directory: &Path) -> Option<&Path> {
     };
     let above = below(directory).checked_sub(MOST_DEEP + 1)?;
     directory.ancestors().nth(above).filter(|_| above > 0)
-}
-
-/// The settings of a repository, or of that of a worktree; none if git may read others.
-pub(super) fn settings_of(directory: &Path) -> Option<Vec<Setting>> {
-    let has_common = fs::symlink_metadata(directory.join("commondir")).is_ok();
-    let above = directory.parent().and_then(Path::file_name);
-    let is_worktree = above == Some("worktrees".as_ref());
-    if has_common && !is_worktree {
-        return None;
-    }
-    let owner = directory.ancestors().nth(2).filter(|_| has_common);
-    match nofollow::read(&owner.unwrap_or(directory).join("config")) {
-        Ok(contents) => settings::parse(&contents).ok(),
-        Err(error) => (error.kind() == io::ErrorKind::NotFound).then(Vec::new),
-    }
-}
-
-/// How long the hashes of an index are, of which nothing in it speaks. Git counts what the settings
-/// say of it only beside a version that knows of it, and overlooks it where there is no version. `None`
-/// if anything else is said than git writes.
-pub(super) fn hash_length(settings: &[Setting]) -> Option<usize> {
-    let mut all = settings.iter().rev();
-    let Some(format) = all.find(|setting| setting.is("extensions", "objectformat")) else {
-        return Some(20);
-    };
-    let is_version = |setting: &&Setting| setting.is("core", "repositoryformatversion");
-    let mut versions = settings.iter().filter(is_version).peekable();
-    versions.peek()?;
-    if versions.any(|version| version.bytes() != b"1") {
-        return None;
-    }
-    match format.bytes() {
-        b"sha1" => Some(20),
-        b"sha256" => Some(32),
-        _ => None,
-    }
-}
-
-/// Where a repository has its files by its own settings, or by those of its worktree. Git does not
-/// look for this in files that these include.
-fn worktrees(directory: &Path, settings: &[Setting]) -> Vec<PathBuf> {
-    let own = nofollow::read(&directory.join("config.worktree")).unwrap_or_default();
-    let own = settings::parse(&own).unwrap_or_default();
-    let all = settings.iter().chain(&own);
-    let all = all.filter(|setting| setting.is("core", "worktree"));
-    let real = |setting: &Setting| {
-        nofollow::real(&directory.join(OsStr::from_bytes(setting.bytes()))).ok()
-    };
-    all.filter_map(real).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As git does: without a version, what the extensions say counts for nothing.
-    #[test]
-    fn hashes_are_as_long_as_git_takes_them_for_or_nobody_knows() {
-        let length = |text: &str| hash_length(&settings::parse(text.as_bytes()).unwrap());
-        const VERSION: &str = "[core] repositoryFormatVersion = 1\n";
-        let format = |name: &str| format!("[extensions] objectFormat = {name}\n");
-        assert_eq!(length(""), Some(20));
-        assert_eq!(length(&(VERSION.to_owned() + &format("sha256"))), Some(32));
-        assert_eq!(length(&(VERSION.to_owned() + &format("sha1"))), Some(20));
-        for version in ["", "[core] repositoryFormatVersion = 0\n"] {
-            assert_eq!(length(&(format("sha256") + version)), None, "{version}");
-            let both = format!("{VERSION}{version}{version}{}", format("x"));
-            assert_eq!(length(&both), None, "{both}");
-        }
-    }
 }

@@ -47,6 +47,9 @@ const ARGUMENTS: &[(&str, Check)] = &[
     ("sequencer/opts", are_options_of_a_sequence),
 ];
 
+/// What every rebase has that applies patches, which has no list of steps.
+const WAITING: &str = "rebase-apply/next";
+
 /// The lists of steps.
 const STEPS: [&str; 2] = ["rebase-merge/git-rebase-todo", "sequencer/todo"];
 
@@ -64,7 +67,9 @@ impl Collection<'_> {
                 Ok(contents) => !is_harmless(&contents),
                 Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
             };
-            if is_odd && !self.is_below_link(&path) {
+            // That a rebase of this kind waits counts, too, in what there was before.
+            let is_waiting = self.before.is_none() && *name == WAITING;
+            if (is_odd || is_waiting) && !self.is_below_link(&path) {
                 self.add(&path, Kind::Whole(ARGUMENT), of);
             }
         }
@@ -109,6 +114,14 @@ impl Collection<'_> {
                 None => is_elsewhere() == Some(true),
             }
     }
+}
+
+/// Whether this is a file from which git in this directory takes arguments, steps or paths when it goes on.
+pub(crate) fn is_part_of_unfinished(directory: &Path, path: &Path) -> bool {
+    let arguments = ARGUMENTS.iter().map(|(name, _)| *name);
+    let mut names = arguments.chain(STEPS).chain([CONFLICTS]);
+    path.strip_prefix(directory)
+        .is_ok_and(|name| names.any(|other| name == Path::new(other)))
 }
 
 /// Git runs the program `git-merge-NAME` for every other strategy. `resolve` and `octopus` are git's own, but

@@ -32,7 +32,7 @@ pub(crate) struct InnerSettings {
     /// Where the command can write: the only places, if hardening is strict.
     #[serde(with = "list")]
     pub(crate) writable: Vec<PathBuf>,
-    /// What is hidden or read-only, and has to stay so.
+    /// What is hidden or read-only, and directories on the way to overlays. All have to stay mount points.
     #[serde(with = "list")]
     pub(crate) covers: Vec<PathBuf>,
     /// Each as `NAME=value`.
@@ -53,7 +53,9 @@ impl InnerSettings {
             nested: plan.nested,
             is_root: plan.is_root,
             writable: plan.writable().map(ToOwned::to_owned).collect(),
-            covers: plan.covers().map(ToOwned::to_owned).collect(),
+            covers: (plan.covers().chain(plan.anchors()))
+                .map(ToOwned::to_owned)
+                .collect(),
             environment: plan
                 .environment
                 .iter()

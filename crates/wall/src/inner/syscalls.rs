@@ -56,14 +56,25 @@ const BTRFS_SNAP_DESTROY: [u32; 2] = [0x5000_940f, 0x5000_943f];
 /// Makes a snapshot of a subvolume, with all that is in it.
 const BTRFS_SNAP_CREATE: [u32; 2] = [0x5000_9401, 0x5000_9417];
 
+/// Adds a key of fscrypt to a file system, removes the caller's, and removes it for all users.
+const FSCRYPT_KEYS: [u32; 3] = [0xc050_6617, 0xc040_6618, 0xc040_6619];
+
 /// A lease on a file, and one on a directory (Linux 6.19).
 const LEASES: [u32; 2] = [1024, 1040];
 
 /// Sets the flags of an open file, one of which has the kernel signal somebody when there is news;
-/// and sets that flag alone.
+/// and sets that flag alone. The flag does nothing in open(2), and io_uring is refused.
+///
+/// Who is signalled may be chosen (`F_SETOWN`, `F_SETOWN_EX`, and `FIOSETOWN` and `SIOCSPGRP` of sockets): a
+/// program inside can name only programs inside, because the kernel looks for them in its process namespace.
 const F_SETFL: u32 = 4;
 const O_ASYNC: u32 = 0x2000;
 const FIOASYNC: u32 = 0x5452;
+
+/// Chooses the signal for news of an open file. The caller's shell and its other programs have the same
+/// terminal open, by the same description, and so the choice is theirs, too, also after the session. One of
+/// them that asks for news and expects SIGIO would get SIGKILL.
+const F_SETSIG: u32 = 10;
 
 const RLIMIT_CORE: u32 = 4;
 
@@ -82,6 +93,7 @@ const MAKES_FILE: [u32; 2] = [0o100, 0o20_000_000];
 type Rule = (&'static str, i64, &'static [Argument], Answer, &'static str);
 
 const KEY_STORE: &str = "reads and changes the keys of the user, which no namespace contains";
+const FILE_KEYS: &str = "locks or unlocks the user's encrypted directories, outside, too";
 const CONSOLE: &str = "hides text of the caller's console, or changes its keys";
 const FAMILIES: &str = "makes a socket of a family that the network namespace may not contain";
 const SUBVOLUMES: &str = "removes a directory although it is a mount point, and so a cover";
@@ -90,6 +102,8 @@ const SNAPSHOTS: &str = "copies files without their covers, and before Linux 6.8
 const HOLDS: &str = "holds up who opens a file outside: git, until its settings are changed";
 const SIGNALS: &str = "has the kernel signal the terminal's foreground group: the warden, or other \
     programs of the caller's. Landlock keeps that in, where the kernel has it";
+const OTHER_SIGNALS: &str = "chooses the signal that the caller's other programs get for news of the \
+    terminal: one that kills them";
 const DUMPS: &str =
     "has a program of the host handle core dumps, which the kernel does not at a limit of 1";
 const NEW_MOUNTS: &str = "makes a mount namespace, from which covers can be lifted";
@@ -112,6 +126,11 @@ const ALWAYS: &[Rule] = &[
     ("keyctl", KEYS[0], &[], NotPermitted, KEY_STORE),
     ("add_key", KEYS[1], &[], NotPermitted, KEY_STORE),
     ("request_key", KEYS[2], &[], NotPermitted, KEY_STORE),
+    ("ioctl(FS_IOC_ADD_ENCRYPTION_KEY)", IOCTL, &[Argument::is(1, FSCRYPT_KEYS[0])], NotPermitted, FILE_KEYS),
+    ("ioctl(FS_IOC_REMOVE_ENCRYPTION_KEY)", IOCTL, &[Argument::is(1, FSCRYPT_KEYS[1])], NotPermitted,
+        FILE_KEYS),
+    ("ioctl(FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS)", IOCTL, &[Argument::is(1, FSCRYPT_KEYS[2])],
+        NotPermitted, FILE_KEYS),
     ("bpf", BPF, &[], NotPermitted,
         "loads programs into the kernel, where an administrator lets everybody do so"),
     ("perf_event_open", PERF_EVENT_OPEN, &[], NotPermitted,
@@ -135,6 +154,7 @@ const ALWAYS: &[Rule] = &[
     ("fcntl(O_ASYNC)", FCNTL, &[Argument::is(1, F_SETFL), Argument::has(2, O_ASYNC)], NotPermitted, SIGNALS),
     // nginx asks for it, does without, and ends if it is refused.
     ("ioctl(FIOASYNC)", IOCTL, &[Argument::is(1, FIOASYNC)], Ignored, SIGNALS),
+    ("fcntl(F_SETSIG)", FCNTL, &[Argument::is(1, F_SETSIG)], NotPermitted, OTHER_SIGNALS),
     // Programs with secrets (ssh-agent, gpg) set it to 0, and end if that is refused.
     ("setrlimit(RLIMIT_CORE)", SETRLIMIT, &[Argument::is(0, RLIMIT_CORE)], Ignored, DUMPS),
     ("prlimit64(RLIMIT_CORE)", PRLIMIT64, &[Argument::is(1, RLIMIT_CORE), Argument::is_given(2)], Ignored,

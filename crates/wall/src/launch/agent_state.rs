@@ -101,6 +101,27 @@ fn create(path: &Path, home: &Place) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a directory of scripts that agents outside run, unless it is there. A file in it keeps
+/// agents from removing it while it is empty, and the cover with it.
+pub(super) fn make_scripts(path: &Path) -> io::Result<()> {
+    const KEPT: &str = ".kept-by-stockade";
+    let (parent, name) = path.parent().zip(path.file_name()).ok_or(Errno::INVAL)?;
+    let parent = pin(parent)?;
+    match make_directory(&parent, name) {
+        Err(Errno::EXIST) => return Ok(()),
+        result => result?,
+    }
+    let directory = pin_below(&parent, Path::new(name))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    openat(
+        &directory,
+        KEPT,
+        flags | OFlags::CLOEXEC,
+        Mode::RUSR | Mode::WUSR,
+    )?;
+    Ok(())
+}
+
 fn make_directory(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     mkdirat(directory, name, Mode::RWXU)
 }

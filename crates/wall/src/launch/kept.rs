@@ -18,13 +18,14 @@ use stockade_sys::mount::Tree;
 use super::staging::{Stage, mode};
 use crate::{
     caches::{CacheStore, OpenCaches, take_out},
-    nofollow::{Names, pin},
+    nofollow::{Names, pin_below},
     plan::{Fallback, Keep, LayerState, Operation, Plan},
 };
 
 /// A cache of this workspace.
 #[derive(Debug)]
 pub(crate) struct KeptLayer {
+    /// From the directory of all of them.
     directory: PathBuf,
     is_owner: bool,
 }
@@ -85,11 +86,11 @@ impl KeptLayer {
         })
     }
 
-    pub(crate) fn pin(&self) -> io::Result<PinnedLayer> {
-        let part = |name| pin(&self.directory.join(name));
-        let store = self.directory.ancestors().nth(2).ok_or(Errno::INVAL)?;
+    /// `store` is the directory of all of them.
+    pub(crate) fn pin(&self, store: &OwnedFd) -> io::Result<PinnedLayer> {
+        let part = |name| pin_below(store, &self.directory.join(name));
         Ok(PinnedLayer {
-            store: pin(store)?,
+            store: store.try_clone()?,
             private: part("private")?,
             upper: part("upper").ok(),
             work: part("work").ok().filter(|_| self.is_owner),

@@ -6,6 +6,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 mod devices;
 mod kept;
+mod protection;
 mod questions;
 mod scope;
 mod staging;
@@ -78,8 +79,8 @@ pub struct Launch {
 }
 
 impl Plan {
-    /// Opens all that the sandbox needs. Nothing is written to disk but empty directories, in which
-    /// changes to caches are kept.
+    /// Opens all that the sandbox needs. Nothing is written to disk but directories: those in
+    /// which changes to caches are kept, and those of agents' scripts that are covered.
     ///
     /// # Errors
     /// If the process has no descriptors left, or a standard stream is nothing to be given to a
@@ -91,6 +92,10 @@ impl Plan {
         signals: Signals,
     ) -> Result<Launch, Error> {
         let streams = Streams::look()?;
+        for (_, path) in self.emptied() {
+            agent_state::make_scripts(&path)
+                .map_err(|error| Error::ScriptsUnmade { path, error })?;
+        }
         let (control, inner) = Control::pair().map_err(failed("the control socket"))?;
         let mut foreground = Foreground::new();
         let start = Order::Start(Start {

@@ -28,7 +28,8 @@
 //!
 //! A protected file in a writable directory is a mount point, which the kernel lets nobody
 //! rename or remove. A directory above it could still be renamed, and another one put in its
-//! place. So each directory on the way down is made a mount point, too.
+//! place. So each directory on the way down is made a mount point, too. The same holds for an overlay
+//! of dependencies in a writable directory (`protection`).
 
 use std::{
     collections::BTreeSet,
@@ -54,11 +55,11 @@ use super::{
     streams::{CommandStreams, Streams},
 };
 use crate::{
-    caches::OpenCaches,
+    caches::{CacheStore, OpenCaches},
     discarded::Changes,
     error::Error,
     nofollow::{pin, pin_below},
-    plan::{Fallback, Guard, Operation, Plan, Step, index_enclosing},
+    plan::{Fallback, Guard, Operation, Plan, Step, enclosing, laid_over, writable_around},
 };
 
 /// What the stage is laid over. Bubblewrap builds the sandbox's root there, too, so the
@@ -66,8 +67,8 @@ use crate::{
 const STAGE: &str = "/tmp";
 
 /// Names on the stage of what covers hidden files and directories.
-const HIDDEN_FILE: &str = "file";
-const HIDDEN_DIRECTORY: &str = "directory";
+pub(super) const HIDDEN_FILE: &str = "file";
+pub(super) const HIDDEN_DIRECTORY: &str = "directory";
 /// The one white-out that all others are links to, which is cheaper than to make each.
 const WHITE_OUT: &str = "white-out";
 
@@ -105,12 +106,6 @@ pub(crate) fn are_in_place(files: &[Step]) -> Vec<bool> {
     are_in_place
 }
 
-/// The earlier step that decides what is seen where this one goes.
-fn enclosing(files: &[Step], number: usize) -> Option<usize> {
-    let (step, before) = (files.get(number)?, files.get(..number)?);
-    index_enclosing(before, &step.at)
-}
-
 /// What is to be laid out.
 #[derive(Debug)]
 pub(crate) struct Staging {
@@ -118,6 +113,7 @@ pub(crate) struct Staging {
     files: Vec<Step>,
     /// Of each step, where changes to it are kept.
     layers: Vec<Option<KeptLayer>>,
+    store: Option<CacheStore>,
 }
 
 /// A place in the sandbox.
@@ -152,6 +148,7 @@ impl Staging {
             memory: plan.memory.as_ref().map(|bytes| bytes.value),
             files: plan.files.clone(),
             layers: plan.files.iter().map(layer).collect(),
+            store: caches.map(|caches| caches.store().clone()),
         }
     }
 
@@ -168,7 +165,15 @@ impl Staging {
         enter_mount_namespace().map_err(failed("a mount namespace for"))?;
         let pins = self.pins()?;
         // One that is gone is not kept.
-        let layer = |layer: &Option<KeptLayer>| layer.as_ref()?.pin().ok();
+        let store = match &self.store {
+            Some(store) => store.handle().map_err(|error| Error::Stage {
+                what: "opening the caches in",
+                path: store.state().to_owned(),
+                error,
+            })?,
+            None => None,
+        };
+        let layer = |layer: &Option<KeptLayer>| layer.as_ref()?.pin(store.as_ref()?).ok();
         let layers: Vec<_> = self.layers.iter().map(layer).collect();
         let given = streams.open()?;
         let terminal = streams.terminal();
@@ -231,7 +236,7 @@ impl Staging {
                     let scratch = stage.scratch(&name, pin, &absent, *fallback);
                     let (tree, is_overlaid) = scratch.map_err(failed)?;
                     built.scratch &= is_overlaid;
-                    if is_overlaid && self.is_in_writable(number) {
+                    if is_overlaid && writable_around(&self.files, number).is_some() {
                         let upper = stage.open(&changes_of(&name)).map_err(failed)?;
                         let path = step.at.clone();
                         built.dependencies.push(Changes { path, upper });
@@ -243,7 +248,9 @@ impl Staging {
                     let tree = stage.view(&name, operation, pin, spot.as_ref());
                     let tree = tree.map_err(failed)?;
                     if matches!(operation, Operation::Writable { .. }) {
-                        stage.protect(&tree, path, self.guards(&step.at))?;
+                        let laid = laid_over(&self.files, number);
+                        let laid = laid.filter_map(|at| at.strip_prefix(&step.at).ok());
+                        stage.protect(&tree, path, self.guards(&step.at), laid)?;
                     }
                 }
                 (Operation::Devices, _) => {
@@ -302,12 +309,6 @@ impl Staging {
         let around = enclosing(&self.files, number)?;
         self.layers.get(around)?.as_ref()?;
         Some(&self.files.get(around)?.at)
-    }
-
-    /// Whether a step covers a part of what the command can write.
-    fn is_in_writable(&self, number: usize) -> bool {
-        let around = enclosing(&self.files, number).and_then(|around| self.files.get(around));
-        around.is_some_and(|it| matches!(it.operation, Operation::Writable { .. }))
     }
 
     /// Opens all that is shown.
@@ -393,7 +394,7 @@ impl Stage {
         Ok(openat(self, name, NEW, Mode::from_raw_mode(mode))?)
     }
 
-    fn open(&self, name: &str) -> io::Result<OwnedFd> {
+    pub(super) fn open(&self, name: &str) -> io::Result<OwnedFd> {
         pin_below(self, Path::new(name))
     }
 
@@ -578,44 +579,6 @@ impl Stage {
         }
         Ok(front)
     }
-
-    fn protect<'a>(
-        &self,
-        tree: &Tree,
-        path: &Path,
-        guards: impl Iterator<Item = (&'a Path, Guard)>,
-    ) -> Result<(), Error> {
-        let mut anchored = BTreeSet::new();
-        for (below, guard) in guards {
-            let changed = |error| Error::Changed {
-                path: path.join(below),
-                error,
-            };
-            let mut above: Vec<_> = below.ancestors().skip(1).collect();
-            above.reverse();
-            // The first is the tree's own root.
-            for directory in above.into_iter().skip(1) {
-                if anchored.insert(directory) {
-                    let place = pin_below(tree, directory).map_err(changed)?;
-                    let anchor = Tree::view(&place).map_err(changed)?;
-                    anchor.attach(&place).map_err(changed)?;
-                }
-            }
-            let place = pin_below(tree, below).map_err(changed)?;
-            self.guard(&place, guard).map_err(changed)?;
-        }
-        Ok(())
-    }
-
-    fn guard(&self, place: &OwnedFd, guard: Guard) -> io::Result<()> {
-        let cover = match guard {
-            Guard::ReadOnly => Tree::view(place)?,
-            Guard::Hidden if is_directory(place)? => Tree::view(self.open(HIDDEN_DIRECTORY)?)?,
-            Guard::Hidden => Tree::view(self.open(HIDDEN_FILE)?)?,
-        };
-        cover.make_read_only()?;
-        cover.attach(place)
-    }
 }
 
 impl AsFd for Stage {
@@ -643,6 +606,6 @@ fn is_device(what: &OwnedFd) -> io::Result<bool> {
     ))
 }
 
-fn is_directory(what: &OwnedFd) -> io::Result<bool> {
+pub(super) fn is_directory(what: &OwnedFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(fstat(what)?.st_mode) == FileType::Directory)
 }

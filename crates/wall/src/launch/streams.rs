@@ -357,8 +357,8 @@ pub(crate) struct Relay {
 
 impl Relay {
     /// Everything inside has ended: waits until all is written, and tells the caller's own
-    /// descriptor how far the command has read.
-    pub(crate) fn finish(self) -> Result<(), Error> {
+    /// descriptor how far the command has read. Returns what went wrong, for each stream.
+    pub(crate) fn finish(self) -> Vec<Error> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
         self.is_over.store(true, Ordering::Relaxed);
         for (name, before) in self.flags {
@@ -378,18 +378,23 @@ impl Relay {
                 let _ = position.and_then(|at| borrowed(input.name)?.seek(SeekFrom::Start(at)));
             }
         }
+        let mut failures = Vec::new();
         for (name, writer) in self.writers {
             let died = |_| Err(io::ErrorKind::Other.into());
             let stream = name.words();
-            let written = writer.join().unwrap_or_else(died);
-            match written {
+            match writer.join().unwrap_or_else(died) {
+                Ok(()) => {}
                 // A reader that wants no more.
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => {}
-                Err(error) if error.kind() == TimedOut => return Err(Error::Unread { stream }),
-                written => written.map_err(|error| Error::Unwritten { stream, error })?,
+                Err(error) if error.kind() == TimedOut => {
+                    // The receipt may go to the same socket.
+                    stockade_sys::message::wait_no_longer();
+                    failures.push(Error::Unread { stream });
+                }
+                Err(error) => failures.push(Error::Unwritten { stream, error }),
             }
         }
-        Ok(())
+        failures
     }
 }
 

@@ -27,13 +27,13 @@ use rustix::fs::{FlockOperation, flock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{content::Content, settlement::changed};
+use super::{Identity, content::Content, settlement::changed};
 use crate::{
     encoding::{Text, decode, encode, list, map},
     git::branches::Branches,
 };
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// How long another session's start or end is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The same at the start, which cannot do without: longer than an end takes.
@@ -52,6 +52,9 @@ pub(crate) struct Baseline {
     /// The branches of those of which all are known.
     #[serde(with = "map")]
     pub(crate) branches: BTreeMap<PathBuf, Branches>,
+    /// Which directories those were that hold the objects of repositories.
+    #[serde(with = "map")]
+    pub(crate) objects: BTreeMap<PathBuf, Identity>,
 }
 
 /// This session's part in a shared baseline.
@@ -163,6 +166,7 @@ impl Baseline {
         };
         self.repositories.retain(|path| !is_theirs(path));
         self.branches.retain(|path, _| !is_theirs(path));
+        self.objects.retain(|path, _| !is_theirs(path));
         self.contents
             .retain(|path, _| !is_theirs(path) || is_passed_over(path));
         let mut repositories = other.repositories;
@@ -171,6 +175,9 @@ impl Baseline {
         let mut branches = other.branches;
         branches.retain(|path, _| is_shared(path));
         self.branches.extend(branches);
+        let mut objects = other.objects;
+        objects.retain(|path, _| is_shared(path));
+        self.objects.extend(objects);
         for (path, content) in other.contents {
             let is_known = path.starts_with(top) && self.contents.contains_key(&path);
             // One that says which repository a worktree has may be gone by now.
@@ -189,6 +196,7 @@ impl Default for Baseline {
             contents: BTreeMap::new(),
             repositories: BTreeSet::new(),
             branches: BTreeMap::new(),
+            objects: BTreeMap::new(),
         }
     }
 }

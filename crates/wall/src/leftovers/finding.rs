@@ -39,6 +39,9 @@ pub enum Change {
     More(usize),
 }
 
+/// Where what was undone comes among others.
+const UNDONE: usize = 2;
+
 impl Finding {
     pub(super) fn new(path: &Path, what: Change, why: impl Into<String>) -> Self {
         Self {
@@ -66,7 +69,7 @@ impl Finding {
             Change::Malformed | Change::Setting(_) | Change::SettingGone(_) => 1,
             Change::Appeared | Change::Changed if self.is_left() => 1,
             Change::Appeared | Change::Changed if self.is_removed() => 2,
-            Change::Undone(_) => 2,
+            Change::Undone(_) => UNDONE,
             Change::Replaced => 3,
             Change::Appeared | Change::Changed => 4 + autorun::position(&self.why),
             Change::More(_) => 2,
@@ -74,9 +77,10 @@ impl Finding {
     }
 }
 
-/// The most dangerous first.
+/// The most dangerous first. Of what was undone, an index: without it, git takes all files for new.
 pub(super) fn sort(findings: &mut [Finding]) {
-    findings.sort_by_key(Finding::rank);
+    let is_index = |it: &Finding| it.path.ends_with("index") && it.rank() == UNDONE;
+    findings.sort_by_key(|it| (it.rank(), !is_index(it)));
 }
 
 /// Of many of a kind, the first few.

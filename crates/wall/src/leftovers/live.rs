@@ -34,7 +34,7 @@ use stockade_sys::{closing::SlowToClose, process::cpu_time_of_thread};
 use super::{
     Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen, locked,
 };
-use crate::facts::is_in;
+use crate::{facts::is_in, git::unfinished::is_part_of_unfinished};
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
@@ -428,6 +428,13 @@ impl Places {
         all
     }
 
+    /// Whether a change of this file leads to a look at once.
+    #[cfg(test)]
+    pub(super) fn are_told_of(&self, path: &Path) -> bool {
+        let (directory, name) = (path.parent().unwrap(), path.file_name());
+        self.directories().iter().any(|it| it == directory) && self.concern(directory, name, false)
+    }
+
     /// Whether a change of this file in this directory counts. Git itself writes much.
     fn concern(&self, directory: &Path, name: Option<&OsStr>, is_new: bool) -> bool {
         const NAMES: &[&str] = &[
@@ -472,6 +479,15 @@ impl Places {
             .parent()
             .is_some_and(|parent| self.git.contains(parent));
         if is_in_git || (is_below && is_one_of(directory.file_name(), DIRECTORIES)) {
+            return true;
+        }
+        // Git writes other files there at each step of a rebase.
+        let is_unfinished = |above: Option<&Path>| {
+            above.is_some_and(|above| {
+                self.git.contains(above) && is_part_of_unfinished(above, &path)
+            })
+        };
+        if is_unfinished(Some(directory)) || is_unfinished(directory.parent()) {
             return true;
         }
         // Git reads and writes through links among its files, and waits at pipes.

@@ -24,8 +24,10 @@ pub(crate) mod content;
 mod covers;
 mod diff;
 mod edits;
+mod entries;
 mod finding;
 mod live;
+mod look;
 pub(crate) mod parts;
 mod quarantine;
 mod reported;
@@ -46,9 +48,10 @@ use std::{
 pub(crate) use self::settlement::changed;
 use self::{
     baseline::{Baseline, Membership},
-    bounds::{Bounds, Unseen},
+    bounds::Bounds,
     covers::Covers,
     edits::Edits,
+    entries::Entries,
     live::Places,
     reported::reported_files,
     settlement::Settlement,
@@ -62,21 +65,17 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     error::Error,
-    facts::{Facts, Git, Place, is_in},
-    git::{
-        branches::branches,
-        controls::{Collection, Controls, Kind, Named, Stage},
-        repositories::{Repositories, Search},
-        settings::Own,
-    },
-    nofollow::Names,
+    facts::{Facts, Git, Place},
+    git::{controls::Named, repositories::Repositories, settings::Own},
     plan::Plan,
 };
 
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
 /// was not made to be slow.
 const START: Duration = Duration::from_millis(300);
-const END: Duration = Duration::from_millis(1000);
+const END: Duration = Duration::from_millis(900);
+/// How long the end looks at what was found in the tree.
+const REST: Duration = Duration::from_millis(250);
 /// How long it looks at the workspace's own repository, besides.
 const TOP: Duration = Duration::from_millis(200);
 const MOST_FILES: usize = 1_000_000;
@@ -103,6 +102,7 @@ pub struct Watch {
     own: Own,
     told: Vec<(PathBuf, &'static str)>,
     edits: Edits,
+    entries: Entries,
     hidden: Vec<(PathBuf, Option<Identity>)>,
     covers: Covers,
     baseline: Baseline,
@@ -126,7 +126,7 @@ pub struct Watch {
 }
 
 /// Which file it is, whatever is in it: its device and number.
-type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 impl Watch {
     /// Looks before the session. Without a place to keep things nothing is put back.
@@ -147,6 +147,7 @@ impl Watch {
             let identity = identity(&path);
             (path, identity)
         });
+        let hidden: Vec<_> = hidden.collect();
         let given = config.write.iter().chain(&config.agent.state);
         let given = given.filter_map(|request| Some(facts.found.get(&request.path)?.real.clone()));
         let writable: Vec<PathBuf> = [facts.workspace.clone()]
@@ -160,6 +161,8 @@ impl Watch {
         let links = facts.given.iter().flat_map(|_| plan.covers()).map(real);
         let links: BTreeSet<PathBuf> = links.collect();
         let covers = plan.covers().chain(links.iter().map(PathBuf::as_path));
+        let names = hidden.iter().map(|(path, _)| path.clone()).collect();
+        let entries = Entries::new(&facts.workspace, &facts.git, names, &writable);
         let mut watch = Self {
             workspace: facts.workspace.clone(),
             given: facts.given.iter().map(|given| given.path.clone()).collect(),
@@ -173,7 +176,8 @@ impl Watch {
             mode: config.git,
             told: reported_files(config, facts),
             edits: Edits::new(facts),
-            hidden: hidden.collect(),
+            entries,
+            hidden,
             baseline: Baseline::default(),
             taken: BTreeMap::new(),
             memberships: Vec::new(),
@@ -264,6 +268,11 @@ impl Watch {
             taken = Some(taken.map_or(part.taken, |taken| taken.min(part.taken)));
             whole.is_partial |= part.is_partial;
             whole.repositories.extend(part.repositories.iter().cloned());
+            for (objects, identity) in &part.objects {
+                if innermost(&tops, objects) == top || !whole.objects.contains_key(objects) {
+                    whole.objects.insert(objects.clone(), *identity);
+                }
+            }
             for (repository, branches) in &part.branches {
                 if innermost(&tops, repository) == top || !whole.branches.contains_key(repository) {
                     let branches = branches.clone();
@@ -308,127 +317,6 @@ impl Watch {
         &self.begun
     }
 
-    fn take(&self, top: &Path, git: &Git, bounds: &Bounds<'_>) -> Baseline {
-        let taken = a_moment_ago();
-        let mut search = Repositories::default();
-        let git = [(top, git.clone())];
-        self.search(&git, bounds, &mut search, None);
-        let few = Bounds::new(START / 10, FEW_FILES, &|| false);
-        let unseen = search.unseen.clone();
-        // Not what is too deep, or cannot be listed: the end does not look there either, and a session
-        // could leave such a thing to have the next one's plants taken for older.
-        let is_partial = bounds.are_reached();
-        if self.state.iter().any(|state| state == top) {
-            let told = self.told.iter().filter(|(path, _)| path.starts_with(top));
-            let told: Vec<_> = told
-                .map(|(path, _)| (path.as_path(), Git::default()))
-                .collect();
-            self.search(&told, &few, &mut search, Some(SHALLOW_IN_STATE));
-        }
-        self.search(&git, &few, &mut search, Some(SHALLOW));
-        // That there are more is told at the end, if it is still so.
-        search.unseen = unseen;
-        let bounds = &Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, _) = self.collect(&[top], &search, bounds, None);
-        let contents = controls.into_iter();
-        let contents: BTreeMap<_, _> = contents
-            .map(|(path, control)| (path, control.content))
-            .collect();
-        // One that there was no time for is not known: its settings would count as new.
-        let is_cut = bounds.are_reached();
-        let is_known = |path: &PathBuf| !is_cut || contents.contains_key(&path.join("config"));
-        let branches = |directory: &PathBuf| {
-            let branches = branches(directory, bounds)?;
-            Some((directory.clone(), branches))
-        };
-        let branches = search.found.keys().filter_map(branches).collect();
-        let repositories = search.found.into_keys().chain(search.worktrees);
-        Baseline {
-            branches,
-            taken,
-            is_partial: is_partial || is_cut,
-            repositories: repositories.filter(is_known).collect(),
-            contents,
-        }
-    }
-
-    /// From each top, or in its tree.
-    fn search(
-        &self,
-        gits: &[(&Path, Git)],
-        bounds: &Bounds<'_>,
-        repositories: &mut Repositories,
-        depth: Option<usize>,
-    ) {
-        for (top, git) in gits {
-            let mut search = Search {
-                workspace: top,
-                writable: &self.writable,
-                bounds,
-                repositories: std::mem::take(repositories),
-            };
-            match depth {
-                None => search.look_from_top(git),
-                // Of a repository above what is given, no more than that can be written.
-                Some(depth) if is_in(top, &self.writable) => {
-                    search.look_in_tree(depth);
-                }
-                Some(_) => {}
-            }
-            *repositories = search.repositories;
-        }
-    }
-
-    /// What counts in these tops.
-    fn collect(
-        &self,
-        tops: &[&Path],
-        repositories: &Repositories,
-        bounds: &Bounds<'_>,
-        before: Option<&Baseline>,
-    ) -> (Controls, Unseen) {
-        let mut collection = Collection {
-            bounds,
-            writable: &self.writable,
-            home: &self.home.real,
-            own: &self.own,
-            before,
-            repositories: HashSet::new(),
-            is_brief: repositories.is_brief,
-            stage: Stage::Settings,
-            named: Named::default(),
-            controls: Controls::new(),
-            unseen: Unseen::default(),
-        };
-        collection.add_repositories(repositories, tops);
-        collection.stage = Stage::Settings;
-        for path in &self.own.writable {
-            if let Some(path) = collection.reached_file(path, None) {
-                collection.add_settings(&path, None, 0);
-            }
-        }
-        locked(&self.named).add(&mut collection.named);
-        if repositories.is_brief {
-            return (collection.controls, collection.unseen);
-        }
-        collection.stage = Stage::Rest;
-        // Some are directories, with any number of files.
-        let half = bounds.half();
-        collection.bounds = &half;
-        // Agents' settings are compared with those at the start of this session: others may have
-        // changed them before, and told of it.
-        let mut all = self.tops();
-        all.retain(|top| !self.state.iter().any(|state| state == top));
-        for top in tops {
-            let names = Names::of(top.to_path_buf());
-            let is_there = |path: &Path| innermost(&all, path) == *top && names.may_hold(path);
-            for (path, why) in self.told.iter().filter(|(path, _)| is_there(path)) {
-                collection.add(path, Kind::Told(why), None);
-            }
-        }
-        (collection.controls, collection.unseen)
-    }
-
     /// Looks again, after the session, and puts back what it must not leave behind.
     #[must_use]
     pub fn settle(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<Finding> {
@@ -450,16 +338,27 @@ impl Watch {
         let bounds = Bounds::new(END, MOST_FILES, is_interrupted);
         let mut repositories = Repositories::default();
         self.search(&gits, &bounds, &mut repositories, None);
-        settlement.compare(&repositories, &bounds);
+        for directory in &self.baseline.repositories {
+            repositories.found.entry(directory.clone()).or_default();
+        }
+        let is_cut = bounds.are_reached();
+        // However long the search took, there is time for what it found.
+        let rest = || Bounds::new(REST, MOST_FILES, is_interrupted);
+        match is_cut {
+            true => settlement.compare(&repositories, &rest()),
+            false => settlement.compare(&repositories, &bounds),
+        }
+        settlement.close_ways(&repositories, is_cut);
         let before = repositories.len();
         self.search(&gits, &bounds, &mut repositories, Some(DEEP));
         if repositories.len() > before {
-            settlement.compare(&repositories, &bounds);
+            settlement.compare(&repositories, &rest());
         }
         let mut findings = settlement.end();
         let unseen = repositories.unseen.0.iter();
         findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));
         findings.extend(self.replaced());
+        findings.extend(self.entries.findings());
         if is_interrupted() {
             let why = "the look at what the session left behind was interrupted";
             findings.push(Finding::new(&self.workspace, Change::Unseen, why));
@@ -481,6 +380,10 @@ impl Watch {
         let settlement = Settlement::begin(self, &gits, true);
         let mut repositories = Repositories::default();
         self.search(&gits, bounds, &mut repositories, None);
+        // `git mv` moves a submodule before it says so in its settings.
+        let is_there = |worktree: &Path| fs::symlink_metadata(worktree).is_ok();
+        let misplaced = &mut repositories.misplaced;
+        misplaced.retain(|_, (worktree, _)| is_there(worktree));
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
@@ -579,7 +482,7 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 /// The directories of a repository in which something can appear that git acts on.
-const WATCHED_DIRECTORIES: [&str; 14] = [
+const WATCHED_DIRECTORIES: [&str; 17] = [
     "logs",
     "logs/refs",
     "logs/refs/heads",
@@ -594,6 +497,9 @@ const WATCHED_DIRECTORIES: [&str; 14] = [
     "objects",
     "objects/info",
     "objects/pack",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
 ];
 
 /// Now, by the clock of file systems: they give what is made the time of the last tick.

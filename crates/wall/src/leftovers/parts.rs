@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     facts::is_in,
-    tables::autorun::{CLAUDE_JSON, CLAUDE_JSON_PARTS, CLAUDE_JSON_TRUST, EXCLUDE},
+    tables::autorun::{
+        CLAUDE_JSON, CLAUDE_JSON_INSTEAD, CLAUDE_JSON_PARTS, CLAUDE_JSON_TRUST, EXCLUDE,
+    },
 };
 
 /// What there is to be told about; nothing if all of it is.
 pub(crate) fn parts_that_count(path: &Path, bytes: &[u8], writable: &[PathBuf]) -> Option<Vec<u8>> {
-    if path.file_name() == Some(CLAUDE_JSON.as_ref()) {
+    let is_named = |name: &str| path.file_name() == Some(name.as_ref());
+    if is_named(CLAUDE_JSON) || is_named(CLAUDE_JSON_INSTEAD) {
         Some(parts_that_run(bytes, writable))
     } else {
         path.ends_with(EXCLUDE).then(|| patterns(bytes))

@@ -20,18 +20,30 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
     let in_tops = tops
         .iter()
         .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
-    let is_state = |path: &Path| {
-        let mut states = config.agent.state.iter();
-        states.any(|state| path.starts_with(&state.path))
-    };
-    let in_home = STATE
+    // The state of the session's own agent, and that of others as far as it is given.
+    let given = config
+        .write
         .iter()
-        .flat_map(|runs| runs.below(&facts.home.real))
-        .filter(|(path, _)| is_state(path));
-    let moved = config.moved_state.iter().filter(|it| config.is_state(it));
-    let in_moved = moved.filter_map(|moved| {
+        .filter_map(|it| facts.found.get(&it.path));
+    let given = given.map(|found| found.real.clone());
+    let given: Vec<PathBuf> = given.chain([facts.workspace.clone()]).collect();
+    let written = |(path, why): (PathBuf, &'static str)| {
+        let is_whole = |state: &Path| {
+            path.starts_with(state) || fs::canonicalize(&path).is_ok_and(|it| it.starts_with(state))
+        };
+        let mut states = config.agent.state.iter().map(|it| it.path.as_path());
+        if states.any(|state| path.starts_with(state)) || given.iter().any(|it| is_whole(it)) {
+            return Some((path, why));
+        }
+        let part = given.iter().find(|it| it.starts_with(&path))?;
+        Some((part.clone(), why))
+    };
+    let in_home = STATE.iter().flat_map(|runs| runs.below(&facts.home.real));
+    let in_home = in_home.filter_map(written);
+    let in_moved = config.moved_state.iter().filter_map(|moved| {
         let at = facts.found.get(&moved.at)?.real.clone();
-        Some(MovedState { at, ..*moved })
+        let counts = config.is_state(moved) || given.iter().any(|it| at.starts_with(it));
+        counts.then_some(MovedState { at, ..*moved })
     });
     let in_moved = in_moved.flat_map(|moved| {
         let all = STATE.iter().flat_map(Autoruns::names);

@@ -1,14 +1,14 @@
 //! One comparison after a session: each changed file is judged, reported and restored.
 
+mod settings;
+
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashSet},
-    fs,
-    hash::BuildHasher as _,
-    io,
+    collections::HashSet,
+    fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
@@ -22,15 +22,18 @@ use super::{
 };
 use crate::{
     config::GitSettings,
-    facts::Git,
+    facts::{Git, is_in},
     git::{
         controls::{Control, Controls, Kind, Stage},
         repositories::{Repositories, Repository},
-        settings::{self, Context, GitProgram, Setting},
+        settings::GitProgram,
         unfinished::without_commands,
     },
-    tables::autorun::REDIRECTION,
+    nofollow,
+    tables::autorun::{REDIRECTION, WORKTREE},
 };
+
+const TOO_MANY: &str = "there was no time to look at all repositories that git comes to by it";
 
 /// One look after the session.
 pub(super) struct Settlement<'a> {
@@ -47,6 +50,26 @@ pub(super) struct Settlement<'a> {
     is_live: bool,
     /// How long locks may still be waited for.
     patience: Cell<Duration>,
+    /// Which repositories the last comparison had no time for.
+    unjudged: RefCell<Unjudged>,
+}
+
+#[derive(Debug, Default)]
+enum Unjudged {
+    #[default]
+    None,
+    Some(HashSet<PathBuf>),
+    Any,
+}
+
+impl Unjudged {
+    fn may_hold(&self, repository: &Path) -> bool {
+        match self {
+            Self::None => false,
+            Self::Some(all) => all.contains(repository),
+            Self::Any => true,
+        }
+    }
 }
 
 impl<'a> Settlement<'a> {
@@ -62,6 +85,7 @@ impl<'a> Settlement<'a> {
             is_live,
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
+            unjudged: RefCell::default(),
         };
         for (top, git) in gits {
             settlement.compare_top(top, git);
@@ -110,15 +134,30 @@ impl<'a> Settlement<'a> {
         let (watch, before) = (self.watch, Some(&self.watch.baseline));
         // What was found needs time to be put back.
         let half = bounds.half();
-        let (controls, unseen) = watch.collect(&watch.tops(), repositories, &half, before);
+        let (controls, unseen, last) = watch.collect(&watch.tops(), repositories, &half, before);
+        // What the later stages look at makes git run nothing by itself.
+        let is_cut = half.are_reached() && last < Stage::Written;
+        self.unjudged.replace(match is_cut {
+            true => Unjudged::Any,
+            false => Unjudged::None,
+        });
         for (path, why) in unseen.0 {
             self.find(&path, Change::Unseen, why);
         }
         // Settings first, and those that git comes to first: nobody can have them wait for what lies
         // deep, or for very many others.
         let mut nearest: Vec<_> = controls.iter().collect();
-        nearest.sort_by_cached_key(|(path, control)| (control.stage, path.iter().count()));
-        for (number, (path, control)) in nearest.into_iter().enumerate() {
+        let known = &self.watch.baseline;
+        let is_new = |path: &Path, control: &Control| {
+            let repository = control.repository.as_ref();
+            let is_known = repository.is_some_and(|it| known.repositories.contains(it));
+            !is_known && !known.contents.contains_key(path)
+        };
+        nearest.sort_by_cached_key(|(path, control)| {
+            let is_new = is_new(path, control);
+            (control.stage, is_new, path.iter().count())
+        });
+        for (number, (path, control)) in nearest.iter().copied().enumerate() {
             let before = self.watch.baseline.contents.get(path);
             let is_same = before.is_some_and(|before| before.is_same(&control.content));
             if is_same && !matches!(control.kind, Kind::Gone(_)) {
@@ -129,10 +168,99 @@ impl<'a> Settlement<'a> {
                 let left = controls.len() - number;
                 let why = format!("there was no time to look at {left} files of git's");
                 self.find(&self.watch.workspace, Change::Unseen, &why);
+                if !is_cut {
+                    let left = nearest.iter().skip(number);
+                    let left = left.filter_map(|(_, control)| control.repository.clone());
+                    self.unjudged.replace(Unjudged::Some(left.collect()));
+                }
                 return;
             }
             self.judge(path, before, control, repositories, &controls);
         }
+    }
+
+    /// If there was no time to look at all new repositories that git at the top comes to, they are put out
+    /// of its reach: an index that leads to new ones is set aside.
+    pub(super) fn close_ways(&self, repositories: &Repositories, is_search_cut: bool) {
+        let is_known = |path: &Path| self.watch.baseline.repositories.contains(path);
+        let unjudged = self.unjudged.borrow();
+        let is_open = |(path, it): (&PathBuf, &Repository)| {
+            it.is_reached && !is_known(path) && unjudged.may_hold(path)
+        };
+        if !is_search_cut && !repositories.found.iter().any(is_open) {
+            return;
+        }
+        let few = Bounds::new(TOP, MOST_FILES, &|| false);
+        for (index, places) in repositories.leading() {
+            // Those of new repositories are out of reach with the others.
+            if !index.parent().is_some_and(is_known) {
+                continue;
+            }
+            let is_newer_index = || {
+                let metadata = fs::symlink_metadata(&index);
+                metadata.is_ok_and(|it| changed(&it) >= self.watch.taken(&index))
+            };
+            let is_new = |path: &PathBuf| {
+                let baseline = &self.watch.baseline;
+                let is_known = is_known(path) || baseline.contents.contains_key(path);
+                // Those of a worktree that nobody inside can write are the user's.
+                let real = nofollow::real(path).unwrap_or_else(|_| path.clone());
+                let is_written = [path, &real]
+                    .iter()
+                    .any(|it| is_in(it, &self.watch.writable));
+                let is_there = !is_known && is_written && fs::symlink_metadata(path).is_ok();
+                let is_new = is_there && self.is_unknown(path);
+                is_new || (few.are_reached() && is_newer_index())
+            };
+            if !places.iter().any(is_new) {
+                continue;
+            }
+            self.set_aside(&index, Content::of(&index, &few));
+        }
+        if is_search_cut {
+            for directory in &self.watch.baseline.repositories {
+                let index = directory.join("index");
+                let metadata = fs::symlink_metadata(&index);
+                let is_newer = metadata.is_ok_and(|it| changed(&it) >= self.watch.taken(&index));
+                if is_newer && !repositories.has_read(directory) {
+                    self.set_aside(&index, Content::of(&index, &few));
+                }
+                self.close_modules(&directory.join("modules"));
+            }
+        }
+    }
+
+    /// Git finds repositories there by the names of submodules. New ones go, whatever they are.
+    fn close_modules(&self, modules: &Path) {
+        if nofollow::real(modules).ok().as_deref() != Some(modules)
+            || !is_in(modules, &self.watch.writable)
+        {
+            return;
+        }
+        let known = &self.watch.baseline.repositories;
+        let is_known = |path: &Path| known.iter().any(|it| it.starts_with(path));
+        match nofollow::list(modules) {
+            Ok(entries) => {
+                let new = entries.iter().map(fs::DirEntry::path);
+                for path in new.filter(|path| !is_known(path)) {
+                    self.set_aside(&path, Content::of_unlisted(&path));
+                }
+            }
+            Err(_) => self.set_aside(modules, Content::of_unlisted(modules)),
+        }
+    }
+
+    fn set_aside(&self, path: &Path, content: Option<Content>) {
+        let Some(content) = content else {
+            return;
+        };
+        let control = Control {
+            kind: Kind::Whole(TOO_MANY),
+            content,
+            repository: None,
+            stage: Stage::Rest,
+        };
+        self.put_back(path, &control, None, &[(Change::Changed, TOO_MANY)], true);
     }
 
     /// Settings and attributes that are gone come back as they were. What is gone with its
@@ -203,7 +331,10 @@ impl<'a> Settlement<'a> {
         };
         let is_ours = self.is_judged_as_new(path, before, control, repositories);
         match control.kind {
-            Kind::Told(_) | Kind::Plan if self.is_live => {}
+            Kind::Told(_) if self.is_live => {}
+            // A rebase that waited before the session is the user's, who may continue it at any time. The
+            // session needs the steps of its own one until the end.
+            Kind::Plan if self.is_live && before.is_none() && !self.has_waited(path) => {}
             Kind::Told(_) if before.is_none() && self.watch.baseline.is_partial => {
                 let why = "there was no time to look at it before the session";
                 self.find(path, Change::Unseen, why);
@@ -215,6 +346,8 @@ impl<'a> Settlement<'a> {
                 }
             }
             Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
+            // Git writes it before the worktree, which the user may be making.
+            Kind::Whole(WORKTREE) if self.is_live => {}
             // Until the end, a look after this one would find it again.
             Kind::Whole(REDIRECTION) if self.is_live && control.content.is_unlisted() => {}
             Kind::Whole(why) => {
@@ -247,6 +380,18 @@ impl<'a> Settlement<'a> {
         }
     }
 
+    /// Whether a rebase of either kind waited before the session in the repository of these steps.
+    fn has_waited(&self, steps: &Path) -> bool {
+        let contents = &self.watch.baseline.contents;
+        let has_any = |directory: PathBuf| {
+            let mut from = contents.range(directory.clone()..);
+            from.next()
+                .is_some_and(|(path, _)| path.starts_with(&directory))
+        };
+        let repository = steps.ancestors().nth(2).unwrap_or(steps);
+        has_any(repository.join("rebase-apply")) || has_any(repository.join("rebase-merge"))
+    }
+
     /// Whether what is not in the baseline is the session's. A repository that git does not come
     /// to by itself may have been too deep to be looked at then. Its file is older if it has not
     /// changed since; the directory that it lies in may be an old one that was put there.
@@ -265,108 +410,26 @@ impl<'a> Settlement<'a> {
         let is_reached = found.is_some_and(|found| found.is_reached);
         let is_older = fs::symlink_metadata(path)
             .is_ok_and(|metadata| changed(&metadata) < self.watch.taken(path));
-        let is_reached = is_reached && !self.watch.baseline.is_partial;
+        let is_reached = is_reached && self.is_unknown(path);
         is_known || is_reached || !is_older || !path.starts_with(directory)
     }
 
-    fn judge_settings(
-        &self,
-        path: &Path,
-        before: Option<&Content>,
-        control: &Control,
-        controls: &Controls,
-        is_ours: bool,
-    ) {
-        let Some(now) = control.content.bytes() else {
-            let why = "git reads its settings from there";
-            let undone = [(Change::Malformed, why)];
-            return self.put_back(path, control, before, &undone, is_ours);
+    /// Whether what git comes to by itself, and the baseline does not know, was not there when that was
+    /// taken. If there was no time to look at all then, what has not moved since was there. Whoever moves
+    /// a directory changes that one, and nothing in it.
+    fn is_unknown(&self, path: &Path) -> bool {
+        let taken = self.watch.taken(path);
+        let writable = &self.watch.writable;
+        let is_inner = |it: &&Path| {
+            let mut tops = writable.iter();
+            tops.any(|top| it.starts_with(top) && it != top)
         };
-        // To ask git takes long. The end judges all of them again.
-        let harmless = &self.watch.harmless;
-        let hash = locked(harmless).hasher().hash_one(now);
-        if self.is_live && locked(harmless).get(path) == Some(&hash) {
-            return;
-        }
-        // Of very many changed files, git reads the first; the others are read by us.
-        const LONGEST: Duration = Duration::from_millis(300);
-        let git = if self.asked.get() < LONGEST {
-            self.git.clone()
-        } else {
-            GitProgram::none()
+        let is_newer = |it: &Path| {
+            let metadata = fs::symlink_metadata(it);
+            metadata.map_or(true, |metadata| changed(&metadata) >= taken)
         };
-        let begin = Instant::now();
-        let baseline = &self.watch.baseline;
-        let repository = control.repository.as_deref();
-        let context = Context {
-            repository,
-            is_for_all: repository.is_none(),
-            is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
-            branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
-            writable: &self.watch.writable,
-            elsewhere: self.remotes_elsewhere(path, control, controls),
-            ..Context::default()
-        };
-        let was = before.and_then(Content::bytes);
-        let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
-        self.asked.set(self.asked.get() + begin.elapsed());
-        let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
-        for (setting, why) in &settled.told {
-            self.find(path, Change::Setting(shown(setting)), why);
-        }
-        let Some(contents) = settled.contents else {
-            const MOST: usize = 4096;
-            let mut harmless = locked(harmless);
-            if harmless.len() < MOST {
-                harmless.insert(path.to_owned(), hash);
-            }
-            return;
-        };
-        let undone = settled.undone.into_iter().map(|(change, why)| {
-            let change = match change {
-                settings::Change::Set(setting) => Change::Setting(shown(&setting)),
-                settings::Change::Removed(setting) => Change::SettingGone(shown(&setting)),
-                settings::Change::Reordered => Change::Changed,
-                settings::Change::Malformed => Change::Malformed,
-            };
-            (change, why)
-        });
-        let undone: Vec<_> = undone.collect();
-        let result = (before.is_some() || !contents.is_empty())
-            .then(|| file_like(before.unwrap_or(&control.content), contents));
-        self.put_back(path, control, result.as_ref(), &undone, is_ours);
-    }
-
-    /// The remotes that other files of the same repository had an address of, or have now, and those of the
-    /// user's own settings. Git pushes to all addresses of a remote, whichever file they are in.
-    fn remotes_elsewhere(
-        &self,
-        path: &Path,
-        control: &Control,
-        controls: &Controls,
-    ) -> BTreeSet<Vec<u8>> {
-        let is_other = |(other, it): &(&PathBuf, &Control)| {
-            it.kind == Kind::Settings && it.repository == control.repository && *other != path
-        };
-        let others = controls.iter().filter(is_other);
-        let contents = others.flat_map(|(other, control)| {
-            let before = self.watch.baseline.contents.get(other);
-            before.into_iter().chain([&control.content])
-        });
-        // Those of the repository itself come before those of its worktrees, of which there may be many.
-        const MOST: usize = 8 << 20;
-        let mut left = MOST;
-        let contents = contents.map_while(|content| {
-            let bytes = content.bytes().unwrap_or_default();
-            left = left.checked_sub(bytes.len())?;
-            Some(bytes)
-        });
-        let settings = contents.filter_map(|bytes| settings::parse(bytes).ok());
-        let own = &self.watch.own;
-        let own = own.settings.iter().chain(&own.included).cloned();
-        let settings = settings.flatten().chain(own).filter(Setting::is_address);
-        let names = settings.filter_map(|setting| Some(setting.subsection()?.to_vec()));
-        names.collect()
+        let mut way = path.ancestors().take_while(is_inner);
+        !self.watch.baseline.is_partial || way.any(is_newer)
     }
 
     /// Keeps what the session made of a file, unless it is kept already. Says where.
@@ -406,6 +469,11 @@ impl<'a> Settlement<'a> {
         };
         if self.watch.mode == GitSettings::Tell {
             return tell(false, "");
+        }
+        // The file that was in the place of its directory is back.
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotADirectory;
+        if fs::symlink_metadata(path).is_err_and(|error| is_gone(&error)) {
+            return;
         }
         if !is_ours {
             let also = "; it was not put back, since it may have been there before";

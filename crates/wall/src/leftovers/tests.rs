@@ -408,6 +408,41 @@ fn what_there_was_no_time_for_at_the_start_is_not_called_new() {
     assert_eq!(what(&watch), [Change::Unseen]);
 }
 
+#[test]
+fn steps_of_a_rebase_that_waited_are_put_back_while_the_session_runs() {
+    const OWN: &str = "pick 1 a\nexec make test\n";
+    for (name, before) in [
+        ("rebase-merge/git-rebase-todo", Some(OWN)),
+        ("rebase-merge/git-rebase-todo", Some("")),
+        ("worktrees/tree/rebase-merge/git-rebase-todo", Some(OWN)),
+        ("rebase-merge/git-rebase-todo", None),
+    ] {
+        let workspace = Workspace::new();
+        workspace.write(".git/worktrees/tree/HEAD", "ref: refs/heads/tree\n");
+        workspace.write(".git/worktrees/tree/commondir", "../..\n");
+        let name = format!(".git/{name}");
+        if let Some(before) = before {
+            workspace.write(&name, before);
+        }
+        let watch = workspace.watch();
+        let planted = format!("{}  x touch ran\n", before.unwrap_or_default());
+        workspace.write(&name, &planted);
+        let bounds = Bounds::new(END, MOST_FILES, &|| false);
+        let (found, places) = watch.settle_known(&bounds);
+        let now = || fs::read_to_string(workspace.path.join(&name)).unwrap();
+        // The session needs the steps of a rebase of its own until the end.
+        assert_eq!(now(), before.unwrap_or(&planted), "{found:?}");
+        assert_eq!(found.is_empty(), before.is_none(), "{found:?}");
+        // The kernel tells of each change.
+        let path = workspace.path.join(&name);
+        assert!(places.are_told_of(&path));
+        assert!(!places.are_told_of(&path.with_file_name("message")));
+        let ended = watch.end(None, &|| false);
+        assert_eq!(ended.is_empty(), before.is_some(), "{ended:?}");
+        assert_eq!(now(), before.unwrap_or_default());
+    }
+}
+
 /// One that leads where no session can write, and that git at the top does not come to.
 #[test]
 fn a_git_file_that_leads_away_is_put_back_if_it_is_new() {

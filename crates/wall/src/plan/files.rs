@@ -14,7 +14,7 @@ use crate::{
 
 /// The steps, in order. What is not named here does not exist inside.
 pub(super) fn steps(config: &Config, facts: &Facts) -> Result<Vec<Step>, Error> {
-    let mut layout = Layout::default();
+    let mut layout = Layout::new(facts.mounts.clone());
     if config.root == Root::All {
         layout.add("/", read_only("/"), "the whole disk");
     }
@@ -65,7 +65,9 @@ fn read_only(source: impl Into<PathBuf>) -> Operation {
 
 fn private_places(config: &Config, layout: &mut Layout) {
     for (path, mode, reason) in PRIVATE {
-        layout.add(path, Operation::Empty { mode: *mode }, *reason);
+        let empty = Operation::Empty { mode: *mode };
+        layout.cover_elsewhere(Path::new(path), &empty, reason);
+        layout.add(path, empty, *reason);
     }
     // With the whole disk, the host's own link is in view.
     if config.root == Root::System {
@@ -109,6 +111,7 @@ fn system(config: &Config, facts: &Facts, layout: &mut Layout) {
             true => Operation::HiddenDirectory,
             false => Operation::HiddenFile,
         };
+        layout.cover_elsewhere(&secret.path, &operation, SECRET_REASON);
         layout.add(&secret.path, operation, SECRET_REASON);
     }
 }

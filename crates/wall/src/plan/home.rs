@@ -30,7 +30,12 @@ pub(super) fn empty(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
         return Err(Error::HomeIsSystem(home.named.clone()));
     }
     let empty = Operation::Empty { mode: 0o700 };
-    layout.add(&home.real, empty, "no credentials, no other projects");
+    let reason = "no credentials, no other projects";
+    layout.cover_elsewhere(&home.real, &empty, reason);
+    if config.root == Root::All {
+        layout.cover_parts(&home.real, &empty, reason);
+    }
+    layout.add(&home.real, empty, reason);
     let in_system = facts
         .system
         .iter()

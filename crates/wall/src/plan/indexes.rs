@@ -1,6 +1,6 @@
 //! The settings that name package indexes and versions of tools, without the rest of these files.
 
-use super::{Operation, Step, layout::Layout};
+use super::{Operation, Step, layout::Layout, words::word_of_shell};
 use crate::{
     config::Config,
     facts::{Facts, indexes::IndexFile},
@@ -34,13 +34,18 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> impl Iterator<Item = Stri
     let logins = facts.indexes.iter().filter_map(|file| file.login.as_ref());
     let logins = logins.filter(move |file| !given.iter().any(|given| file.starts_with(given)));
     logins.map(|file| {
-        let file = match file.strip_prefix(&facts.home.real) {
-            Ok(below) => format!("~/{}", below.display()),
-            Err(_) => file.display().to_string(),
+        let below = file.strip_prefix(&facts.home.real).ok();
+        let word = match below {
+            Some(below) => word_of_shell(below).map(|below| format!("~/{below}")),
+            None => word_of_shell(file),
+        };
+        let (name, fix) = match word {
+            Some(word) => (word.clone(), format!(", add --read {word}")),
+            None => (format!("{file:?}"), ", give it with --read".to_owned()),
         };
         format!(
-            "{file} has a login for a package index, which stays outside: if the index asks for it, \
-             add --read {file}"
+            "{name} has a login for a package index, which stays outside: if the index asks for \
+             it{fix}"
         )
     })
 }

@@ -8,15 +8,24 @@
 use std::path::{Path, PathBuf};
 
 use super::{Guard, Operation, Reason, Step, home::hidden};
-use crate::facts::Found;
+use crate::facts::{Found, Mounts};
 
 /// The steps so far.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     steps: Vec<Step>,
+    /// What is mounted at more than one place of the host.
+    mounts: Mounts,
 }
 
 impl Layout {
+    pub(super) fn new(mounts: Mounts) -> Self {
+        Self {
+            steps: Vec::new(),
+            mounts,
+        }
+    }
+
     /// Adds a step as it is.
     pub(super) fn add(
         &mut self,
@@ -77,19 +86,57 @@ impl Layout {
 
     /// Hides something of the host wherever it is shown, and whatever is shown of it.
     pub(super) fn hide(&mut self, found: &Found, reason: &Reason) {
-        let real = &found.real;
+        let names = self.names(&found.real);
         let is_part = |step: &&Step| {
             let is_scratch = matches!(step.operation, Operation::Scratch { .. });
             let source = step.operation.source();
-            source.is_some_and(|source| source.starts_with(real) && (source != real || is_scratch))
+            source.is_some_and(|source| {
+                let is_part = |real: &PathBuf| source.starts_with(real) && source != real;
+                names.iter().any(is_part) || (is_scratch && names.iter().any(|it| it == source))
+            })
         };
         let parts = self.steps.iter().filter(is_part);
         let parts: Vec<_> = parts.map(|step| step.at.clone()).collect();
         self.steps
             .retain(|step| !parts.iter().any(|part| step.at.starts_with(part)));
-        for view in self.views(real) {
+        let parts = self.mounts.parts_elsewhere(&found.real);
+        let parts: Vec<_> = parts.iter().flat_map(|part| self.views(part)).collect();
+        for view in self.views(&found.real).into_iter().chain(parts) {
             self.place(Step::new(view, hidden(found.kind), reason.clone()));
         }
+    }
+
+    /// Covers a directory of the host where it is mounted again, as far as that is shown.
+    pub(super) fn cover_elsewhere(&mut self, real: &Path, operation: &Operation, reason: &str) {
+        self.cover_shown(self.mounts.other_names(real), real, operation, reason);
+    }
+
+    /// The same where parts of it are mounted again.
+    pub(super) fn cover_parts(&mut self, real: &Path, operation: &Operation, reason: &str) {
+        self.cover_shown(self.mounts.parts_elsewhere(real), real, operation, reason);
+    }
+
+    fn cover_shown(
+        &mut self,
+        names: Vec<PathBuf>,
+        real: &Path,
+        operation: &Operation,
+        reason: &str,
+    ) {
+        for name in names.into_iter().filter(|name| !name.starts_with(real)) {
+            let around = self.enclosing(&name).map(|step| &step.operation);
+            if around.is_some_and(|around| around.source().is_some()) {
+                let reason = format!("{reason} (mounted here, too)");
+                self.add(name, operation.clone(), reason);
+            }
+        }
+    }
+
+    /// All paths of something of the host.
+    fn names(&self, real: &Path) -> Vec<PathBuf> {
+        let mut names = self.mounts.other_names(real);
+        names.insert(0, real.to_owned());
+        names
     }
 
     /// Puts something in the place of a part of what is shown, wherever that is. Who asked for
@@ -120,11 +167,15 @@ impl Layout {
 
     /// The paths at which something of the host is seen.
     pub(super) fn views(&self, real: &Path) -> Vec<PathBuf> {
-        let shown = self.steps.iter().enumerate().filter_map(|(index, step)| {
-            let below = real.strip_prefix(step.operation.source()?).ok()?;
-            let view = join(&step.at, below);
-            // Nothing else is put there.
-            (index_enclosing(&self.steps, &view) == Some(index)).then_some(view)
+        let names = self.names(real);
+        let steps = self.steps.iter().enumerate();
+        let shown = steps.flat_map(|(index, step)| {
+            names.iter().filter_map(move |name| {
+                let below = name.strip_prefix(step.operation.source()?).ok()?;
+                let view = join(&step.at, below);
+                // Nothing else is put there.
+                (index_enclosing(&self.steps, &view) == Some(index)).then_some(view)
+            })
         });
         shown.collect()
     }
@@ -146,7 +197,7 @@ impl Layout {
 }
 
 /// The step that decides what is seen at a path.
-pub(crate) fn index_enclosing(steps: &[Step], path: &Path) -> Option<usize> {
+fn index_enclosing(steps: &[Step], path: &Path) -> Option<usize> {
     let deciding = steps.iter().enumerate().filter(|(_, step)| {
         let decides = !matches!(step.operation, Operation::Freeze | Operation::Link { .. });
         decides && path.starts_with(&step.at)
@@ -154,6 +205,31 @@ pub(crate) fn index_enclosing(steps: &[Step], path: &Path) -> Option<usize> {
     // The last one of the deepest.
     let deepest = deciding.max_by_key(|(_, step)| step.at.components().count());
     deepest.map(|(index, _)| index)
+}
+
+/// The earlier step that decides what is seen where this one goes.
+pub(crate) fn enclosing(steps: &[Step], number: usize) -> Option<usize> {
+    let (step, before) = (steps.get(number)?, steps.get(..number)?);
+    index_enclosing(before, &step.at)
+}
+
+/// The writable directory that a step covers a part of.
+pub(crate) fn writable_around(steps: &[Step], number: usize) -> Option<usize> {
+    let around = enclosing(steps, number)?;
+    let is_writable = matches!(steps.get(around)?.operation, Operation::Writable { .. });
+    is_writable.then_some(around)
+}
+
+/// What is laid over parts of a writable directory: overlays of dependencies that other projects
+/// share, and empty directories instead of scripts that agents outside run.
+pub(crate) fn laid_over(steps: &[Step], writable: usize) -> impl Iterator<Item = &Path> {
+    use Operation::{Empty, Scratch};
+    let laid = steps.iter().enumerate().skip(writable);
+    let laid = laid.filter(|(_, it)| matches!(it.operation, Scratch { .. } | Empty { .. }));
+    let inside = laid.filter(move |(number, _)| {
+        writable_around(steps, *number).is_some_and(|around| around == writable)
+    });
+    inside.map(|(_, step)| step.at.as_path())
 }
 
 /// Whether a step shows what the one that encloses it shows there anyway.

@@ -21,10 +21,12 @@ mod search_path;
 mod show;
 #[cfg(test)]
 mod tests;
+mod words;
 pub(crate) mod workspace;
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
@@ -33,11 +35,15 @@ pub use self::{
     layers::{Layer, LayerState, Protection},
     workspace::PathRefusal,
 };
-pub(crate) use self::{git::GIT_CONFIG, layers::LANDLOCK_SCOPES, layout::index_enclosing};
+pub(crate) use self::{
+    git::GIT_CONFIG,
+    layers::LANDLOCK_SCOPES,
+    layout::{enclosing, laid_over, writable_around},
+};
 use crate::{
     config::{Asked, CacheMode, Config, Hardening, Secret},
     error::Error,
-    facts::{Facts, Limit, Resource},
+    facts::{Facts, Limit, Resource, is_in},
     tables::credentials,
 };
 
@@ -223,6 +229,8 @@ pub struct Plan {
     pub given: Vec<String>,
     /// What the user should know, each a sentence.
     pub notes: Vec<String>,
+    /// Those of the notes that are told also to who asked for quiet: a session may be the cause.
+    pub warnings: Vec<String>,
 }
 
 impl Plan {
@@ -232,11 +240,18 @@ impl Plan {
     /// If the workspace, the home directory or what configuration asks for is something
     /// that cannot be walled off, or does not exist.
     pub fn build(config: &Config, facts: &Facts) -> Result<Self, Error> {
-        if let Some(refusal) = workspace::refusal(&facts.workspace, &facts.home) {
+        let homes = requests::homes(facts);
+        let mut refusals = homes
+            .iter()
+            .filter_map(|home| workspace::refusal(&facts.workspace, home));
+        if let Some(refusal) = refusals.next() {
             return Err(Error::WorkspaceRefused {
                 path: facts.workspace.clone(),
                 refusal,
             });
+        }
+        if let Some(link) = facts.shared.astray.first() {
+            return Err(Error::LinkAstray(link.clone()));
         }
         let inside = facts.current_directory.starts_with(&facts.workspace);
         let working_directory = if inside {
@@ -272,6 +287,7 @@ impl Plan {
             program: process::program(config, facts)?,
             given: credentials::given(config, facts),
             notes,
+            warnings: notes::nested_by_file(config, facts).into_iter().collect(),
         })
     }
 
@@ -285,7 +301,36 @@ impl Plan {
     /// What is covered, so that it can be seen no more or not be changed.
     pub(crate) fn covers(&self) -> impl Iterator<Item = &Path> {
         let is_cover = |it: &Operation| it.hides() || matches!(it, Operation::Guard(_));
-        self.paths(is_cover)
+        let emptied = self.emptied().map(|(step, _)| step.at.as_path());
+        self.paths(is_cover).chain(emptied)
+    }
+
+    /// The directories of the host that are covered by empty ones in what can be written, and where
+    /// they are outside.
+    pub(crate) fn emptied(&self) -> impl Iterator<Item = (&Step, PathBuf)> {
+        let steps = self.files.iter().enumerate();
+        let empty = steps.filter(|(_, step)| matches!(step.operation, Operation::Empty { .. }));
+        empty.filter_map(|(number, step)| {
+            let around = self.files.get(writable_around(&self.files, number)?)?;
+            let below = step.at.strip_prefix(&around.at).ok()?;
+            Some((step, around.operation.source()?.join(below)))
+        })
+    }
+
+    /// The directories on the way to what is laid over parts of writable ones. If one is moved, what is
+    /// then in its place has no overlay. The overlays themselves are not among them: users remove and install dependencies
+    /// while a session runs.
+    pub(crate) fn anchors(&self) -> BTreeSet<&Path> {
+        let mut anchors = BTreeSet::new();
+        for (number, step) in self.files.iter().enumerate() {
+            if matches!(step.operation, Operation::Writable { .. }) {
+                for laid in laid_over(&self.files, number) {
+                    let above = laid.ancestors().skip(1);
+                    anchors.extend(above.take_while(|it| *it != step.at));
+                }
+            }
+        }
+        anchors
     }
 
     /// Where the command can write.
@@ -308,8 +353,9 @@ fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
         _ => None,
     });
     for place in places {
+        let names = facts.mounts.all_names(place);
         let mut ways = facts.launched_by.iter().chain([&facts.executable]);
-        if let Some(path) = ways.find(|path| path.starts_with(place)) {
+        if let Some(path) = ways.find(|path| is_in(path, &names)) {
             return Err(Error::LauncherWritable {
                 path: path.clone(),
                 place: place.clone(),

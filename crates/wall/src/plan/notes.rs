@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{environment, indexes, logins, process::no_nested, requests::is_lifted, workspace};
+use super::{
+    environment, indexes, logins, process::no_nested, requests::is_lifted, words::word_of_shell,
+    workspace,
+};
 use crate::{
     config::{Asked, Config, Hardening, Nested, PathRequest},
     facts::Facts,
@@ -24,10 +27,15 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     }
     if let Some(repository) = &facts.git.above {
         let fix = match workspace::refusal(repository, &facts.home) {
-            None => format!(
-                ". To show all of it: stockade -C {repository:?} …, or for every session \
-                 workspace = \"repository\" in ~/.config/stockade/config.toml"
-            ),
+            None => {
+                let now = word_of_shell(repository)
+                    .map(|word| format!("stockade -C {word} …, or "))
+                    .unwrap_or_default();
+                format!(
+                    ". To show all of it: {now}for every session workspace = \"repository\" in \
+                     ~/.config/stockade/config.toml"
+                )
+            }
             Some(_) => String::new(),
         };
         notes.push(format!(
@@ -35,11 +43,12 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
              directory is shown{fix}"
         ));
     }
-    if let (Nested::IfPossible(_), Some(why)) = (&config.nested, no_nested(config, facts)) {
-        notes.push(format!(
+    match (&config.nested, no_nested(config, facts)) {
+        (Nested::IfPossible(_), Some(why)) => notes.push(format!(
             "the agent's own sandbox will not work in this one, because {why}. Turn it off in \
              the agent's settings if commands fail"
-        ));
+        )),
+        _ => notes.extend(nested_by_file(config, facts)),
     }
     notes.extend(tracked(config, facts));
     for path in &facts.guards.links {
@@ -139,6 +148,18 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
     notes
 }
 
+/// That a file turns on less protection. A session may have written it.
+pub(super) fn nested_by_file(config: &Config, facts: &Facts) -> Option<String> {
+    let Nested::IfPossible(Some(file)) = &config.nested else {
+        return None;
+    };
+    no_nested(config, facts).is_none().then(|| {
+        format!(
+            "nested is on, because {file:?} says so (sandbox.enabled); --nested=false turns it off"
+        )
+    })
+}
+
 /// What becomes of files that other directories have, too.
 fn shared(config: &Config, facts: &Facts) -> Vec<String> {
     let mut notes = Vec::new();
@@ -156,8 +177,11 @@ fn shared(config: &Config, facts: &Facts) -> Vec<String> {
             "{} shares files with other projects by hard links, so changes to it are discarded at \
              the end. After the session, run your package manager outside. To keep changes, install \
              copies (UV_LINK_MODE=copy, package-import-method=copy of pnpm, --backend=copyfile of \
-             bun); to change all projects at once: --write {first:?}",
-            names.join(", ")
+             bun, always_copy of conda){}",
+            names.join(", "),
+            word_of_shell(first)
+                .map(|word| format!("; to change all projects at once: --write {word}"))
+                .unwrap_or_default()
         ));
     }
     let written = dependencies.iter().filter(lifted);
@@ -169,8 +193,8 @@ fn shared(config: &Config, facts: &Facts) -> Vec<String> {
     }
     for path in &facts.shared.unseen {
         notes.push(format!(
-            "{path:?} is too large to check completely. If a link in it leads to files of the \
-             workspace that other projects share by hard links, the command can change them"
+            "{path:?} could not be checked completely: it is too large, or cannot be read. If other \
+             projects share files of the workspace by hard links, the command may be able to change them"
         ));
     }
     notes
@@ -209,10 +233,14 @@ fn tracked(config: &Config, facts: &Facts) -> Vec<String> {
     let first = guards.held.iter().find(lifted);
     let held = first.zip(names(&guards.held)).map(|(first, names)| {
         let first: &Path = first.strip_prefix(&facts.workspace).unwrap_or(first);
+        // A session may have chosen the name.
+        let fix = match word_of_shell(first) {
+            Some(word) => format!("stockade accept --file {word}"),
+            None => "see `stockade accept --help`".to_owned(),
+        };
         format!(
             "git tracks {names}, but did not when an earlier session began, so they stay \
-             read-only. If you added them to git, and not a session: \
-             stockade accept --file {first:?}"
+             read-only. If you added them to git, and not a session: {fix}"
         )
     });
     frozen.into_iter().chain(held).collect()

@@ -19,12 +19,9 @@ use super::{
 use crate::{
     config::{Config, MovedState, PathRequest},
     error::Error,
-    facts::{Facts, Found, Kind, Place, is_in, own_directories},
+    facts::{Facts, Found, Kind, Place, ScriptsForm, ScriptsInState, is_in, own_directories},
     launch::agent_state::Form,
-    tables::{
-        credentials,
-        home::{PROGRAMS_IN_STATE, SCRATCH_IN_STATE},
-    },
+    tables::{credentials, home::PROGRAMS_IN_STATE},
 };
 
 const READ_ONLY: Operation = Operation::Guard(Guard::ReadOnly);
@@ -81,6 +78,7 @@ pub(super) fn place(config: &Config, facts: &Facts, layout: &mut Layout) -> Resu
     guards(facts, &lifted, layout);
     dependencies(facts, &lifted, layout);
     programs_in_state(config, facts, &lifted, layout);
+    scripts_in_state(facts, layout)?;
     own(config, facts, layout);
     for request in &config.hide {
         if let Some(found) = find(request) {
@@ -158,8 +156,12 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
     };
     let (read, write) = (found(&config.read), found(&config.write));
     let state = found(&config.agent.state);
+    let homes = homes(facts);
     for found in read.iter().chain(&write).chain(&state) {
-        if let Some(refusal) = workspace::undoes_the_wall(&found.real, &facts.home) {
+        let mut refusals = homes
+            .iter()
+            .filter_map(|home| workspace::undoes_the_wall(&found.real, home));
+        if let Some(refusal) = refusals.next() {
             return refused(found, refusal);
         }
     }
@@ -169,6 +171,17 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
             && let Some(place) = credentials::behind(path, found, &facts.home.real)
         {
             return refused(found, PathRefusal::Credentials(place));
+        }
+    }
+    for request in config.read.iter().chain(&config.write) {
+        if let Some(place) = facts.led_to_credentials.get(&request.path) {
+            return Err(Error::LedToCredentials {
+                path: request.path.clone(),
+                place: match place.starts_with('/') {
+                    true => (*place).to_owned(),
+                    false => format!("~/{place}"),
+                },
+            });
         }
     }
     let own = own_paths(config, facts);
@@ -204,6 +217,17 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The home, by each path at which it is mounted.
+pub(super) fn homes(facts: &Facts) -> Vec<Place> {
+    let names = facts.mounts.other_names(&facts.home.real);
+    let other = |real: PathBuf| Place {
+        named: real.clone(),
+        real,
+    };
+    let first = std::iter::once(facts.home.clone());
+    first.chain(names.into_iter().map(other)).collect()
 }
 
 /// Certificates that the caller's environment names.
@@ -321,7 +345,7 @@ fn guard(real: &Path, reason: &'static str, layout: &mut Layout) {
 }
 
 /// Programs of agents in what can be written, unless configuration names them, by whatever
-/// name, alias or script they are started. Then what agents that run outside have their shells read.
+/// name, alias or script they are started.
 fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &mut Layout) {
     for (name, reason) in PROGRAMS_IN_STATE {
         for place in config.places_in_state(&facts.home.real, name) {
@@ -334,16 +358,33 @@ fn programs_in_state(config: &Config, facts: &Facts, lifted: &[&Path], layout: &
             guard(&found.real, reason, layout);
         }
     }
-    for (name, reason) in SCRATCH_IN_STATE {
-        let places = config.places_in_state(&facts.home.real, name);
-        for found in places.filter_map(|place| facts.found.get(&place)) {
-            for at in layout.views(&found.real) {
-                if found.kind == Kind::Directory && layout.is_writable(&at) {
-                    layout.add(&at, Operation::Empty { mode: 0o700 }, *reason);
-                }
-            }
+}
+
+/// What agents that run outside have their shells read: in what can be written, the sandbox has a
+/// directory of its own. One that does not exist is made before the start (see `prepare`), or the
+/// command would make it.
+fn scripts_in_state(facts: &Facts, layout: &mut Layout) -> Result<(), Error> {
+    for ScriptsInState { at, form, reason } in &facts.scripts {
+        let writable = |real: &Path| -> Vec<PathBuf> {
+            let views = layout.views(real).into_iter();
+            views.filter(|view| layout.is_writable(view)).collect()
+        };
+        let views = writable(at);
+        let is_refused = match form {
+            ScriptsForm::Missing | ScriptsForm::Directory => false,
+            ScriptsForm::Link(Some(real)) => !views.is_empty() || !writable(real).is_empty(),
+            // Nobody knows who makes what it leads to.
+            ScriptsForm::Link(None) => true,
+            ScriptsForm::Other => !views.is_empty(),
+        };
+        if is_refused {
+            return Err(Error::ScriptsAstray(at.clone()));
+        }
+        for view in views {
+            layout.add(view, Operation::Empty { mode: 0o700 }, *reason);
         }
     }
+    Ok(())
 }
 
 /// Why the directory that a variable names cannot be an agent's state, if it cannot. One in the

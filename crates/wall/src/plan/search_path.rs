@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Operation, Step, workspace};
+use super::{Operation, Step, words::word_of_shell, workspace};
 use crate::{
     config::Config,
     facts::{Facts, is_in, own_directories},
@@ -89,14 +89,18 @@ pub(super) fn note(config: &Config, facts: &Facts, files: &[Step]) -> Option<Str
     }
     let shown = hidden.iter().take(MOST);
     let names: Vec<_> = shown.clone().map(|path| format!("{path:?}")).collect();
-    let flags: Vec<_> = shown.map(|path| format!("--read {path:?}")).collect();
+    let flags = shown.filter_map(|path| Some(format!("--read {}", word_of_shell(path)?)));
+    let flags: Vec<_> = flags.collect();
     let more = match hidden.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let fix = match flags.is_empty() {
+        true => String::new(),
+        false => format!("; to show it: {}", flags.join(" ")),
+    };
+    let names = names.join(", ");
     Some(format!(
-        "PATH names {}{more}, which the command does not see; to show it: {}",
-        names.join(", "),
-        flags.join(" ")
+        "PATH names {names}{more}, which the command does not see{fix}"
     ))
 }

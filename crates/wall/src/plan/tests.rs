@@ -424,3 +424,29 @@ fn a_directory_that_holds_the_workspace_is_no_agents_state() {
     assert!(matches!(refused, Error::StateRefused { .. }), "{refused}");
     assert!(build("/home/ada/srcs").is_ok());
 }
+
+#[test]
+fn the_way_to_dependencies_that_are_shared_is_watched() {
+    let mut facts = facts();
+    let workspace = facts.workspace.clone();
+    let dependencies = [".venv", "a/b/.venv", "a/c/env"];
+    facts.shared.dependencies = dependencies.map(|it| workspace.join(it)).to_vec();
+    let plan = Plan::build(&Config::default(), &facts).unwrap();
+    let anchors = ["a", "a/b", "a/c"].map(|it| workspace.join(it));
+    assert!(plan.anchors().into_iter().eq(&anchors));
+    // What lies there can be changed, and is restored if it has to be.
+    let is_anchor = |path: &Path| anchors.iter().any(|it| it == path);
+    assert!(!plan.covers().any(is_anchor));
+    // Where the user gives it, nothing is discarded.
+    facts.shared.dependencies.clear();
+    let plan = Plan::build(&Config::default(), &facts).unwrap();
+    assert!(plan.anchors().is_empty());
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_for_each_process_is_refused() {
+    let mut facts = facts();
+    facts.shared.astray = vec![facts.workspace.join(".venv")];
+    let result = Plan::build(&Config::default(), &facts);
+    assert!(matches!(result, Err(Error::LinkAstray(_))));
+}

@@ -38,7 +38,10 @@ use crate::{
     control::{Control, Failure, Heard, Order, Report, Target},
     discarded::PrivateHome,
     error::Error,
-    launch::{Version, streams::WardenStreams},
+    launch::{
+        Version,
+        streams::{Relay, WardenStreams},
+    },
     leftovers::Alarm,
     plan::Layer,
     terminal::foreground::{AfterStop, Foreground, LeftModes},
@@ -66,6 +69,15 @@ pub struct Running {
     reload: Option<Hook<ReloadHook>>,
     alarm: Option<Arc<Alarm>>,
     suspend: Option<Hook<SuspendHook>>,
+}
+
+/// What became of a command, and of what it wrote.
+#[derive(Debug)]
+pub struct Supervised {
+    pub outcome: Result<Outcome, Error>,
+    /// What the command wrote and did not reach its file or its reader: an error for each stream.
+    pub unwritten: Vec<Error>,
+    pub modes: LeftModes,
 }
 
 /// What was prepared for watching over the command.
@@ -202,27 +214,37 @@ impl Running {
     /// that was started after [`Signals::block`].
     ///
     /// The outcome is an error if the sandbox could not be built, or was lost.
-    pub fn supervise(mut self) -> (Result<Outcome, Error>, LeftModes) {
-        let result = self.until_its_end();
+    pub fn supervise(mut self) -> Supervised {
+        let (result, unwritten) = match self.relay() {
+            Ok(relay) => {
+                let result = self.until_its_end();
+                (result, relay.finish())
+            }
+            Err(error) => (Err(Error::Supervise(error)), Vec::new()),
+        };
         let finished = matches!(result, Ok(Outcome::Exited(_)));
         // What wrote to the terminal is dead by now. Without a command nothing did.
         if self.has_started {
             self.held.foreground.ended(!finished);
         }
-        (result, LeftModes(self.held.foreground))
+        Supervised {
+            outcome: result,
+            unwritten,
+            modes: LeftModes(self.held.foreground),
+        }
+    }
+
+    fn relay(&mut self) -> io::Result<Relay> {
+        std::mem::take(&mut self.held.streams).relay()
     }
 
     fn until_its_end(&mut self) -> Result<Outcome, Error> {
-        let relay = std::mem::take(&mut self.held.streams).relay();
-        let relay = relay.map_err(Error::Supervise)?;
         let watched = self.start().and_then(|()| self.watch());
         let ended = self.bwrap.end();
-        let written = relay.finish();
         watched
             .and(ended)
             .map_err(Error::Supervise)
             .and_then(|status| self.result(status))
-            .and_then(|outcome| written.map(|()| outcome))
     }
 
     /// Gives the order to start the command. It waits in the socket until the inner stage is

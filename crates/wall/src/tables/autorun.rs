@@ -89,8 +89,10 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard("Helix takes programs from it, when it starts here", &[
         ".helix/config.toml", ".helix/languages.toml",
     ]),
-    guard("vim may run it outside, when it starts here", &[".exrc", ".vimrc", ".lvimrc", ".local.vimrc"]),
-    guard("Neovim may run it outside, when it starts here", &[".nvimrc", ".nvim.lua"]),
+    guard("vim may run it outside, when it starts here", &[
+        ".exrc", ".vimrc", ".lvimrc", ".local.vimrc", ".vim/coc-settings.json",
+    ]),
+    guard("Neovim may run it outside, when it starts here", &[".nvimrc", ".nvim.lua", ".lazy.lua"]),
     guard("Emacs may run it outside, when it opens a file", &[".dir-locals.el", ".dir-locals-2.el"]),
     guard("a debugger may run it outside, when it starts here", &[
         ".gdbinit", ".lldbinit", ".pdbrc", ".perldb", ".byebugrc", ".rdbgrc",
@@ -103,12 +105,13 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     ]),
     guard("names programs that version control runs outside, with every command", &[
         ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", "_darcs/prefs/defaults",
-        ".pijul/config", ".bzr/branch/branch.conf",
+        ".pijul/config", ".bzr/branch/branch.conf", ".git/sl/config",
     ]),
     guard("leads version control to other settings outside, which name programs", &[
         ".hg/requires", ".hg/sharedpath", ".sl/requires", ".sl/sharedpath",
     ]),
     guard("lazygit runs its commands outside", &[".git/lazygit.yml", ".lazygit.yml"]),
+    guard("glab runs the programs outside that it names", &[".git/glab-cli/config.yml"]),
     tell("git's hooks run its commands outside, with commits", &[
         ".husky", ".pre-commit-config.yaml", ".overcommit.yml", "lefthook.yml", "lefthook.yaml",
         "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml",
@@ -130,7 +133,8 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     tell(CLAUDE, &[
         ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/skills",
         ".claude/commands", ".claude/agents", ".claude/plugins", ".claude/rules", ".claude/output-styles",
-        "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md",
+        "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/workflows", ".claude/launch.json",
+        ".claude/scheduled_tasks.json",
     ]),
     tell("Codex runs or obeys it outside, when it starts here", &[".codex"]),
     tell(GEMINI, &[".gemini", "GEMINI.md"]),
@@ -139,9 +143,11 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".windsurfrules", ".continue", ".clinerules", ".roo", ".kilocode", ".kiro", ".amazonq", ".junie",
         ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".qwen",
         ".goosehints", ".aider.conf.yml", ".github/copilot-instructions.md", ".github/hooks",
+        ".aider.model.settings.yml", ".github/instructions", ".github/agents", ".agent", ".rules",
     ]),
     tell("the forge runs it, when it is pushed", &[
         ".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".gitpod.yml", "Jenkinsfile",
+        ".forgejo/workflows", ".gitea/workflows",
     ]),
 ];
 
@@ -151,25 +157,35 @@ pub(crate) const STATE: &[Autoruns] = &[
     tell("Claude Code runs or obeys it outside, in any project", &[
         ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/agents",
         ".claude/commands", ".claude/skills", ".claude/plugins", ".claude/rules", ".claude/output-styles",
-        ".claude/CLAUDE.md",
+        ".claude/CLAUDE.md", ".claude/remote-settings.json", ".claude/workflows",
+        ".claude/scheduled_tasks.json", ".claude/scheduled-tasks", ".claude/keybindings.json", ".claude/daemon.json",
+        ".claude/cowork_settings.json", ".claude/loop.md", ".claude/chrome",
     ]),
-    tell("Claude Code starts its servers outside, in any project", &[".claude.json"]),
+    tell("Claude Code starts its servers outside, in any project", &[".claude.json", ".claude/.config.json"]),
     tell("Codex runs or obeys it outside, in any project", &[
         ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/prompts", ".codex/skills",
-        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/.env",
+        ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/.env", ".codex/agents",
+        ".codex/plugins", ".codex/automations", ".codex/requirements.toml", ".codex/environments.toml",
+        ".codex/vendor_imports",
     ]),
     tell("Gemini CLI runs or obeys it outside, in any project", &[
         ".gemini/settings.json", ".gemini/trustedFolders.json", ".gemini/commands", ".gemini/extensions",
         ".gemini/skills", ".gemini/hooks", ".gemini/agents", ".gemini/GEMINI.md", ".gemini/policies",
-        ".gemini/.env",
+        ".gemini/.env", ".gemini/keybindings.json", ".gemini/tmp/bin", ".gemini/config/mcp_config.json",
+        ".gemini/antigravity/mcp_config.json", ".gemini/antigravity-cli",
     ]),
-    tell("aider runs or obeys it outside, in any project", &[".aider.conf.yml"]),
+    tell("aider runs or obeys it outside, in any project", &[
+        ".aider.conf.yml", ".aider.model.settings.yml", ".aider/oauth-keys.env",
+    ]),
 ];
 
 /// Claude Code writes to this file all the time. Of it these parts run or are obeyed.
 pub(crate) const CLAUDE_JSON: &str = ".claude.json";
+/// If it is there, Claude Code reads this one instead, in the directory of its settings.
+pub(crate) const CLAUDE_JSON_INSTEAD: &str = ".config.json";
 pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
     "mcpServers",
+    "env",
     "hooks",
     "allowedTools",
     "enabledMcpjsonServers",
@@ -195,6 +211,8 @@ pub(crate) const REMOTES: &str = "says where git fetches from and pushes to";
 pub(crate) const DOT_GIT: &str = "tells git outside where the repository is";
 pub(crate) const REDIRECTION: &str = "git takes settings and hooks from where it leads";
 pub(crate) const ALTERNATES: &str = "git takes objects from a repository that was not given";
+pub(crate) const NAMES: &str = "git uses files of other directories by the names in it";
+pub(crate) const WORKTREE: &str = "`git worktree repair` writes a file to where it leads";
 pub(crate) const PIPE: &str = "git outside waits there for the session";
 pub(crate) const INDEX: &str = "git may find other repositories in it than can be read from it";
 pub(crate) const ARGUMENT: &str =

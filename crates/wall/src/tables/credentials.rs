@@ -2,12 +2,12 @@
 //!
 //! Stockade masks them, refuses them as a workspace, and warns the user who gives one to a command.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use super::home::{self, GITHUB, GITLAB, OWN_DIRECTORIES};
 use crate::{
     config::{Config, PathRequest},
-    facts::{Facts, Found, Kind, Place},
+    facts::{Facts, Found, Kind, Place, absolute},
     nofollow,
 };
 
@@ -156,7 +156,7 @@ const KNOWN: &[Known] = &[
         ".config/databricks", ".local/share/DBeaverData", ".local/share/azuredatastudio",
         ".config/azuredatastudio", ".pgadmin", ".config/pgadmin", ".local/share/pgadmin",
         ".config/beekeeper-studio", ".redisclirc", ".config/clickhouse", ".clickhouse-client", ".config/usql",
-        ".odbc.ini", ".duckdb/stored_secrets",
+        ".odbc.ini", ".duckdb/stored_secrets", ".local/share/db_ui",
     ]),
     credential("logins of storage", &[
         ".config/rclone", ".rclone.conf", ".cache/rclone/vfs", ".config/restic", ".config/borg",
@@ -272,6 +272,12 @@ const KNOWN: &[Known] = &[
         ".config/vivaldi", ".cache/vivaldi", ".local/share/vivaldi", ".config/opera", ".cache/opera",
         ".local/share/epiphany", ".cache/epiphany", ".local/share/qutebrowser", ".cache/qutebrowser",
         ".local/share/webkitgtk", ".cache/webkitgtk", ".cache/falkon",
+        ".cache/chrome-devtools-mcp", ".cache/ms-playwright/mcp-chrome-profile",
+        ".cache/ms-playwright/mcp-chromium-profile", ".cache/ms-playwright/mcp-firefox-profile",
+        ".cache/ms-playwright/mcp-webkit-profile", ".cache/ms-playwright/mcp-msedge-profile",
+    ]),
+    credential("logins of music players", &[
+        ".cache/spotifyd", ".cache/spotify-player", ".cache/ncspot",
     ]),
     private("data of applications from Flatpak and Snap", &[".var/app", "snap"]),
     credential("Stockade's own configuration", OWN_DIRECTORIES),
@@ -334,6 +340,41 @@ pub(crate) fn behind(path: &Path, found: &Found, home: &Path) -> Option<&'static
     let is_behind = |place: &Path| found.real.starts_with(place) && !path.starts_with(place);
     let mut places = known_places().map(|(place, _)| place);
     places.find(|place| is_behind(&home.join(place)))
+}
+
+/// The same of a path that is to be read or written: also where the place is a link itself, where the
+/// path leads to a directory that holds credentials, and of sockets. A session may have made the link.
+pub(crate) fn behind_link(path: &Path, found: &Found, home: &Place) -> Option<&'static str> {
+    // Its own path is another name for /run, on every machine.
+    let named = match path.strip_prefix("/var/run") {
+        Ok(below) => Path::new("/run").join(below),
+        Err(_) => absolute(path),
+    };
+    if found.real == named {
+        return None;
+    }
+    let meets = |path: &Path, place: &Path| path.starts_with(place) || place.starts_with(path);
+    let is_socket = |place: &Path| meets(&found.real, place) && !meets(&named, place);
+    let mut sockets = SOCKETS.iter().map(|(place, _)| *place);
+    if let Some(socket) = sockets.find(|place| is_socket(Path::new(place))) {
+        return Some(socket);
+    }
+    let is_behind = |place: &&str| {
+        let is_named = [&home.named, &home.real]
+            .iter()
+            .any(|home| match is_in_bulk(place) {
+                true => named.starts_with(home.join(place)),
+                false => meets(&named, &home.join(place)),
+            });
+        if is_named {
+            return false;
+        }
+        let usual = home.real.join(place);
+        let real = fs::canonicalize(&usual).unwrap_or_else(|_| usual.clone());
+        let is_in = found.real.starts_with(&usual) || found.real.starts_with(real);
+        is_in || (!is_in_bulk(place) && usual.starts_with(&found.real))
+    };
+    known_places().map(|(place, _)| place).find(is_behind)
 }
 
 /// Why a file that a variable names as certificates is none to be shown: nobody asked for it by a
@@ -466,6 +507,44 @@ mod tests {
         assert_eq!(behind("/home/u/.claude", "/home/u/.ssh/x"), Some(".ssh"));
         assert_eq!(behind("/home/u/.claude", "/home/u/dotfiles"), None);
         assert_eq!(behind(mkcert, mkcert), None);
+    }
+
+    #[test]
+    fn a_link_to_what_a_path_does_not_name_is_known_and_a_plain_name_is_none() {
+        let home = Place {
+            named: "/home/u".into(),
+            real: "/disk/u".into(),
+        };
+        let behind = |path: &str, real: &str| {
+            let found = Found {
+                at: path.into(),
+                real: real.into(),
+                kind: Kind::Directory,
+            };
+            behind_link(Path::new(path), &found, &home)
+        };
+        for (path, real, place) in [
+            ("/home/u/led", "/disk/u/.ssh", Some(".ssh")),
+            ("/home/u/led", "/disk/u/.ssh/keys", Some(".ssh")),
+            ("/home/u/led/keys", "/disk/u/.ssh/keys", Some(".ssh")),
+            ("/home/u/led", "/run/docker.sock", Some("/run/docker.sock")),
+            ("/home/u/led", "/run", Some("/run/docker.sock")),
+            ("/home/u/.claude/led", "/disk/u/.ssh", Some(".ssh")),
+            // By the one name of the home or the other.
+            ("/home/u/.ssh", "/disk/u/.ssh", None),
+            ("/disk/u/.ssh", "/disk/u/.ssh", None),
+            ("/home/u/.ssh", "/elsewhere", None),
+            ("/home/u/.config", "/disk/u/.config", None),
+            ("/var/run/docker.sock", "/run/docker.sock", None),
+            ("/var/run", "/run", None),
+            ("/home/u/led", "/disk/u/data", None),
+            ("/home/u/data", "/disk/u/data", None),
+            // What is secret in it is hidden there.
+            ("/home/u/led", "/disk/u/.local/share", None),
+        ] {
+            assert_eq!(behind(path, real), place, "{path} -> {real}");
+        }
+        assert!(behind("/home/u/led", "/disk/u/.config").is_some());
     }
 
     #[test]

@@ -28,14 +28,45 @@ pub(crate) const PROGRAMS_IN_STATE: &[(&str, &str)] = &[
     (".claude/local", "Claude Code's program, which runs outside"),
     (".codex/packages", "Codex's program, which runs outside"),
     (".codex/bin", "Codex's program, which runs outside"),
+    (".gemini/tmp/bin", "programs that Gemini CLI runs outside"),
+    (
+        ".claude/chrome",
+        "Claude Code's program for browsers, which runs outside",
+    ),
+];
+
+/// What the built-in profiles let agents write: sessions of any profile may have made links there.
+pub const AGENTS_STATE: &[&str] = &[
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".aider",
+    ".aider.conf.yml",
+    ".aider.model.settings.yml",
 ];
 
 /// What agents outside run of their settings while they run. Inside, these directories are the
 /// sandbox's own.
-pub(crate) const SCRATCH_IN_STATE: &[(&str, &str)] = &[(
-    ".claude/shell-snapshots",
-    "what Claude Code outside has its shells read is not the sandbox's to write",
-)];
+pub(crate) const SCRATCH_IN_STATE: &[(&str, &str)] = &[
+    (".claude/shell-snapshots", CLAUDES_SCRIPTS),
+    (".claude/session-env", CLAUDES_SCRIPTS),
+    (
+        ".codex/shell_snapshots",
+        "what Codex outside has its shells read is not the sandbox's to read or write",
+    ),
+    (
+        ".codex/tmp",
+        "programs that a Codex outside finds first are not the sandbox's to write",
+    ),
+    (
+        ".codex/app-server-control",
+        "a Codex outside that takes orders at a socket is not the sandbox's to command",
+    ),
+];
+
+const CLAUDES_SCRIPTS: &str =
+    "what Claude Code outside has its shells read is not the sandbox's to read or write";
 
 /// Directories in those above that start empty.
 pub(crate) const EMPTY: &[(&str, &str)] = &[

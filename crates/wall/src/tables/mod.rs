@@ -8,3 +8,4 @@ pub(crate) mod system;
 pub(crate) mod toolchains;
 
 pub use credentials::known_places;
+pub use home::AGENTS_STATE;

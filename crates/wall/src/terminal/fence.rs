@@ -208,18 +208,19 @@ const UNFINISHED: &str = "\x18\x1b\x03\x1b\\\x1b<\x1b[4i";
 /// already. Then ordinary cursor keys and keypad.
 const SCREEN: &str = "\x1b[?1049h\x1b[?1049l\x1b[?1l\x1b>\x1b[?69l";
 
-/// Switches off what makes the terminal type: mouse (9, 1000 to 1003) and its encodings, focus
+/// Ends local echo of what is typed (SRM), and lets keys repeat. Switches off what makes the terminal type: mouse (9, 1000 to 1003) and its encodings, focus
 /// (1004), bracketed paste (2004), changes of colours (2031) and size (2048), pastes (5522), keys as
 /// Windows has them (9001). Then what keeps text from the screen: held updates (2026), reverse video (5), no wrapping (7), the
 /// keyboard's lock (2).
-const REPORTS: &str = "\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\
+const REPORTS: &str = "\x1b[12h\x1b[?8h\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\
     \x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[?5522l\x1b[?9001l\
     \x1b[?2026l\x1b[?5l\x1b[?7h\x1b[?25h\x1b[2l\x1b[4l\x1b[20l";
 
-/// Ordinary keys: empties kitty's stack, of which each screen has one, ends xterm's
+/// Controls of seven bits; no guarded area; an alternate screen where programs ask for one. Then
+/// ordinary keys: modifiers with cursor and function keys as the user set them, empties kitty's stack, of which each screen has one, ends xterm's
 /// modifyOtherKeys, clears texts that function keys would type, and stops DEC's locator, a mouse.
 /// Then writes to the screen instead of a status line, of which there is none.
-const KEYBOARD: &str = "\x1b[<99u\x1b[=0;1u\x1b[>4;0m\x1bP0;1|\x1b\\\x1b[0'z\x1b[0$}\x1b[0$~";
+const KEYBOARD: &str = "\x1b F\x1bW\x1b[?1046h\x1b[>1m\x1b[>2m\x1b[<99u\x1b[=0;1u\x1b[>4;0m\x1bP0;1|\x1b\\\x1b[0'z\x1b[0$}\x1b[0$~";
 
 /// Makes the whole screen scroll, and leaves the cursor where it is.
 const MARGINS: &str = "\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8";
@@ -522,5 +523,60 @@ mod tests {
             reader.read(other.as_bytes());
             assert!(reader.has_others(), "{other:?}");
         }
+    }
+
+    /// A pager that starts late chooses its modes while the terminal is put in order.
+    #[test]
+    fn the_modes_of_a_pager_stay_as_it_chose_them() {
+        // On a busy machine, the fence may be over before the pager chooses.
+        const ATTEMPTS: usize = 20;
+        let are_kept = (0..ATTEMPTS).any(|_| chooses_meanwhile());
+        assert!(are_kept, "the fence is always over before");
+    }
+
+    /// A pager chooses its modes while the fence waits, and they stay. Whether it was in time.
+    fn chooses_meanwhile() -> bool {
+        use rustix::{
+            fs::{Mode, OFlags, open},
+            pty::{OpenptFlags, openpt, ptsname, unlockpt},
+            termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr},
+        };
+        use std::thread;
+
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        unlockpt(&main).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let fd = open(ptsname(&main, vec![]).unwrap(), flags, Mode::empty()).unwrap();
+        let pagers = fd.try_clone().unwrap();
+        // Nobody reads: what the fence writes waits.
+        while rustix::io::write(&fd, &[b'x'; 4096]).is_ok() {}
+        let terminal = super::super::Terminal {
+            modes: tcgetattr(&fd).ok(),
+            fd,
+            fence: Fence {
+                language: Language::Full,
+                patience: SHORT_PATIENCE,
+            },
+            is_controlling: false,
+        };
+        let ended = thread::spawn(move || {
+            terminal.give_back(Users::Pager, false, false);
+            terminal
+        });
+        thread::sleep(Duration::from_millis(30));
+        let mut modes = tcgetattr(&pagers).unwrap();
+        modes.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
+        tcsetattr(&pagers, OptionalActions::Now, &modes).unwrap();
+        let is_in_time = !ended.is_finished();
+        let read = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while rustix::io::read(&main, &mut buffer).is_ok() {}
+        });
+        let terminal = ended.join().unwrap();
+        let now = tcgetattr(&pagers).unwrap();
+        assert_eq!(now.local_modes, modes.local_modes);
+        drop((terminal, pagers));
+        read.join().unwrap();
+        is_in_time
     }
 }

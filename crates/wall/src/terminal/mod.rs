@@ -108,7 +108,8 @@ impl Terminal {
             false => modes::meanwhile(&found, before, users),
         };
         // Before we take it: what the command made a signal is one to nobody of ours.
-        match self.fence.is_for(users) {
+        let is_fenced = self.fence.is_for(users);
+        match is_fenced {
             true => self.set_modes(&modes::silent(meanwhile.clone())),
             false => self.set_modes(&meanwhile),
         }
@@ -118,7 +119,10 @@ impl Terminal {
         let _ = ioctl_tiocnxcl(&self.fd);
         let _ = tcflow(&self.fd, Action::OOn);
         self.fence.raise(&self.fd, users);
-        self.set_modes(&meanwhile);
+        // Without a fence they are set already. A pager may have chosen its own since.
+        if is_fenced {
+            self.set_modes(&meanwhile);
+        }
         (!restore && !has_readers).then(|| modes::left(found.clone(), before))
     }
 

@@ -10,22 +10,32 @@ use std::{
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Component, Path, PathBuf},
+    time::Instant,
 };
 
-use super::{SHORT, SharedFiles, WHOLE, holds_link, is_dependencies};
+use super::{
+    By, SHORT, SharedFiles, WHOLE, holds_link,
+    links::{self, Unresolved},
+    places::{Places, is_dependencies, is_environment},
+};
 use crate::{
     facts::{absolute, is_in},
     nofollow,
 };
 
-/// All whole looks together end here. Takes about a second, if the disk is fast.
+/// All whole looks together end here, if there is time for so much.
 const MOST: usize = 2 * WHOLE.entries;
 
 pub(super) struct Search<'a> {
     /// All that the command can write.
     pub(super) writable: &'a [PathBuf],
-    pub(super) has_store: &'a dyn Fn(&Path) -> bool,
+    pub(super) has_store: &'a dyn Fn(&Path, By) -> bool,
+    /// All looks end then.
+    until: Instant,
     seen: usize,
+    /// On the way of links that could not be resolved.
+    steps: usize,
+    closed: Vec<PathBuf>,
     /// The directories that were looked at, or looked through.
     looked: HashSet<PathBuf>,
     /// Those that are to be looked at.
@@ -51,11 +61,18 @@ struct Linked {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(writable: &'a [PathBuf], has_store: &'a dyn Fn(&Path) -> bool) -> Self {
+    pub(super) fn new(
+        writable: &'a [PathBuf],
+        has_store: &'a dyn Fn(&Path, By) -> bool,
+        until: Instant,
+    ) -> Self {
         Self {
             writable,
             has_store,
+            until,
             seen: 0,
+            steps: 0,
+            closed: Vec::new(),
             looked: HashSet::new(),
             left: Vec::new(),
             linked: Vec::new(),
@@ -63,10 +80,30 @@ impl<'a> Search<'a> {
         }
     }
 
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// What was found in a workspace.
+    pub(super) fn add(&mut self, places: Places) {
+        let Places {
+            found,
+            closed,
+            astray,
+            unseen,
+        } = places;
+        for (place, by) in found {
+            self.look_at(place, by);
+        }
+        self.closed.extend(closed);
+        self.found.astray.extend(astray);
+        self.found.unseen.extend(unseen);
+    }
+
     /// A directory of dependencies, or what a link of such a name leads to.
-    pub(super) fn look_at(&mut self, place: PathBuf) {
+    fn look_at(&mut self, place: PathBuf, by: By) {
         let has_link = holds_link(&place, SHORT, &mut 0) == Some(true);
-        if !self.looked.contains(&place) && (has_link || (self.has_store)(&place)) {
+        if !self.looked.contains(&place) && (has_link || (self.has_store)(&place, by)) {
             let is_package = false;
             self.left.push(Behind {
                 path: place,
@@ -84,7 +121,8 @@ impl<'a> Search<'a> {
             if self.looked.contains(&path) {
                 continue;
             }
-            if is_dependencies(path.file_name()) {
+            let is_environment = || !self.is_top(&path) && is_environment(&path);
+            if is_dependencies(&path) || is_environment() {
                 let mut is_linked = false;
                 let end = self.seen + WHOLE.entries;
                 let is_whole = self.through(&path, &path, end, &mut is_linked).is_some();
@@ -102,6 +140,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        self.add_closed();
         self.add_linked();
         let mut found = self.found;
         let all = found.dependencies.clone();
@@ -127,7 +166,7 @@ impl<'a> Search<'a> {
         for entry in fs::read_dir(directory).ok()? {
             let entry = entry.ok()?;
             self.seen += 1;
-            if self.seen > end.min(MOST) {
+            if self.seen > end.min(MOST) || self.is_late() {
                 return None;
             }
             let kind = entry.file_type().ok()?;
@@ -150,14 +189,14 @@ impl<'a> Search<'a> {
         for entry in fs::read_dir(directory).ok()? {
             let entry = entry.ok()?;
             self.seen += 1;
-            if self.seen > MOST {
+            if self.seen > MOST || self.is_late() {
                 return None;
             }
             let (kind, name) = (entry.file_type().ok()?, entry.file_name());
             if kind.is_symlink() {
                 self.follow(top, &entry.path());
-            } else if kind.is_dir() && is_dependencies(Some(&name)) {
-                self.look_at(entry.path());
+            } else if kind.is_dir() && is_dependencies(&entry.path()) {
+                self.look_at(entry.path(), By::Link);
             } else if kind.is_dir() && name != ".git" {
                 self.behind(top, &entry.path(), number)?;
             } else if kind.is_file() {
@@ -194,6 +233,11 @@ impl<'a> Search<'a> {
             return;
         }
         let Ok(real) = nofollow::real(link) else {
+            match links::follow(link, &mut self.steps) {
+                Unresolved::Nowhere => {}
+                Unresolved::Closed(directory) => self.closed.push(directory),
+                Unresolved::Anywhere => self.found.astray.push(link.to_owned()),
+            }
             return;
         };
         if is_met(&real) || !is_in(&real, self.writable) || !real.is_dir() {
@@ -221,6 +265,21 @@ impl<'a> Search<'a> {
         self.writable.iter().any(|top| top.starts_with(path))
     }
 
+    /// What could not be looked at, because a session may have closed it, counts as shared.
+    fn add_closed(&mut self) {
+        let mut closed = std::mem::take(&mut self.closed);
+        closed.sort();
+        closed.dedup();
+        for directory in closed {
+            if is_in(&directory, self.writable) {
+                self.found.unseen.push(directory.clone());
+                if !self.is_top(&directory) {
+                    self.found.dependencies.push(directory);
+                }
+            }
+        }
+    }
+
     /// For each directory behind a link, what holds all of its files that are linked elsewhere.
     fn add_linked(&mut self) {
         let mut met: HashMap<(u64, u64), u64> = HashMap::new();
@@ -231,7 +290,7 @@ impl<'a> Search<'a> {
         if !met.is_empty() {
             let mut left = MOST;
             for place in &self.found.dependencies {
-                count(place, &mut met, &mut left);
+                count(place, &mut met, &mut left, self.until);
             }
         }
         let elsewhere = |linked: &&Linked| {
@@ -265,14 +324,15 @@ impl<'a> Search<'a> {
 }
 
 /// Takes the files of these numbers into account that lie below a directory.
-fn count(directory: &Path, met: &mut HashMap<(u64, u64), u64>, left: &mut usize) {
+fn count(directory: &Path, met: &mut HashMap<(u64, u64), u64>, left: &mut usize, until: Instant) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let Some(fewer) = left.checked_sub(1) else {
+        let in_time = |_: &usize| Instant::now() < until;
+        let Some(fewer) = left.checked_sub(1).filter(in_time) else {
             return;
         };
         *left = fewer;
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => count(&entry.path(), met, left),
+            Ok(kind) if kind.is_dir() => count(&entry.path(), met, left, until),
             Ok(kind) if kind.is_file() => {
                 let Ok(metadata) = entry.metadata() else {
                     continue;

@@ -7,11 +7,16 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
 use super::{Setting, address::is_on_a_server};
-use crate::{facts::absolute, nofollow};
+use crate::{
+    facts::{absolute, named_directory},
+    git::repositories::turns_back,
+    nofollow,
+};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +173,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
         "checkout.guess", "fetch.prune", "fetch.prunetags", "merge.autostash",
         "push.autosetupremote", "push.followtags", "push.useforceifincludes", "rebase.autosquash",
         "rebase.autostash", "rebase.forkpoint", "rebase.updaterefs", "rerere.autoupdate", "rerere.enabled",
-        "submodule.propagatebranches", "submodule.recurse", "worktree.guessremote",
+        "submodule.propagatebranches", "worktree.guessremote",
     ]),
     (BOOLEAN, FORM, &[
         "core.bare", "extensions.relativeworktrees", "extensions.worktreeconfig", "worktree.userelativepaths",
@@ -239,6 +244,7 @@ const DRIVES: &[(&str, &[&str])] = &[
     ]),
     (UNASKED, &["remote.*.partialclonefilter", "remote.*.promisor", "extensions.partialclone"]),
     ("makes git fetch from every remote without being asked", &["fetch.all"]),
+    ("makes git go into every submodule without being asked", &["submodule.recurse"]),
     ("makes git read the repository in another form", &["extensions.compatobjectformat", "extensions.objectformat"]),
     ("changes how git talks to servers", &["http.*"]),
     (COMMAND, &[
@@ -362,7 +368,13 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
         .components()
         .map(std::path::Component::as_os_str)
         .collect();
-    let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"]);
+    // Git has those of a linked worktree beside its index.
+    let is_of_worktree = |names: &[&OsStr]| match names {
+        [git, trees, _, modules] => [*git, *trees, *modules] == [".git", "worktrees", "modules"],
+        _ => false,
+    };
+    let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"])
+        || parts.windows(4).any(is_of_worktree);
     let is_own = |worktree: &Path| {
         let is_inside = |place: &PathBuf| worktree.starts_with(place) && worktree != place;
         context.writable.iter().any(is_inside)
@@ -371,7 +383,10 @@ fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     let worktree = repository.join(text);
     // By its name, and by where it leads: a link could be the session's.
     let leads_away = nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
-    is_module && is_own(&absolute(&worktree)) && !leads_away
+    let is_plain = !turns_back(&worktree, repository);
+    // Git sets it when the worktree is there and says whose it is.
+    let leads_back = || named_directory(&worktree.join(".git")).as_deref() == Some(repository);
+    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && leads_back()
 }
 
 #[cfg(test)]
@@ -395,6 +410,30 @@ mod tests {
         let describes =
             |setting: &Setting| matches!(setting.verdict(&context), Verdict::Describes(_));
         settings.iter().all(describes)
+    }
+
+    #[test]
+    fn a_submodule_has_its_files_where_a_file_leads_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = std::fs::canonicalize(directory.path()).unwrap();
+        let repository = workspace.join(".git/modules/sub");
+        let sub = workspace.join("sub");
+        for path in [&repository, &sub, &workspace.join("other")] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        let writable = [workspace];
+        let context = Context {
+            repository: Some(&repository),
+            writable: &writable,
+            ..Context::default()
+        };
+        let is_own = |text| is_own_worktree(text, &context);
+        assert!(!is_own("../../../sub"), "nothing leads back");
+        std::fs::write(sub.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
+        assert!(is_own("../../../sub"));
+        for other in ["../../../other", "../../../other/../sub", "../../.."] {
+            assert!(!is_own(other), "{other}");
+        }
     }
 
     #[test]
@@ -455,6 +494,7 @@ mod tests {
             "[core] worktree = /",
             "[core] worktree = ../../..",
             "[core] worktree = ../../../.git/x",
+            "[core] worktree = ../../../a/../sub",
             "[pager] log = x",
             "[gc] recentObjectsHook = x",
             "[http] cookieFile = x",
@@ -601,7 +641,6 @@ mod tests {
             "[branch \"main\"]\nremote = https://example.com/fork.git",
             "[branch \"main\"]\nremote = .",
             "[submodule \"a\"]\nactive\nurl = https://example.com/a\nupdate = rebase",
-            "[core] worktree = ../../../sub",
             "[pull] rebase = true",
             "[color] ui = auto",
             "[core] commentChar = \";\"",

@@ -84,12 +84,21 @@ impl Own {
 }
 
 impl Setting {
-    /// The path that it names.
+    /// The path that it names. The home of any user counts as this one's: of the others', no session can
+    /// write anything. So it is with where git is installed.
     pub(crate) fn path(&self, home: &Path) -> PathBuf {
-        match self.bytes().strip_prefix(b"~/") {
-            Some(rest) => home.join(OsStr::from_bytes(rest)),
-            None => OsStr::from_bytes(self.bytes()).into(),
+        let bytes = self.bytes();
+        let bytes = bytes.strip_prefix(b":(optional)").unwrap_or(bytes);
+        if let Some(below) = bytes.strip_prefix(b"%(prefix)/") {
+            return Path::new("/usr").join(OsStr::from_bytes(below));
         }
+        let path = Path::new(OsStr::from_bytes(bytes));
+        if !bytes.starts_with(b"~") {
+            return path.into();
+        }
+        let mut names = path.components();
+        names.next();
+        home.join(names.as_path())
     }
 }
 
@@ -101,4 +110,28 @@ fn settings(path: &Path) -> Vec<Setting> {
 /// The settings of a file that links may lead to; none if they cannot be read.
 pub(crate) fn in_file(path: &Path) -> Vec<Setting> {
     fs::canonicalize(path).map_or_else(|_| Vec::new(), |real| settings(&real))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_expanded_as_git_does() {
+        for (path, expected) in [
+            ("~/a/b", "/home/dev/a/b"),
+            ("~", "/home/dev"),
+            ("~dev/project/.hooks", "/home/dev/project/.hooks"),
+            ("%(prefix)/etc/x", "/usr/etc/x"),
+            (":(optional)~/a", "/home/dev/a"),
+            ("/a/~b", "/a/~b"),
+            ("a/~/b", "a/~/b"),
+            (".hooks", ".hooks"),
+        ] {
+            let text = format!("[core]\nhooksPath = {path}\n");
+            let settings = crate::git::settings::parse(text.as_bytes()).unwrap();
+            let named = settings.first().unwrap().path(Path::new("/home/dev"));
+            assert_eq!(named, Path::new(expected), "{path}");
+        }
+    }
 }

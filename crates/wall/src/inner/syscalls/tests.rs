@@ -16,6 +16,9 @@ const PROBES: &[&str] = &[
     "syscall(250, 0, -4, 0, 0, 0)",
     "syscall(248, 0, 0, 0, 0, 0)",
     "syscall(249, 0, 0, 0, 0)",
+    "syscall(16, -1, 0xc0506617, 0)",
+    "syscall(16, -1, 0xc0406618, 0)",
+    "syscall(16, -1, 0xc0406619, 0)",
     "syscall(321, 0, 0, 0)",
     "syscall(298, 0, 0, -1, -1, 0)",
     "syscall(103, 10, 0, 0)",
@@ -29,6 +32,7 @@ const PROBES: &[&str] = &[
     "syscall(72, -1, 1040, 0)",
     "syscall(72, -1, 4, 0x2800)",
     "syscall(16, -1, 0x5452, 0)",
+    "syscall(72, -1, 10, 9)",
     "syscall(160, 4, 0)",
     // The low half of this pointer is null.
     "syscall(302, 0, 4, 1 << 32, 0)",

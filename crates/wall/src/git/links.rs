@@ -1,0 +1,199 @@
+//! Links and pipes among git's own files.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    io::ErrorKind::PermissionDenied,
+    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
+    path::{Component, Path, PathBuf},
+};
+
+use super::{
+    controls::{Collection, Kind, MANY_FILES, MOST_NEW},
+    objects::is_of_single,
+    repositories::{UNLISTED, is_too_deep, modules::GITFILE},
+};
+use crate::{
+    facts::line_of,
+    leftovers::baseline::Baseline,
+    nofollow,
+    tables::autorun::{PIPE, REDIRECTION},
+};
+
+/// A path in a directory with a longer one may be too long for the kernel, and is not for git, which
+/// begins at the worktree.
+const LONGEST_PATH: usize = 3800;
+
+/// What git has in a repository, and goes on writing to.
+#[rustfmt::skip]
+const WRITTEN: &[&str] = &[
+    "logs/HEAD", "logs/refs/heads", "logs/refs/remotes", "logs/refs/stash", "refs/heads", "refs/remotes",
+    "refs/tags", "refs/stash", "packed-refs", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "COMMIT_EDITMSG",
+    "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION", "MERGE_RR", "AUTO_MERGE",
+    "index", "shallow", "gc.log", "info", "objects/info/commit-graph", "objects/pack", "rr-cache",
+    "rebase-merge", "rebase-apply", "sequencer", "lfs", "modules", "worktrees",
+];
+/// The directories among these.
+const FOLDERS: [&str; 8] = [
+    "info",
+    "lfs",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "rr-cache",
+    "logs",
+];
+
+impl Collection<'_> {
+    /// Git reads and writes through any link in its directory, such as `logs/HEAD`,
+    /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
+    /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
+    /// So is, as a whole, a directory that is too deep or too large to be looked at.
+    /// Of the directories of single objects in `objects`, those are looked at that have changed, or all.
+    pub(super) fn add_links(&mut self, top: &Path, objects: &Path, all: bool, of: Option<&Path>) {
+        let mut left = vec![top.to_owned()];
+        // Where git may find a repository by the name of a submodule.
+        let is_named = top.iter().any(|name| name == "modules");
+        while let Some(directory) = left.pop() {
+            if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
+                self.add_whole(&directory, REDIRECTION, of);
+                continue;
+            }
+            if is_of_single(&directory, objects) {
+                if self.is_over(&directory, MANY_FILES) {
+                    return;
+                }
+                self.add_odd_objects(&directory, of);
+                continue;
+            }
+            let entries = match nofollow::list(&directory) {
+                Ok(entries) => entries,
+                // The repository itself stays: what is most dangerous in it is known by name.
+                Err(_) if directory == top => {
+                    self.unseen.add(top, UNLISTED);
+                    left.extend(
+                        FOLDERS
+                            .map(|name| top.join(name))
+                            .into_iter()
+                            .filter(is_real),
+                    );
+                    continue;
+                }
+                // It is another user's, since the owner is let in. No session can have made it.
+                Err(error) if error.kind() == PermissionDenied => {
+                    self.unseen.add(&directory, UNLISTED);
+                    continue;
+                }
+                Err(_) => {
+                    self.add_whole(&directory, REDIRECTION, of);
+                    continue;
+                }
+            };
+            if directory != top && self.has_many_new_links(&entries) {
+                self.add_whole(&directory, REDIRECTION, of);
+                continue;
+            }
+            for entry in entries {
+                if self.is_over(&directory, MANY_FILES) {
+                    return;
+                }
+                let path = entry.path();
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                self.add_link(&path, kind, of);
+                if is_named && kind.is_file() && nofollow::begins_with(&path, GITFILE) {
+                    self.add(&path, Kind::Whole(REDIRECTION), of);
+                }
+                // Repositories of submodules and worktrees have a look of their own.
+                if kind.is_dir()
+                    && !self.repositories.contains(&path)
+                    && (all || !is_of_single(&path, objects) || self.is_touched(&path))
+                {
+                    left.push(path);
+                }
+            }
+        }
+    }
+
+    /// What git writes to most, whatever else there is to be looked at: its own files, and the log of the
+    /// branch that is checked out and of those that were there before.
+    pub(super) fn add_links_to_logs(&mut self, top: &Path, of: Option<&Path>) {
+        let head = nofollow::read(&top.join("HEAD")).unwrap_or_default();
+        let current = line_of(&head).strip_prefix(b"ref:");
+        let current = current.map(|name| name.trim_ascii().to_vec());
+        let before = self.before.filter(|_| !self.is_brief);
+        let before = before.and_then(|before| before.branches.get(top));
+        let before = before.into_iter().flat_map(|branches| &branches.0);
+        let before = before.map(|name| [b"refs/heads/", name.as_slice()].concat());
+        let logs = current.into_iter().chain(before);
+        let logs = logs.map(|name| Path::new("logs").join(OsStr::from_bytes(&name)));
+        let written = WRITTEN.iter().map(PathBuf::from);
+        let mut new: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for below in written.chain(logs) {
+            let is_plain = |part| matches!(part, Component::Normal(_));
+            if self.is_over(top, MANY_FILES) {
+                return;
+            }
+            if !below.components().all(is_plain) {
+                continue;
+            }
+            let mut path = top.to_owned();
+            for name in &below {
+                path.push(name);
+                let Ok(metadata) = fs::symlink_metadata(&path) else {
+                    break;
+                };
+                if !metadata.is_dir() {
+                    let directory = path.parent().unwrap_or(top);
+                    let count = new.entry(directory.to_owned()).or_default();
+                    *count += usize::from(self.is_new_link(&path, metadata.file_type()));
+                    // To put each of very many back takes longer than there is time.
+                    match *count > MOST_NEW && directory != top {
+                        true => self.add_whole(directory, REDIRECTION, of),
+                        false => self.add_link(&path, metadata.file_type(), of),
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    fn has_many_new_links(&self, entries: &[fs::DirEntry]) -> bool {
+        let is_new = |entry: &&fs::DirEntry| {
+            let kind = entry.file_type();
+            kind.is_ok_and(|kind| self.is_new_link(&entry.path(), kind))
+        };
+        entries.iter().filter(is_new).count() > MOST_NEW
+    }
+
+    fn is_new_link(&self, path: &Path, kind: fs::FileType) -> bool {
+        let is_known = |before: &Baseline| before.contents.contains_key(path);
+        (kind.is_symlink() || kind.is_fifo()) && self.before.is_some_and(|it| !is_known(it))
+    }
+
+    pub(super) fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
+        if kind.is_symlink() && !is_branch(path) {
+            self.add(path, Kind::Whole(REDIRECTION), of);
+        }
+        if kind.is_fifo() {
+            self.add(path, Kind::Whole(PIPE), of);
+        }
+    }
+}
+
+/// Whether it is a directory, and no link to one.
+pub(super) fn is_real(path: &PathBuf) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Whether a link is the old form of saying which branch is checked out.
+fn is_branch(link: &Path) -> bool {
+    let to = fs::read_link(link).unwrap_or_default();
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    link.file_name() == Some("HEAD".as_ref())
+        && to.starts_with("refs")
+        && to.components().all(is_plain)
+}

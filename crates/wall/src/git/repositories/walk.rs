@@ -1,0 +1,139 @@
+//! The search for repositories in the tree, and in what git keeps for itself.
+
+use std::{
+    ffi::OsStr,
+    mem::MaybeUninit,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir, open, statat},
+    io::Errno,
+};
+
+use super::{Search, UNLISTED};
+use crate::{
+    facts::{Git, looks_like_repository},
+    leftovers::SHALLOW,
+    nofollow,
+};
+
+/// What git reads in a worktree, in any directory of it. At a pipe, it waits.
+const READ: &[&str] = &[".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
+
+impl Search<'_> {
+    /// What lies in the tree, as deep as this.
+    pub(crate) fn look_in_tree(&mut self, git: &Git, deepest: usize) {
+        // What git keeps for itself is a place for repositories, too, that others lead to.
+        if deepest > SHALLOW {
+            self.walk(self.workspace.join(".git"), deepest, false, 0);
+            if let Some(outside) = &git.outside {
+                self.walk(outside.clone(), deepest, false, 0);
+            }
+        }
+        self.walk(self.workspace.to_owned(), deepest, false, 0);
+    }
+
+    pub(super) fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
+        let mut level = vec![top];
+        // One for all of them: a tree has many directories, most of them small.
+        let mut buffer = Vec::with_capacity(1 << 15);
+        for _ in 0..deepest {
+            let mut below = Vec::new();
+            for directory in &level {
+                let buffer = buffer.spare_capacity_mut();
+                if !self.list(directory, is_reached, depth, &mut below, buffer) {
+                    let why = "the tree is too large to look for repositories in all of it";
+                    self.repositories.unseen.add(self.workspace, why);
+                    return;
+                }
+            }
+            if below.is_empty() {
+                return;
+            }
+            level = below;
+        }
+        if deepest > SHALLOW {
+            let why = "the tree is too deep to look for repositories in all of it";
+            self.repositories.unseen.add(self.workspace, why);
+        }
+    }
+
+    /// One directory of the tree. Whether there was time for it.
+    fn list(
+        &mut self,
+        directory: &Path,
+        is_reached: bool,
+        depth: usize,
+        below: &mut Vec<PathBuf>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> bool {
+        if self.bounds.are_reached() {
+            return false;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match open(directory, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            // Who comes from nearer by has a shorter path to it.
+            Err(Errno::NAMETOOLONG) => return false,
+            Err(_) => {
+                // Others go by name into what can be entered only.
+                let is_entered = rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok();
+                if !is_entered || !directory.is_dir() {
+                    return true;
+                }
+                // A session can leave its owner's directories so.
+                let open_up = || nofollow::open_up(&nofollow::pin(directory)?);
+                match open_up().and_then(|()| Ok(open(directory, flags, Mode::empty())?)) {
+                    Ok(opened) => opened,
+                    Err(_) => {
+                        self.repositories.unseen.add(directory, UNLISTED);
+                        return true;
+                    }
+                }
+            }
+        };
+        let mut has_head = false;
+        let mut entries = RawDir::new(&opened, buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if self.bounds.are_reached() {
+                return false;
+            }
+            if name == ".git" {
+                if directory == self.workspace {
+                    continue;
+                }
+                self.look_at(directory, is_reached, depth);
+            }
+            has_head |= name == "HEAD";
+            if entry.file_type() == FileType::Fifo && READ.iter().any(|it| name == *it) {
+                const MOST: usize = 4096;
+                if self.repositories.pipes.len() < MOST {
+                    self.repositories.pipes.insert(directory.join(name));
+                }
+            }
+            let is_directory = match entry.file_type() {
+                // Not every file system says so here.
+                FileType::Unknown => statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
+                kind => kind.is_dir(),
+            };
+            if is_directory {
+                let path = directory.join(name);
+                if !self.bounds.hold(path.as_os_str().len()) {
+                    return false;
+                }
+                below.push(path);
+            }
+        }
+        if has_head && looks_like_repository(directory) {
+            self.add(directory, None, self.is_named(directory), depth);
+        }
+        true
+    }
+}

@@ -1,0 +1,119 @@
+//! The judgement of a file of settings: each setting counts on its own.
+
+use std::{
+    collections::BTreeSet,
+    hash::BuildHasher as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    super::{content::Content, finding::Change, locked},
+    Settlement, file_like,
+};
+use crate::git::{
+    controls::{Control, Controls, Kind},
+    settings::{self, Context, GitProgram, Setting},
+};
+
+impl Settlement<'_> {
+    pub(super) fn judge_settings(
+        &self,
+        path: &Path,
+        before: Option<&Content>,
+        control: &Control,
+        controls: &Controls,
+        is_ours: bool,
+    ) {
+        let Some(now) = control.content.bytes() else {
+            let why = "git reads its settings from there";
+            let undone = [(Change::Malformed, why)];
+            return self.put_back(path, control, before, &undone, is_ours);
+        };
+        // To ask git takes long. The end judges all of them again.
+        let harmless = &self.watch.harmless;
+        let hash = locked(harmless).hasher().hash_one(now);
+        if self.is_live && locked(harmless).get(path) == Some(&hash) {
+            return;
+        }
+        // Of very many changed files, git reads the first; the others are read by us.
+        const LONGEST: Duration = Duration::from_millis(100);
+        let git = if self.asked.get() < LONGEST {
+            self.git.clone()
+        } else {
+            GitProgram::none()
+        };
+        let begin = Instant::now();
+        let baseline = &self.watch.baseline;
+        let repository = control.repository.as_deref();
+        let context = Context {
+            repository,
+            is_for_all: repository.is_none(),
+            is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
+            branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
+            writable: &self.watch.writable,
+            elsewhere: self.remotes_elsewhere(path, control, controls),
+            ..Context::default()
+        };
+        let was = before.and_then(Content::bytes);
+        let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
+        self.asked.set(self.asked.get() + begin.elapsed());
+        let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
+        for (setting, why) in &settled.told {
+            self.find(path, Change::Setting(shown(setting)), why);
+        }
+        let Some(contents) = settled.contents else {
+            const MOST: usize = 4096;
+            let mut harmless = locked(harmless);
+            if harmless.len() < MOST {
+                harmless.insert(path.to_owned(), hash);
+            }
+            return;
+        };
+        let undone = settled.undone.into_iter().map(|(change, why)| {
+            let change = match change {
+                settings::Change::Set(setting) => Change::Setting(shown(&setting)),
+                settings::Change::Removed(setting) => Change::SettingGone(shown(&setting)),
+                settings::Change::Reordered => Change::Changed,
+                settings::Change::Malformed => Change::Malformed,
+            };
+            (change, why)
+        });
+        let undone: Vec<_> = undone.collect();
+        let result = (before.is_some() || !contents.is_empty())
+            .then(|| file_like(before.unwrap_or(&control.content), contents));
+        self.put_back(path, control, result.as_ref(), &undone, is_ours);
+    }
+
+    /// The remotes that other files of the same repository had an address of, or have now, and those of the
+    /// user's own settings. Git pushes to all addresses of a remote, whichever file they are in.
+    fn remotes_elsewhere(
+        &self,
+        path: &Path,
+        control: &Control,
+        controls: &Controls,
+    ) -> BTreeSet<Vec<u8>> {
+        let is_other = |(other, it): &(&PathBuf, &Control)| {
+            it.kind == Kind::Settings && it.repository == control.repository && *other != path
+        };
+        let others = controls.iter().filter(is_other);
+        let contents = others.flat_map(|(other, control)| {
+            let before = self.watch.baseline.contents.get(other);
+            before.into_iter().chain([&control.content])
+        });
+        // Those of the repository itself come before those of its worktrees, of which there may be many.
+        const MOST: usize = 8 << 20;
+        let mut left = MOST;
+        let contents = contents.map_while(|content| {
+            let bytes = content.bytes().unwrap_or_default();
+            left = left.checked_sub(bytes.len())?;
+            Some(bytes)
+        });
+        let settings = contents.filter_map(|bytes| settings::parse(bytes).ok());
+        let own = &self.watch.own;
+        let own = own.settings.iter().chain(&own.included).cloned();
+        let settings = settings.flatten().chain(own).filter(Setting::is_address);
+        let names = settings.filter_map(|setting| Some(setting.subsection()?.to_vec()));
+        names.collect()
+    }
+}
