@@ -38,6 +38,9 @@ step() {
     echo "== $*"
     env --default-signal=HUP,INT,QUIT,TERM,PIPE "$@"
 }
+# Most tests wait for others most of the time.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
+
 step cargo fmt --all --check
 step cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 step cargo xtask deny

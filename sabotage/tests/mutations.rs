@@ -66,6 +66,7 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ("filter fcntl(F_SETDELEG)", &["call.fcntl.f_setdeleg"]),
     ("filter fcntl(O_ASYNC)", &["call.fcntl.o_async"]),
     ("filter ioctl(FIOASYNC)", &["call.ioctl.fioasync"]),
+    ("filter fcntl(F_SETSIG)", &["call.fcntl.f_setsig"]),
     (
         "filter setrlimit(RLIMIT_CORE)",
         &["call.setrlimit.rlimit_core"],

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use stockade_world::{DECOY, Laptop, Shape, SocketName, World, test};
+use stockade_world::{DECOY, Laptop, Login, Shape, SocketName, World, test};
 
 use super::probe::{INSIDE, Place};
 use crate::support::standard;
@@ -70,6 +70,60 @@ fn f01_no_credential_can_be_read() {
 #[test]
 fn f01_no_credential_can_be_read_in_a_container() {
     test(&standard().shape(Shape::Container), |world| f01(world));
+}
+
+/// Only root can mount in this world. What is shown is decided in the same way for others.
+#[test]
+fn f01_what_is_mounted_at_a_second_place_is_hidden_there_too() {
+    const MOUNT: &str = "mkdir -p /mnt/{home,part,plain,other} /srv/plain data
+        echo SEEN | tee /srv/plain/file data/file > .env
+        mount --bind ~ /mnt/home && mount --bind ~/.ssh /mnt/part
+        mount --bind ~ /usr/local/games && mount --bind /srv/plain /usr/local/src
+        mount --bind /srv/plain /mnt/plain && mount --bind ~/project /mnt/other";
+    const LOOK: &str = "cat {/mnt/home,/usr/local/games}/{.ssh/*,.netrc} /mnt/part/* 2>/dev/null
+        for f in {/mnt/plain,/usr/local/src}/file /mnt/other/{.env,data/file} .env; do
+            cat $f >/dev/null 2>&1 && echo $f
+        done; true";
+    test(&standard().login(Login::Root), |world| {
+        let laptop = world.laptop();
+        // In one mount namespace.
+        let run = |options: &str| {
+            let script = format!("{MOUNT}; stockade run --quiet {options} -- bash -c '{LOOK}'");
+            let shell = laptop.command("bash").args(["-c", &script]);
+            shell.run().expect("the shell ends")
+        };
+        let outside = format!("{MOUNT}; {LOOK}");
+        let shell = laptop.command("bash").args(["-c", &outside]);
+        let outside = shell.run().expect("the shell ends").stdout();
+        // The detector works.
+        assert!(!secrets(&outside).is_empty(), "{outside}");
+        assert_eq!(outside.matches("/file").count(), 3, "{outside}");
+
+        let all = run("--root all --hide .env").expect_success().stdout();
+        assert_eq!(secrets(&all), BTreeSet::new());
+        // Positive control: what is mounted twice and not to be hidden is there twice.
+        assert_eq!(all, "/mnt/plain/file\n/usr/local/src/file\n");
+        let system = run("--hide data").expect_success().stdout();
+        assert_eq!(system, "/usr/local/src/file\n.env\n");
+        // The home by another name, and what holds it, is not given by mistake.
+        for options in [
+            "--read /mnt",
+            "--read /mnt/home",
+            "--write /mnt",
+            "-C /mnt/home",
+        ] {
+            let refused = run(options);
+            assert_eq!(refused.code(), 125, "{options}: {refused:?}");
+            let said = refused.stderr();
+            assert!(said.contains("your home directory"), "{options}: {said}");
+        }
+        // What is hidden is so in what is given by another name.
+        let given = run("--hide .env --read /mnt/other").expect_success();
+        assert_eq!(
+            given.stdout(),
+            "/usr/local/src/file\n/mnt/other/data/file\n"
+        );
+    });
 }
 
 /// Connects to each socket of the arguments, `@` for an abstract one; prints those that accept.

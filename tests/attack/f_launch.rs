@@ -186,3 +186,80 @@ fn f12_a_multiplexer_inside_works() {
         assert!(terminal.wait().expect("the end").success());
     });
 }
+
+/// Claude Code's own settings turn `agent.nested` on, and a session can write some of them.
+#[test]
+fn f10_a_session_turns_nested_on_for_no_later_one_unnoticed() {
+    const ON: &str = r#"{"sandbox": {"enabled": true}}"#;
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let session = |script: &str| {
+            let options = ["run", "--profile", "claude", "--", "bash", "-c", script];
+            let output = laptop.stockade(options).run().expect("an end");
+            (output.stdout(), output.stderr())
+        };
+        let attempt = "unshare -Urm echo NESTED";
+        let (before, _) = session(attempt);
+        assert_eq!(before, "");
+        session(&format!(
+            "mkdir -p .claude; echo '{ON}' > .claude/settings.local.json"
+        ));
+        let (stdout, stderr) = session(attempt);
+        assert_eq!(stdout, "");
+        assert!(
+            stderr.contains("any session could have written"),
+            "{stderr}"
+        );
+        // Positive control: what counts works, and is said.
+        for file in [
+            "/home/dev/project/.claude/settings.json",
+            "/home/dev/.claude/settings.json",
+        ] {
+            let plant = format!("mkdir -p $(dirname {file}) && echo '{ON}' > {file}");
+            let shell = laptop.command("bash").args(["-c", &plant]);
+            shell.run().expect("an end").expect_success();
+            let (stdout, stderr) = session(attempt);
+            assert_eq!(stdout, "NESTED\n", "{stderr}");
+            let notice = format!("nested is on, because \"{file}\" says so");
+            assert!(stderr.contains(&notice), "{stderr}");
+            // Also to who wants to hear nothing else.
+            let quiet = laptop.stockade(["run", "--quiet", "--profile", "claude", "--", "true"]);
+            let stderr = quiet.run().expect("an end").stderr();
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+            assert!(stderr.contains(&notice), "{stderr}");
+            fs::remove_file(file).expect("removed");
+        }
+    });
+}
+
+/// A session may have made a link of a file that is read before the next one starts.
+#[test]
+fn f10_no_planted_link_has_the_start_read_the_callers_input() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let run = |plant: &str| {
+            let script = format!(
+                "mkdir -p .claude; rm -f .claude/settings.json; {plant}
+                (echo one; sleep 0.2; echo two) | timeout 20 stockade run -q --profile claude -- cat 2>&1"
+            );
+            let shell = laptop.command("bash").args(["-c", &script]);
+            shell.run().expect("an end").stdout()
+        };
+        let on = r#"echo '{"sandbox": {"enabled": true}}'"#;
+        let plain = run("true");
+        assert_eq!(plain, "one\ntwo\n");
+        // Positive control: a link of the user's to a file counts.
+        let linked = run(&format!(
+            "{on} > ~/mine.json; ln -s ~/mine.json .claude/settings.json"
+        ));
+        assert!(linked.contains("nested is on"), "{linked}");
+        for plant in [
+            "ln -s /dev/stdin .claude/settings.json",
+            "ln -s /proc/self/fd/0 .claude/settings.json",
+            "mkfifo .claude/settings.json",
+            "ln -s /dev/tty .claude/settings.json",
+        ] {
+            assert_eq!(run(plant), plain, "{plant}");
+        }
+    });
+}

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use stockade_world::{Laptop, Output, test};
+use stockade_world::{Laptop, Login, Output, test};
 
 use super::f_files::{said, secrets};
 use super::probe::{INSIDE, Place};
@@ -51,19 +51,10 @@ fn f05_what_the_users_own_links_lead_to_is_not_for_the_command_to_choose() {
             let output = session(laptop, &words, variables);
             assert_eq!(secrets(&output.stdout()), BTreeSet::new(), "{options:?}");
             assert!(!planted.exists(), "{options:?}");
-            // In another workspace nothing tells whose the link is that leads there. What the
-            // user names is shown then, with a warning.
-            if !options.contains(&"~/led") {
-                let elsewhere = "mkdir -p ../second; cd ../second; exec \"$@\"";
-                let start = ["-c", elsewhere, "sh", "stockade", "run", "--quiet"];
-                let mut command = laptop.command("sh").args(start).args(&words);
-                for (name, value) in variables {
-                    command = command.env(name, value);
-                }
-                let output = command.run().expect("an end");
-                assert_eq!(secrets(&output.stdout()), BTreeSet::new(), "{options:?}");
-                assert!(!planted.exists(), "{options:?}");
-            }
+            // In another workspace nothing tells whose the link is that leads there.
+            let output = elsewhere(laptop, &words, variables);
+            assert_eq!(secrets(&output.stdout()), BTreeSet::new(), "{options:?}");
+            assert!(!planted.exists(), "{options:?}");
             // The detector works.
             let outside = said(laptop, Place::Outside, look);
             assert!(!secrets(&outside).is_empty() && planted.exists());
@@ -71,6 +62,65 @@ fn f05_what_the_users_own_links_lead_to_is_not_for_the_command_to_choose() {
             said(laptop, Place::Outside, &after);
         }
     });
+}
+
+/// The same in a session of another workspace, where the link lies in no place of its own.
+#[test]
+fn f05_a_link_of_another_workspace_gives_no_credentials_to_what_the_user_names() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let before = "mkdir data; echo mine > data/x; ln -s project/data ~/led; ln -s .ssh ~/.real
+            mkdir -p ~/.config/gh; cp ~/.ssh/id_ed25519 ~/.config/gh/hosts.yml
+            mkdir -p ~/dotfiles/gnupg; cp ~/.ssh/id_ed25519 ~/dotfiles/gnupg/key
+            rm -rf ~/.gnupg; ln -s dotfiles/gnupg ~/.gnupg";
+        said(laptop, Place::Outside, before);
+        let look = "find ~/led/ -type f | xargs cat; echo planted > ~/led/planted";
+        let words = |option, path| [option, path, "--", "bash", "-c", look];
+        for option in ["--read", "--write"] {
+            let output = elsewhere(laptop, &words(option, "~/led"), &[]);
+            // Positive control: a link of another workspace is followed.
+            assert!(output.stdout().contains("mine"), "{option}: {output:?}");
+            for (target, place) in [
+                ("../.ssh", "~/.ssh"),
+                ("../.config", "~/.config/"),
+                ("../.config/gh", "~/.config/gh"),
+                // The place is a link itself.
+                ("../.gnupg", "~/.gnupg"),
+                ("../dotfiles/gnupg", "~/.gnupg"),
+                ("../.real", "~/.ssh"),
+                ("/run/user", "/run/user"),
+            ] {
+                let plant = format!("rm -rf data; ln -s {target} data");
+                said(laptop, INSIDE, &plant);
+                let output = elsewhere(laptop, &words(option, "~/led"), &[]);
+                assert_eq!(output.code(), 125, "{option} {target}: {output:?}");
+                assert_eq!(secrets(&output.stdout()), BTreeSet::new());
+                let said = output.stderr();
+                let reason = format!("by a link to {place}");
+                // What holds Stockade's own is refused before.
+                if (option, target) != ("--write", "../.config") {
+                    assert!(said.contains(&reason), "{target}: {said}");
+                    assert!(said.contains("give its own path"), "{said}");
+                }
+            }
+            said(laptop, INSIDE, "rm data; mkdir data; echo mine > data/x");
+        }
+        // Who names the place itself has it.
+        let named = ["--read", "~/.ssh", "--", "bash", "-c", "cat ~/.ssh/*"];
+        let output = elsewhere(laptop, &named, &[]);
+        assert!(!secrets(&output.stdout()).is_empty(), "{output:?}");
+    });
+}
+
+/// A session of this command in another workspace than the usual one.
+fn elsewhere(laptop: &Laptop, words: &[&str], variables: &[(&str, &str)]) -> Output {
+    let script = "mkdir -p ../second; cd ../second; exec \"$@\"";
+    let start = ["-c", script, "sh", "stockade", "run", "--quiet"];
+    let mut command = laptop.command("sh").args(start).args(words);
+    for (name, value) in variables {
+        command = command.env(name, value);
+    }
+    command.run().expect("an end")
 }
 
 /// Programs that are found where the command can write decide nothing about the rest.
@@ -160,31 +210,222 @@ fn f03_an_agent_that_lives_among_its_settings_cannot_change_itself() {
     });
 }
 
-/// Claude Code has its shells read a file among its settings before each command. One that runs
-/// outside at the same time does not read what a session wrote.
+/// A session with another profile made the link.
 #[test]
-fn f03_what_an_agents_shells_read_outside_is_not_the_sessions_to_write() {
-    const ATTACK: &str = "cd ~/.claude; echo kept > settings; cat shell-snapshots/*
-        echo evil > shell-snapshots/snapshot-bash-1.sh; cat shell-snapshots/*
-        mv shell-snapshots old; cd ~/dotfiles/claude && echo evil > shell-snapshots/more; true";
+fn f05_a_link_in_the_state_of_any_agent_opens_nothing() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        for place in [
-            "mkdir ~/.claude",
-            "mkdir -p ~/dotfiles/claude; ln -s dotfiles/claude ~/.claude",
+        let prepare = "cd; mkdir -p Documents .claude/real .codex; echo TOP > Documents/plan
+            cp Documents/plan .claude/real; ln -s ~/Documents ~/.claude/led; ln -s ~/Documents ~/.codex/led
+            ln -s ~/.claude/led ~/far; ln -s ~/Documents ~/mine";
+        said(laptop, Place::Outside, prepare);
+        for (path, is_given) in [
+            ("mine", true),
+            (".claude/real", true),
+            (".claude/led", false),
+            (".codex/led", false),
+            ("far", false),
         ] {
-            let prepare = "mkdir ~/.claude/shell-snapshots
-                echo alias > ~/.claude/shell-snapshots/snapshot-bash-1.sh";
-            said(laptop, Place::Outside, &format!("{place}; {prepare}"));
-            let words = ["--profile", "claude", "--", "sh", "-c", ATTACK];
-            let output = session(laptop, &words, &[]).expect_success();
-            // It has a directory of its own to write to.
-            assert_eq!(output.stdout(), "evil\n", "{place}");
-            let left = "cd ~/.claude; cat settings; ls shell-snapshots; cat shell-snapshots/*";
-            let left = said(laptop, Place::Outside, left);
-            assert_eq!(left, "kept\nsnapshot-bash-1.sh\nalias\n", "{place}");
-            said(laptop, Place::Outside, "rm -rf ~/.claude ~/dotfiles");
+            let script = format!("cat ~/{path}/plan");
+            let path = format!("~/{path}");
+            let output = session(laptop, &["--read", &path, "--", "sh", "-c", &script], &[]);
+            let expected = if is_given { "TOP\n" } else { "" };
+            assert_eq!(output.stdout(), expected, "{path}: {output:?}");
         }
+    });
+}
+
+/// Where a workspace, a part of it or what is mounted in it has another path, too, the session could
+/// have written there. Only root can mount in this world.
+#[test]
+fn f05_what_a_session_can_write_is_known_by_every_path_that_leads_there() {
+    // Each directory by the path of it that the session has, and the other one.
+    const MOUNT: &str = "mkdir -p /mnt/{other,part,data} ~/{Documents,tools} part data /srv/data
+        echo TOP > ~/Documents/plan
+        mount --bind ~/project /mnt/other && mount --bind ~/project/part /mnt/part
+        mount --bind /srv/data ~/project/data; mount --bind ~/tools /mnt/data";
+    // What is there, and what makes use of it.
+    let uses = [
+        (
+            "ln -s ~/Documents $D/led",
+            "stockade run -q --read $D/led -- cat $D/led/plan",
+        ),
+        (
+            "ln -s ~/Documents $D/led",
+            "stockade run -q --write $D/led -- cat $D/led/plan",
+        ),
+        (
+            "cp $(command -v stockade) $D",
+            "$D/stockade run -q -- echo TOP",
+        ),
+        (
+            "mkdir -p $D/stockade; printf '[files]\\nread = [\"~/Documents\"]\\n' > $D/stockade/config.toml",
+            "XDG_CONFIG_HOME=$D stockade run -q -- cat ~/Documents/plan",
+        ),
+        (
+            "cp $(command -v stockade) /tmp/s; ln -s /tmp/s $D/s",
+            "$D/s run -q -- echo TOP",
+        ),
+    ];
+    test(&standard().login(Login::Root), |world| {
+        let laptop = world.laptop();
+        for (prepare, use_of) in uses {
+            let run = |place: &str| {
+                let script = format!(
+                    "rm -rf ~/project/[dp]a* ~/project/[ls]* ~/tools /srv/data /tmp/s
+                    {MOUNT}; D={place}; {prepare}; {use_of}"
+                );
+                let shell = laptop
+                    .command("unshare")
+                    .args(["-m", "bash", "-c", &script]);
+                shell.run().expect("the shell ends")
+            };
+            // Positive control: a directory that is mounted twice and is not the session's.
+            let control = run("/mnt/data");
+            assert_eq!(control.stdout(), "TOP\n", "{use_of}: {control:?}");
+            for place in ["~/project", "/mnt/other", "/mnt/part", "/srv/data"] {
+                let output = run(place);
+                assert_eq!(output.stdout(), "", "{place}: {use_of}");
+                assert_eq!(output.code(), 125, "{place}: {use_of}: {output:?}");
+            }
+        }
+    });
+}
+
+/// Agents have their shells read files among their settings before each command. One that runs
+/// outside at the same time does not read what a session wrote, and a session does not read what
+/// stands there of the user's environment.
+#[test]
+fn f03_what_an_agents_shells_read_outside_is_not_the_sessions_to_write() {
+    let scripts = [
+        ("claude", "shell-snapshots"),
+        ("claude", "session-env"),
+        ("codex", "shell_snapshots"),
+        ("codex", "tmp"),
+        ("codex", "app-server-control"),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (agent, scripts) in scripts {
+            let attack = format!(
+                "cd ~/.{agent}; echo kept > settings; cat {scripts}/*
+                echo evil > {scripts}/1.sh; cat {scripts}/*; mv {scripts} old
+                cd ~/dotfiles/state && echo evil > {scripts}/more; true"
+            );
+            for place in [
+                format!("mkdir ~/.{agent}"),
+                format!("mkdir -p ~/dotfiles/state; ln -s dotfiles/state ~/.{agent}"),
+            ] {
+                let prepare =
+                    format!("mkdir ~/.{agent}/{scripts}; echo alias > ~/.{agent}/{scripts}/1.sh");
+                said(laptop, Place::Outside, &format!("{place}; {prepare}"));
+                let words = ["--profile", agent, "--", "sh", "-c", &attack];
+                let output = session(laptop, &words, &[]).expect_success();
+                // It has a directory of its own to write to.
+                assert_eq!(output.stdout(), "evil\n", "{place}");
+                let left = format!("cd ~/.{agent}; cat settings; ls {scripts}; cat {scripts}/*");
+                let left = said(laptop, Place::Outside, &left);
+                assert_eq!(left, "kept\n1.sh\nalias\n", "{place}");
+                let remove = format!("rm -rf ~/.{agent} ~/dotfiles");
+                said(laptop, Place::Outside, &remove);
+            }
+        }
+    });
+}
+
+/// The same where the directory was not there at the start, or its state is a part of the workspace.
+#[test]
+fn f03_what_an_agents_shells_will_read_outside_is_not_the_sessions_to_make() {
+    const STATE: &str = "mkdir ~/.claude";
+    const DOTFILES: &str = "mkdir -p ~/dotfiles/claude; ln -s dotfiles/claude ~/.claude";
+    const MAKE: &str = "mkdir -p ~/.claude/shell-snapshots ~/.claude/session-env
+        echo evil > ~/.claude/shell-snapshots/evil; ln -s . ~/.claude/session-env/evil
+        echo made > ~/.claude/made; true";
+    const REPLACE: &str =
+        "mkdir -p new/shell-snapshots; echo evil > new/shell-snapshots/evil; touch new/made
+        mv claude/session-env x; mv claude old; rm -rf claude; cp -r new claude; cp -r new/* claude; true";
+    let left = "cd ~/.claude; ls . | grep made; ls */evil";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (prepare, workspace, profile, attack) in [
+            (STATE, "project", "claude", MAKE),
+            (DOTFILES, "project", "claude", MAKE),
+            (DOTFILES, "dotfiles", "claude", MAKE),
+            (DOTFILES, "dotfiles", "claude", REPLACE),
+            (DOTFILES, "dotfiles", "generic", REPLACE),
+        ] {
+            let case = format!("{prepare}, {workspace}, {profile}: {attack}");
+            let reset = format!("cd; rm -rf .claude dotfiles; {prepare}");
+            said(laptop, Place::Outside, &reset);
+            said(
+                laptop,
+                Place::Outside,
+                &format!("cd ~/{workspace}; {attack}"),
+            );
+            let control = said(laptop, Place::Outside, left);
+            assert!(
+                control.contains("shell-snapshots/evil"),
+                "positive control: {control}"
+            );
+            said(laptop, Place::Outside, &reset);
+            let workspace = laptop.home().join(workspace);
+            let output = laptop
+                .stockade([
+                    "run",
+                    "--quiet",
+                    "--profile",
+                    profile,
+                    "--",
+                    "sh",
+                    "-c",
+                    attack,
+                ])
+                .directory(&workspace)
+                .run()
+                .expect("an end");
+            assert_eq!(output.code(), 0, "{case}: {output:?}");
+            assert_eq!(said(laptop, Place::Outside, left), "made\n", "{case}");
+        }
+    });
+}
+
+/// A link in its place, of a session with an older Stockade, leads a later session to it.
+#[test]
+fn f03_a_link_instead_of_what_agents_shells_read_refuses_the_session() {
+    let ways = [
+        ("ln -s ~/project/snap ~/.claude/shell-snapshots", "generic"),
+        (
+            "mkdir ~/project/snap; ln -s ~/project/snap ~/.claude/shell-snapshots",
+            "generic",
+        ),
+        ("mkdir ~/snap; ln -s ~/snap ~/.claude/session-env", "claude"),
+        ("touch ~/.claude/session-env", "claude"),
+        (
+            "mkdir ~/.codex; ln -s ~/project/snap ~/.codex/shell_snapshots",
+            "codex",
+        ),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (plant, profile) in ways {
+            let reset = "cd; rm -rf .claude .codex project/snap snap; mkdir .claude";
+            said(laptop, Place::Outside, reset);
+            let words = ["--profile", profile, "--", "echo", "ran"];
+            let output = session(laptop, &words, &[]);
+            assert_eq!(output.stdout(), "ran\n", "positive control: {output:?}");
+            said(laptop, Place::Outside, &format!("{reset}; {plant}"));
+            let output = session(laptop, &words, &[]);
+            assert_eq!(output.stdout(), "", "{plant}");
+            assert!(
+                output.stderr().contains("look at it, then remove it"),
+                "{output:?}"
+            );
+        }
+        // What leads elsewhere is of no concern to a session that cannot write there.
+        let other = "cd; rm -rf .claude .codex snap; mkdir .claude snap; ln -s ~/snap .claude/shell-snapshots";
+        said(laptop, Place::Outside, other);
+        let output = session(laptop, &["--", "echo", "ran"], &[]);
+        assert_eq!(output.stdout(), "ran\n", "{output:?}");
     });
 }
 
@@ -231,136 +472,6 @@ fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
             said(laptop, Place::Outside, status);
             let ran = said(laptop, Place::Outside, "ls ~/ran && rm ~/ran");
             assert_eq!(ran, "", "{plant}");
-        }
-    });
-}
-
-#[test]
-fn f05_dependencies_that_other_projects_share_change_inside_only() {
-    // As uv, pnpm and bun install: all projects have the files of one store.
-    const INSTALL: &str = "mkdir -p ~/store; echo module.exports=1 > ~/store/index.js
-        for at in ~/project/node_modules/a ~/project/web/.venv/lib/a ~/other/node_modules/a; do
-            mkdir -p $at; ln -f ~/store/index.js $at
-        done";
-    const CHANGE: &str = "cd ~/project
-        for at in node_modules/a web/.venv/lib/a; do
-            echo evil > $at/index.js && mkdir $at/new && mv $at $at.moved && cat $at.moved/index.js
-        done
-        mv web web.moved; echo evil > web.moved/.venv/lib/a.moved/index.js
-        mv node_modules elsewhere; rm -r node_modules; echo evil > src.js";
-    const LOOK: &str = "cat ~/store/* ~/other/node_modules/a/* ~/project/src.js
-        cd ~/project; find . -name index.js | sort; find . -name new";
-    test(&standard(), |world| {
-        let laptop = world.laptop();
-        for nested in ["--nested=false", "--nested"] {
-            said(laptop, Place::Outside, INSTALL);
-            let words = ["run", nested, "--", "bash", "-c", CHANGE];
-            let output = laptop.stockade(words).run().expect("an end");
-            // Positive control: it was changed, as seen from inside, and so was the workspace.
-            assert_eq!(output.stdout(), "evil\nevil\n", "{output:?}");
-            let stderr = output.stderr();
-            assert!(
-                stderr.contains("by hard links, so changes to it are discarded"),
-                "{stderr}"
-            );
-            assert!(stderr.contains("node_modules were discarded"), "{stderr}");
-            let outside = said(laptop, Place::Outside, LOOK);
-            assert_eq!(
-                outside,
-                "module.exports=1\nmodule.exports=1\nevil\n\
-                 ./node_modules/a/index.js\n./web.moved/.venv/lib/a/index.js\n",
-                "{nested}"
-            );
-            said(laptop, Place::Outside, "cd ~/project; rm -r web.moved");
-        }
-        // Positive control: the links are what an attack needs, where the user gives them.
-        said(laptop, Place::Outside, INSTALL);
-        let change = "echo evil > node_modules/a/index.js";
-        let words = ["run", "--write", "node_modules", "--", "bash", "-c", change];
-        laptop
-            .stockade(words)
-            .run()
-            .expect("an end")
-            .expect_success();
-        assert_eq!(
-            said(laptop, Place::Outside, "cat ~/other/node_modules/a/*"),
-            "evil\n"
-        );
-    });
-}
-
-/// A session fills a directory, the user installs there, and the next session looks for the links.
-#[test]
-fn f05_what_a_session_puts_beside_dependencies_hides_no_link() {
-    const FILL: &str =
-        "cd ~/project; mkdir -p .venv/lib/a; for d in .venv .venv/lib .venv/lib/a; do
-            for n in 1 2 3 4 5 6 7 8; do mkdir -p $d/$n; (cd $d/$n; touch $(seq 300)); done
-        done; cd .venv; find . -type f | wc -l";
-    const INSTALL: &str = "mkdir -p ~/.cache/uv ~/other; echo good > ~/.cache/uv/a.py
-        ln -f ~/.cache/uv/a.py ~/project/.venv/lib/a/a.py; ln -f ~/.cache/uv/a.py ~/other/a.py";
-    const CHANGE: &str = "cd ~/project; echo evil > .venv/lib/a/a.py; cat .venv/lib/a/a.py";
-    test(&standard(), |world| {
-        let laptop = world.laptop();
-        let run = |change| {
-            let words = ["run", "--", "bash", "-c", change];
-            laptop.stockade(words).run().expect("an end").stdout()
-        };
-        assert_eq!(run(FILL), "7200\n");
-        // Positive control: what is filled and has no link is the workspace's own.
-        assert_eq!(
-            said(laptop, Place::Outside, "ls ~/project/.venv/8 | wc -l"),
-            "300\n"
-        );
-        said(laptop, Place::Outside, INSTALL);
-        assert_eq!(run(CHANGE), "evil\n");
-        assert_eq!(said(laptop, Place::Outside, "cat ~/other/a.py"), "good\n");
-        // Positive control: with the links, it would be changed everywhere.
-        said(laptop, Place::Outside, CHANGE);
-        assert_eq!(said(laptop, Place::Outside, "cat ~/other/a.py"), "evil\n");
-    });
-}
-
-/// A session makes a link, the user installs through it, and the next session writes where it leads.
-#[test]
-fn f05_links_to_elsewhere_in_the_workspace_hide_no_dependencies() {
-    const INSTALL: &str = "mkdir -p ~/.cache/uv ~/other; echo good > ~/.cache/uv/a.py
-        ln -f ~/.cache/uv/a.py ~/project/.venv/lib/a.py; ln -f ~/.cache/uv/a.py ~/other/a.py";
-    const CHANGE: &str = "cd ~/project; echo evil > .venv/lib/a.py; cat .venv/lib/a.py
-        echo evil > .v/lib/a.py; mv .v .w; echo evil > .w/lib/a.py; echo kept > src.py";
-    test(&standard(), |world| {
-        let laptop = world.laptop();
-        let outside = |script: &str| said(laptop, Place::Outside, script);
-        let run = |script| {
-            let words = ["run", "--", "bash", "-c", script];
-            laptop.stockade(words).run().expect("an end")
-        };
-        for link in [
-            "mkdir -p .v/lib; ln -s .v .venv",
-            "mkdir -p .venv .v/lib; ln -s ../.v/lib .venv/lib",
-            "mkdir -p .venv/x .v/lib; ln -s ../.v .venv/y; ln -s x/../y/lib .venv/lib",
-            "mkdir -p .v/.git/lib; ln -s .git/lib .v/lib; ln -s .v .venv",
-        ] {
-            outside("cd ~; rm -rf project/.v* project/.w ~/.cache/uv ~/other");
-            run(link).expect_success();
-            outside(INSTALL);
-            let output = run(CHANGE);
-            // Positive control: it was changed, as seen from inside.
-            assert!(output.stdout().contains("evil"), "{link}: {output:?}");
-            let stderr = output.stderr();
-            assert!(
-                stderr.contains("by hard links, so changes"),
-                "{link}: {stderr}"
-            );
-            assert_eq!(
-                outside("cat ~/other/a.py ~/.cache/uv/a.py"),
-                "good\ngood\n",
-                "{link}"
-            );
-            assert_eq!(outside("cat ~/project/src.py"), "kept\n", "{link}");
-            // Positive control: with the links, it would be changed everywhere.
-            outside("cd ~/project; mv .w .v");
-            outside(CHANGE);
-            assert_eq!(outside("cat ~/other/a.py"), "evil\n", "{link}");
         }
     });
 }

@@ -1,7 +1,11 @@
 //! Variables, caches and virtual environments for tools (F14): none of them shows or changes what
 //! is the user's own.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
 
 use stockade_world::{Command, Laptop, test};
 
@@ -155,7 +159,9 @@ fn f14_caches_of_one_workspace_are_out_of_reach_in_another() {
         assert_eq!(second.stdout(), "plain\n");
         // Nor does anybody work in it, or show it.
         let caches = laptop.home().join(".local/state/stockade/caches");
-        let keys = fs::read_dir(&caches).expect("caches").flatten();
+        let opened = fs::set_permissions(&caches, PermissionsExt::from_mode(0o700));
+        opened.expect("it is the user's");
+        let keys = fs::read_dir(caches.join("all")).expect("caches").flatten();
         let mut uppers = keys.map(|key| key.path().join("npm/upper"));
         let upper = uppers.find(|upper| upper.join("new").exists());
         let upper = upper.expect("what the first session wrote");

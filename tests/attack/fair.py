@@ -1,6 +1,6 @@
 # Takes all that there is of something, then does what another program would do.
 #
-#   fair.py streams|pings|heads COUNT
+#   fair.py streams|pings|heads|lines|hellos COUNT
 #
 # Tells the outcome of each try as "TRY<tab>answer", or the error, and then "done".
 
@@ -10,8 +10,10 @@ import struct
 import sys
 
 way, count = sys.argv[1], int(sys.argv[2])
-PATIENCE = 20
+PATIENCE = 60 if way == "hellos" else 20
 NAME = "www.example.com"
+# Looked up before anything is taken, so that only the gate is waited for.
+ADDRESS = socket.gethostbyname(NAME) if way in ("heads", "lines", "hellos") else None
 
 
 def connect(host, port):
@@ -43,7 +45,7 @@ def ping(opened, host):
 
 
 def head(padding, end):
-    opened = connect(NAME, 80)
+    opened = connect(ADDRESS, 80)
     text = f"GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\nX: " + "a" * padding
     try:
         opened.sendall(text.encode() + end)
@@ -51,6 +53,19 @@ def head(padding, end):
         # It was one of those that hold most.
         pass
     return opened
+
+
+# Where the server has spoken, empty lines may come before a request, and a hello anywhere.
+def greeted():
+    opened = connect(ADDRESS, 7)
+    opened.sendall(b"x\n")
+    opened.recv(10)
+    opened.setblocking(False)
+    return opened
+
+
+# What could be hellos, in each other, as far as their last bytes do not tell.
+HELLOS = b"".join(bytes([0x16, 3, 3, 0, 1, byte]) for byte in [1, 0, 0x40, 0, 3, 3]) * 450 + b"\xff" * 8
 
 
 def tried(number, attempt):
@@ -68,6 +83,8 @@ for _ in range(count):
         taken.append(ping_socket())
         # The next one comes when this one has its place.
         ping(taken[-1], "93.184.216.34")
+    elif way in ("lines", "hellos"):
+        taken.append(greeted())
     else:
         taken.append(head(60_000, b""))
 
@@ -75,6 +92,11 @@ if way == "heads":
     # All that could be held is, once one of them has failed.
     if not select.select(taken, [], [], PATIENCE)[0]:
         print("all of them\twere held")
+
+if way in ("lines", "hellos"):
+    for opened in taken:
+        # As much as there is room for.
+        opened.send(b"\n" * 256_000 if way == "lines" else HELLOS)
 
 for number in range(3):
     if way == "streams":

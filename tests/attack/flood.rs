@@ -277,6 +277,16 @@ fn n16_unfinished_requests_keep_nobody_out() {
     });
 }
 
+#[test]
+fn n16_what_is_hard_to_read_keeps_nobody_waiting() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let closed = Place::Closed(&["www.example.com"]);
+        is_fair(world, closed, "lines", 4);
+        is_fair(world, closed, "hellos", 100);
+    });
+}
+
 /// Others have so many files open that a search for a program never gets through. Behind them, one is denied
 /// datagrams without a pause. Another begins as many flows as it is told.
 const HARD_TO_FIND: &str = r#"

@@ -151,3 +151,41 @@ fn p08_a_planted_link_to_a_program_brings_no_proposal_to_show_it() {
         output.expect("the end").expect_success();
     });
 }
+
+/// The name of a file is a word of the command that is proposed, and nothing else.
+#[test]
+fn p08_no_name_of_a_file_becomes_a_command_of_a_proposal() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (name, is_proposed) in [
+            ("plain", true),
+            ("$(touch ran)", true),
+            ("`touch ran`", true),
+            ("'; touch ran; '", true),
+            ("a\ntouch ran", false),
+        ] {
+            let prepare =
+                "cd ~/project; rm -rf .git .vscode ran ~/.local/state/stockade; git init -q";
+            said(laptop, Place::Outside, prepare);
+            let file = laptop.workspace().join(".vscode").join(name);
+            fs::create_dir(file.parent().expect("a parent")).expect("a directory");
+            fs::write(&file, "").expect("write");
+            let session = |script: &str| {
+                let words = ["run", "--", "bash", "-c", script];
+                laptop.stockade(words).run().expect("an end").stderr()
+            };
+            session("true");
+            session("git add -f .vscode");
+            let stderr = session("true");
+            let command = stderr
+                .lines()
+                .find_map(|line| line.split_once("stockade accept --file "));
+            assert_eq!(command.is_some(), is_proposed, "{name}: {stderr}");
+            let Some((_, word)) = command else { continue };
+            // What a shell makes of it.
+            let word = said(laptop, Place::Outside, &format!("printf %s {word}"));
+            assert_eq!(word, format!(".vscode/{name}"), "{stderr}");
+            assert!(!laptop.workspace().join("ran").exists(), "{name}");
+        }
+    });
+}

@@ -461,3 +461,48 @@ fn p04_a_list_of_files_that_git_does_not_show_is_told() {
         assert!(!usual.stderr().contains(TOLD), "{usual:?}");
     });
 }
+
+/// More new repositories than there is time for: git at the top comes to none of them, and a repository that
+/// was there is looked at first.
+#[test]
+fn p04_more_repositories_than_there_is_time_for_are_out_of_gits_reach() {
+    const OWN: &str = "git init -q zzz; git -C zzz commit -q --allow-empty -m x 2>/dev/null
+        git -c advice.addEmbeddedRepo=false add zzz; git commit -q -m zzz";
+    const INDEX: &str = "seq 0 7999 | sed \"s|^|160000 $(printf %040d 1) 0\\tr/|\" |
+        git update-index --index-info";
+    const MANY: &str = "python3 -c '
+import os
+for number in range(8000):
+    git = f\"r/{number}/.git\"
+    os.makedirs(git + \"/objects\"); os.makedirs(git + \"/refs\")
+    open(git + \"/HEAD\", \"w\").write(\"ref: refs/heads/main\\n\")
+    open(git + \"/config\", \"w\").write(\"[core]\\n\\tfsmonitor = /home/dev/project/evil\\n\")
+'; git -C zzz config core.fsmonitor $EVIL";
+    // Of so many, the first are enough.
+    const STATUS: &str = "cd ~/project; timeout 5 git status >/dev/null 2>&1; true";
+    const SETTINGS: &str = "git config --global user.name a; git config --global user.email a";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        let own = format!("{SETTINGS}; {REPOSITORY}; {OWN}");
+        let fill = format!("{EVIL}; {MANY}");
+        // In one session, and in one after another that left directories with nothing in them.
+        for sessions in [&[format!("{INDEX}; {fill}")][..], &[INDEX.to_owned(), fill]] {
+            outside(&own);
+            sessions.iter().for_each(|script| drop(outside(script)));
+            outside(STATUS);
+            assert!(ran(laptop), "positive control");
+            outside(&own);
+            let mut stderr = String::new();
+            for script in sessions {
+                stderr = session(laptop, script).stderr();
+            }
+            // A fast machine has time for all of them; else the index goes.
+            assert!(stderr.contains("put back: "), "{stderr}");
+            outside(STATUS);
+            assert!(!ran(laptop), "{stderr}");
+            let own = outside("cat ~/project/zzz/.git/config");
+            assert!(!own.contains("fsmonitor"), "{own}");
+        }
+    });
+}

@@ -111,8 +111,7 @@ fn p07_dotfiles_that_lead_into_the_workspace_are_told() {
 fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
     test(&standard(), |world| {
         let laptop = world.laptop();
-        let setup =
-            "mkdir -p ~/.claude ~/.codex ~/.gemini; echo '{\"numStartups\": 1}' > ~/.claude.json";
+        let setup = "mkdir -p ~/.claude ~/.codex ~/.gemini ~/.aider; echo '{\"numStartups\": 1}' > ~/.claude.json";
         said(laptop, Place::Outside, setup);
         let plants = [
             (
@@ -136,12 +135,60 @@ fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
                 "gemini",
                 "mkdir -p ~/.gemini/extensions/a; echo x > ~/.gemini/extensions/a/b",
             ),
+            (
+                "claude",
+                "mkdir ~/.claude/workflows; echo x > ~/.claude/workflows/a.js",
+            ),
+            ("claude", "echo {} > ~/.claude/remote-settings.json"),
+            (
+                "claude",
+                "echo '{\"env\": {\"BASH_ENV\": \"/x\"}}' > ~/.claude.json",
+            ),
+            (
+                "claude",
+                "echo '{\"mcpServers\": {\"a\": {}}}' > ~/.claude/.config.json",
+            ),
+            (
+                "gemini",
+                "mkdir -p ~/.gemini/tmp/bin; echo x > ~/.gemini/tmp/bin/rg",
+            ),
+            (
+                "codex",
+                "mkdir -p ~/.codex/automations/a; echo x > ~/.codex/automations/a/automation.toml",
+            ),
+            (
+                "codex",
+                "mkdir ~/.codex/agents; echo x > ~/.codex/agents/a.toml",
+            ),
+            (
+                "codex",
+                "mkdir -p ~/.codex/plugins/a; echo x > ~/.codex/plugins/a/hooks.json",
+            ),
+            (
+                "aider",
+                "mkdir -p ~/.aider; echo AIDER_TEST_CMD=x > ~/.aider/oauth-keys.env",
+            ),
         ];
         for (profile, plant) in plants {
             let output = session(laptop, &["--profile", profile], plant);
             let stderr = output.stderr();
             assert!(stderr.contains("in any project"), "{plant}: {stderr}");
         }
+        // What is given is told like an agent's own.
+        let other = "echo 'notify = [\"x\"]' > ~/.codex/config.toml";
+        for options in [
+            &["--write", "~/.codex"][..],
+            &["--profile", "claude", "--write", "~/.codex"],
+        ] {
+            said(laptop, Place::Outside, "rm -f ~/.codex/config.toml");
+            let output = session(laptop, options, other);
+            let stderr = output.stderr();
+            assert!(stderr.contains("Codex runs or obeys it"), "{stderr}");
+        }
+        let inside = laptop.stockade(["run", "--", "sh", "-c", "mkdir hooks; echo x > hooks/x"]);
+        let inside = inside.directory(laptop.home().join(".claude"));
+        let stderr = inside.run().expect("an end").expect_success().stderr();
+        assert!(stderr.contains("Claude Code runs or obeys it"), "{stderr}");
         // What changes all the time is nothing to tell.
         let daily = "sed -i 's/2/3/' ~/.claude.json; mkdir -p ~/.claude/projects; echo x > ~/.claude/projects/x";
         let output = session(laptop, &["--profile", "claude"], daily);

@@ -222,8 +222,10 @@ fn p01_no_remote_of_a_session_is_a_path() {
 
         said(laptop, Place::Outside, TRACKED);
         session(laptop, HOOK);
-        let find = "find ~/.local/state/stockade/caches -name fork.git";
-        let path = said(laptop, Place::Outside, find);
+        // Somebody has opened what Stockade keeps closed.
+        const OPEN: &str = "chmod 700 ~/.local/state/stockade/caches";
+        let find = format!("{OPEN}; find ~/.local/state/stockade/caches -name fork.git");
+        let path = said(laptop, Place::Outside, &find);
         let path = path.trim();
         assert!(!path.is_empty(), "the cache is kept");
         let plant = format!(
@@ -235,7 +237,7 @@ fn p01_no_remote_of_a_session_is_a_path() {
         assert!(ran(laptop), "positive control");
         said(laptop, Place::Outside, TRACKED);
         let output = session(laptop, &plant);
-        said(laptop, Place::Outside, PUSH);
+        said(laptop, Place::Outside, &format!("{OPEN}; {PUSH}"));
         assert!(!ran(laptop), "{output:?}");
     });
 }

@@ -200,6 +200,43 @@ fn p04_no_stream_keeps_the_receipt_back() {
     });
 }
 
+/// The reader of a socket takes nothing, and keeps it open.
+#[test]
+fn p04_a_reader_that_takes_nothing_loses_neither_receipt_nor_exit_code() {
+    const CALLER: &str = r#"
+import socket, subprocess, sys
+kind, command = sys.argv[1], sys.argv[2:]
+ours, theirs = socket.socketpair()
+errors = theirs if kind == 'both' else subprocess.PIPE
+running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=errors)
+said = running.stderr.read().decode() if running.stderr else ''
+print(running.wait(), said)
+"#;
+    // What is left of the output when the command ends fills the socket.
+    const FILL: &str = "exec 3<>/dev/tcp/10.20.0.5/80; head -c 3000000 /dev/zero & sleep 1; exit 3";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for kind in ["output", "both"] {
+            let caller = laptop.command("/usr/bin/python3");
+            let words = ["stockade", "run", "--", "bash", "-c", FILL];
+            let caller = caller.args(["-IS", "-c", CALLER, kind]).args(words);
+            let said = caller.run().expect("an end").expect_success().stdout();
+            assert!(said.starts_with("3 "), "{kind}: {said}");
+            if kind == "output" {
+                assert!(said.contains("its reader took nothing"), "{said}");
+                assert!(said.contains("denied tcp://10.20.0.5:80"), "{said}");
+                assert!(said.contains("stockade allow"), "{said}");
+            }
+            let log = laptop.stockade(["log", "--json"]).run().expect("an end");
+            let last = log.stdout().lines().last().unwrap_or_default().to_owned();
+            assert!(
+                last.contains("\"end\"") && last.contains("\"code\":3"),
+                "{kind}: {last}"
+            );
+        }
+    });
+}
+
 #[test]
 fn streams_that_are_sockets_work_as_without_the_sandbox() {
     const CALLER: &str = r#"

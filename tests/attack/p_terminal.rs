@@ -318,13 +318,34 @@ for again in range(100):
 #[test]
 fn p04_modes_that_a_session_leaves_are_put_back() {
     const MODES: &str = "printf \"\\e[?1049h\\e[?1000h\\e[?1003h\\e[?1006h\\e[?1004h\\e[?2004h\\e[?25l\
-        \\e[?7l\\e[?1h\\e=\\e[>31u\\e[>4;2m\\e[?2031h\\e[?2048h\\e[?9001h\\e[1\\047z\\e[4h\\e[3;9r\\e]8;;file:///\\e\\\\\\\\\"";
+        \\e[?7l\\e[?1h\\e=\\e[>31u\\e[>4;2m\\e[?2031h\\e[?2048h\\e[?9001h\\e[1\\047z\\e[4h\\e[3;9r\\e]8;;file:///\\e\\\\\\\\\
+        \\e[12l\\e[?8l\\e[?1046l\\e G\\eV\\e[>1;3m\\e[>2;3m\"";
     test(&standard(), |world| {
         let laptop = world.laptop();
         let bare = at_terminal(laptop, "kitty", 10, &format!("bash -c '{MODES}'"));
         for mode in [
-            "1000", "1003", "1004", "1049", "2004", "25", "7", "kitty", "keys", "keypad", "link",
-            "margins", "'-4'", "9001", "locator",
+            "1000",
+            "1003",
+            "1004",
+            "1049",
+            "2004",
+            "25",
+            "7",
+            "kitty",
+            "keys",
+            "keypad",
+            "link",
+            "margins",
+            "'-4'",
+            "9001",
+            "locator",
+            "'-12'",
+            "'8'",
+            "1046",
+            "8-bit",
+            "guarded",
+            "cursor keys",
+            "function keys",
         ] {
             assert!(bare.modes.contains(mode), "{mode}: {bare:?}");
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stockade_world::{eventually, test};
 
 use super::f_files::said;
-use super::p_git::{REPOSITORY, none_runs, plant, session};
+use super::p_git::{REPOSITORY, none_runs, plant, ran, session};
 use super::probe::Place;
 use crate::support::standard;
 
@@ -152,5 +152,72 @@ fn p01_a_list_of_conflicts_goes_while_the_session_runs() {
         running.write("\n").expect("write");
         let output = running.wait().expect("an end");
         assert!(output.stderr().contains("put back"), "{output:?}");
+    });
+}
+
+/// A rebase of the user's own waits at a conflict; the user continues it while a session runs.
+#[test]
+fn p01_a_rebase_that_waits_gets_no_commands_while_a_session_runs() {
+    const CONFLICT: &str = "git checkout -q -b topic; echo 1 > file.bin; git commit -q -a -m topic
+        git checkout -q main; echo 2 > file.bin; git commit -q -a -m two
+        git checkout -q topic; git rebase -q main; echo 3 > file.bin; git add file.bin";
+    const PLANT: &str = "echo 'exec touch ~/ran' >> .git/rebase-merge/git-rebase-todo";
+    const CONTINUE: &str = "GIT_EDITOR=true git rebase --continue";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |line: &str| said(laptop, Place::Outside, line);
+        let steps = || outside("cat .git/rebase-merge/git-rebase-todo");
+        for is_told in [true, false] {
+            outside(REPOSITORY);
+            outside(CONFLICT);
+            let script = format!("{PLANT}; echo planted; read");
+            let how = if is_told { "tell" } else { "defuse" };
+            let words = ["run", "--git-settings", how, "--", "bash", "-c", &script];
+            let mut running = laptop.stockade(words).spawn().expect("a session");
+            running.expect("planted").expect("it is planted");
+            if is_told {
+                assert!(steps().contains("exec"), "positive control");
+            } else {
+                let is_gone = || !steps().contains("exec");
+                eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
+            }
+            outside(CONTINUE);
+            assert_eq!(ran(laptop), is_told);
+            running.write("\n").expect("write");
+            let output = running.wait().expect("an end");
+            assert_eq!(output.stderr().contains("put back"), !is_told, "{output:?}");
+            assert_eq!(outside("cat file.bin"), "3\n");
+        }
+
+        // One that applies patches has no steps, until a session puts one that has in its place.
+        const PATCHES: &str = "cd .git; mkdir rebase-merge; cd rebase-merge
+            cp ../rebase-apply/head-name ../rebase-apply/onto ../rebase-apply/orig-head .; rm -r ../rebase-apply
+            touch interactive done; echo 1 > msgnum; echo 1 > end
+            echo 'exec touch ~/ran' > git-rebase-todo";
+        let by_patches = CONFLICT.replace("rebase -q", "rebase -q --apply");
+        for is_told in [true, false] {
+            outside(REPOSITORY);
+            outside(&by_patches);
+            let script = format!("({PATCHES}); git reset -q --hard; echo planted; read");
+            let how = if is_told { "tell" } else { "defuse" };
+            let words = ["run", "--git-settings", how, "--", "bash", "-c", &script];
+            let mut running = laptop.stockade(words).spawn().expect("a session");
+            running.expect("planted").expect("it is planted");
+            let is_gone = || !steps().contains("exec");
+            if !is_told {
+                eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
+            }
+            outside(CONTINUE);
+            assert_eq!(ran(laptop), is_told);
+            running.write("\n").expect("write");
+            running.wait().expect("an end");
+        }
+
+        // A rebase that the session itself begins runs its commands.
+        outside(REPOSITORY);
+        let script = "git commit -q --allow-empty -m two; git commit -q --allow-empty -m three
+            git rebase -q -f -x 'sleep 1; echo done >> ~/project/log' HEAD~2; cat log";
+        let output = session(laptop, script);
+        assert_eq!(output.stdout(), "done\ndone\n", "{output:?}");
     });
 }

@@ -70,7 +70,9 @@ def control(private, numbers, final):
     elif final == "u" and private in "<=":
         modes.discard("kitty")
     elif final == "m" and private == ">":
-        (modes.add if n[-1] else modes.discard)("keys")
+        # Without a value it is as the user set it.
+        name = {1: "cursor keys", 2: "function keys"}.get(n[0], "keys")
+        (modes.add if len(n) > 1 and n[-1] else modes.discard)(name)
     elif final == "z":
         (modes.add if n[0] else modes.discard)("locator")
     elif final == "b":
@@ -100,7 +102,7 @@ def control(private, numbers, final):
                 # Whether or not the other screen is shown: as xterm does, and as tmux does.
                 old = control.main if KIND == "tmux" else saved
                 row, column = control.main if 1049 in modes else old
-            usual = x in (7, 25) and private
+            usual = x in (7, 8, 25, 1046) if private else x == 12
             (modes.add if (final == "h") != bool(usual) else modes.discard)(x if private else -x)
 
 
@@ -124,7 +126,7 @@ def string(kind, text):
 TOKEN = re.compile(
     rb"\x1b\[(?P<private>[<=>?]?)(?P<numbers>[0-9;:]*)[ -/]*(?P<final>[@-~])"
     rb"|\x1b(?P<kind>[\]P_^X])(?P<text>[^\x18\x07\x1b]*)(?P<end>\x18|\x07|\x1b\\|\x1b(?=[^\\]))"
-    rb"|\x1b[ -/]+[0-~]|\x1b(?P<short>[0-OQ-WYZ\\`-~])|\x1b[\x00-\x1a]*(?=\x1b)|(?P<byte>[^\x1b])",
+    rb"|\x1b(?P<between>[ -/]+[0-~])|\x1b(?P<short>[0-OQ-WYZ\\`-~])|\x1b[\x00-\x1a]*(?=\x1b)|(?P<byte>[^\x1b])",
     re.S,
 )
 
@@ -143,6 +145,10 @@ def show(data):
             saved = (row, column)
         elif match["short"] == b"8":
             row, column = saved
+        elif match["between"] in (b" F", b" G"):
+            (modes.add if match["between"] == b" G" else modes.discard)("8-bit")
+        elif match["short"] in (b"V", b"W"):
+            (modes.add if match["short"] == b"V" else modes.discard)("guarded")
         elif match["short"] in (b"=", b">"):
             (modes.add if match["short"] == b"=" else modes.discard)("keypad")
         elif match["byte"]:

@@ -121,6 +121,19 @@ def odd_http(peer):
     peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
 
 
+# Ends a line at a carriage return, too.
+def return_http(peer):
+    got = b""
+    while not got.replace(b"\n", b"").endswith(b"\r\r"):
+        piece = peer.recv(4096)
+        if not piece:
+            return
+        got += piece
+    fields = [field for field in got.replace(b"\n", b"\r").split(b"\r") if b":" in field]
+    told("http", peer.getsockname()[1], fields[0].split(b":")[1].strip().decode())
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
+
+
 # Speaks before it is asked.
 def greeting_http(peer):
     peer.sendall(b"220 ready\r\n")
@@ -199,7 +212,7 @@ SERVERS = {
     25: over_tls(smtp), 143: over_tls(imap), 110: over_tls(pop3), 21: over_tls(ftp),
     119: over_tls(nntp), 5222: over_tls(xmpp), 5432: over_tls(postgres), 3306: over_tls(mysql),
     389: over_tls(ldap), 9000: over_tls(silent), 9001: odd_http, 9002: any_version,
-    9003: http2, 9004: slow_http2, 9005: greeting_http, 9006: later_http,
+    9003: http2, 9004: slow_http2, 9005: greeting_http, 9006: later_http, 9007: return_http,
 }
 
 

@@ -302,20 +302,24 @@ const ODD: [&[u8]; 12] = [
     b" \t GET / HTTP/1.1",
 ];
 
+/// The start of a hello, up to its random number. Nothing of it leaves before the client waits.
+const DISGUISED: &[u8] = b"\x16\x03\x01\x3f\xff\x01\x00\x3f\xfb\x03\x03 / HTTP/1.1";
+
 #[test]
 fn p10_a_first_line_that_a_tolerant_server_serves_is_refused() {
     test(&standard(), |world| {
         let servers = Servers::start(world);
         for end in ["\r\n", "\n"] {
-            let requests = ODD.map(|line| {
+            let request = |line: &[u8]| {
                 let rest = format!("{end}Host: {OTHER}{end}{end}");
                 Saying::tcp(NAME, 9001, [line, rest.as_bytes()].concat())
-            });
+            };
+            let mut requests = ODD.map(request).to_vec();
+            requests.push(request(DISGUISED).halting_at(DISGUISED.len() + 9));
             let mut speaker = Speaker::start(CLOSED, world.laptop());
-            for request in requests
-                .iter()
-                .flat_map(|request| [request.clone(), request.clone().cut(1)])
-            {
+            let in_pieces = requests.iter().take(ODD.len());
+            let in_pieces = in_pieces.map(|request| request.clone().cut(1));
+            for request in requests.iter().cloned().chain(in_pieces) {
                 let heard = speaker.say_one(&request);
                 assert_eq!(heard.statuses(), "400", "{request:?}");
             }
@@ -330,7 +334,8 @@ fn p10_a_first_line_that_a_tolerant_server_serves_is_refused() {
                 assert_eq!(outside.say_one(request).statuses(), "200", "{request:?}");
             }
             outside.end();
-            assert_eq!(servers.seen(), ODD.map(|_| format!("http 9001 {OTHER}")));
+            let all = vec![format!("http 9001 {OTHER}"); requests.len()];
+            assert_eq!(servers.seen(), all);
         }
         // A real client.
         let curl = |place: Place<'_>, method: &str, host: &str| {
@@ -347,6 +352,38 @@ fn p10_a_first_line_that_a_tolerant_server_serves_is_refused() {
         assert!(curl(CLOSED, "G(E)T", OTHER).starts_with("Stockade: denied"));
         assert_eq!(curl(CLOSED, "GET", NAME), "hi\n");
         assert_eq!(curl(Place::Outside, "G(E)T", OTHER), "hi\n");
+    });
+}
+
+#[test]
+fn p10_a_request_whose_lines_end_at_a_carriage_return_is_refused() {
+    test(&standard(), |world| {
+        let servers = Servers::start(world);
+        let requests = [
+            format!("GET / HTTP/1.1\rHost: {OTHER}\r\r"),
+            format!("GET / HTTP/1.1\r\nHost: {OTHER}\r\r"),
+        ];
+        let requests = requests.map(|request| Saying::tcp(NAME, 9007, request.as_bytes()));
+        let mut speaker = Speaker::start(CLOSED, world.laptop());
+        for request in &requests {
+            for request in [request.clone(), request.clone().cut(1)] {
+                let heard = speaker.say_one(&request);
+                assert_eq!(heard.statuses(), "400", "{request:?}");
+            }
+        }
+        assert_eq!(servers.seen(), [] as [String; 0]);
+        let receipt = speaker.end();
+        let why = "a carriage return stands inside a line";
+        assert!(receipt.contains(why), "{receipt}");
+        let mut outside = Speaker::start(Place::Outside, world.laptop());
+        for request in &requests {
+            assert_eq!(outside.say_one(request).statuses(), "200", "{request:?}");
+        }
+        outside.end();
+        assert_eq!(
+            servers.seen(),
+            [(); 2].map(|()| format!("http 9007 {OTHER}"))
+        );
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -17,8 +17,13 @@ fn script(laptop: &Laptop, script: &str) -> Command {
     inside(laptop, "generic", "/usr/sbin", script)
 }
 
+/// What is kept, which nobody but Stockade comes to by its path.
 fn state(laptop: &Laptop) -> PathBuf {
-    laptop.home().join(".local/state/stockade/caches")
+    let closed = laptop.home().join(".local/state/stockade/caches");
+    let mode = fs::metadata(&closed).expect("caches").mode();
+    assert_eq!(mode & 0o777, 0);
+    fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("they are the user's");
+    closed.join("all")
 }
 
 /// Every file below a directory, with its contents and when it was changed.

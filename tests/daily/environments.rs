@@ -133,7 +133,7 @@ fn directories_of_the_search_path_that_are_not_shown_are_told_with_the_option() 
         symlink(version, laptop.home().join("links/current")).expect("a link");
         let path = "/home/dev/links/current/bin:/home/dev/bin:/home/dev/none";
         let told = "stockade: PATH names \"/home/dev/bin\", which the command does not see; to show it: \
-            --read \"/home/dev/bin\"\n";
+            --read /home/dev/bin\n";
         let run = inside(
             laptop,
             "generic",

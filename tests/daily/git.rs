@@ -185,7 +185,7 @@ fn a_session_cannot_make_an_untracked_file_writable_for_the_next_one() {
             if outside(laptop, "git ls-files .exrc") == ".exrc\n" {
                 let told = refused.stderr();
                 assert!(
-                    told.contains("stockade accept --file \".exrc\""),
+                    told.contains("stockade accept --file .exrc"),
                     "{way}: {told}"
                 );
             }

@@ -43,8 +43,8 @@ const FLOWS: usize = 10;
 /// What the kernel's buffers on the way may come to hold for one flow: two connections, for
 /// which newer kernels take up to 36 MiB each.
 const MOST_ON_THE_WAY: u64 = 96 << 20;
-/// All memory of the warden, with its program.
-const MOST_MEMORY: u64 = 24 << 20;
+/// All memory of the warden.
+const MOST_MEMORY: u64 = 12 << 20;
 
 /// Writes until nobody takes any more. Returns how much that was.
 fn fill(stream: &mut Stream) -> io::Result<u64> {
@@ -61,11 +61,11 @@ fn fill(stream: &mut Stream) -> io::Result<u64> {
     Ok(written)
 }
 
-/// The memory that the kernel counts for a running program.
+/// The memory that a running program has for itself, without its own code, which grows with the product.
 fn memory(running: &Running) -> u64 {
     let path = format!("/proc/{}/status", running.pid().as_raw_nonzero());
     let status = std::fs::read_to_string(path).expect("a running program");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
     let kibibytes: u64 = line
         .and_then(|line| line.split_whitespace().nth(1))
         .and_then(|number| number.parse().ok())

@@ -171,11 +171,30 @@ fn it_is_on_for_agents_whose_own_sandbox_needs_it() {
             r#"{"sandbox": {"enabled": false}}"#,
         );
         assert!(!said("claude", &[]).contains("true"));
-        settings(
-            ".claude/settings.local.json",
-            r#"{"sandbox": {"enabled": true}}"#,
-        );
+        settings(".claude/settings.json", r#"{"sandbox": {"enabled": true}}"#);
         assert!(said("claude", &[]).contains("true"));
+        // The start says whose word it is.
+        let started = |words: &[&str]| {
+            let command = laptop.stockade(["run", "--profile", "claude"]).args(words);
+            let output = command.args(["--", "true"]).run().expect("the end");
+            output.expect_success().stderr()
+        };
+        let notice = "nested is on, because \"/home/dev/project/.claude/settings.json\" says so";
+        assert!(started(&[]).contains(notice), "{}", started(&[]));
+        for words in [&["--nested"], &["--nested=false"]] {
+            assert!(!started(words).contains("nested is on"), "{words:?}");
+        }
+        // The local settings, which git does not track, only turn it off.
+        for (project, local) in [("false", "true"), ("true", "false")] {
+            let text = |is_on: &str| format!(r#"{{"sandbox": {{"enabled": {is_on}}}}}"#);
+            settings(".claude/settings.json", &text(project));
+            settings(".claude/settings.local.json", &text(local));
+            assert!(!said("claude", &[]).contains("true"), "{project} {local}");
+            let ignored = "/home/dev/project/.claude/settings.local.json turns it on, and any \
+                           session could have written that file. If you want it, add --nested";
+            let stderr = started(&[]);
+            assert_eq!(stderr.contains(ignored), local == "true", "{stderr}");
+        }
 
         // What the user says counts; what contradicts it is refused.
         let run = |words: &[&str]| {

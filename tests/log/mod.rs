@@ -240,3 +240,29 @@ fn a_session_that_cannot_be_logged_says_so() {
         assert!(output.stderr().contains("not logged"), "{output:?}");
     });
 }
+
+/// Begins like a request, which the gate holds, and waits until all of it has come back.
+const HESITATES: &str = r#"
+import socket
+peer = socket.create_connection(("www.example.com", 7), 30)
+peer.sendall(b"GET /" + b"A" * 60000)
+left = 60005
+while left:
+    left -= len(peer.recv(left))
+"#;
+
+#[test]
+fn what_leaves_while_the_gate_holds_it_is_counted() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let options = ["run", "--no-internet", "--allow", "www.example.com", "--"];
+        let session = world.laptop().stockade(options);
+        let session = session.args(["/usr/bin/python3", "-IS", "-c", HESITATES]);
+        session.run().expect("run").expect_success();
+        let lines = lines(world.laptop());
+        let [close] = of(&lines, "close")[..] else {
+            panic!("{lines:?}");
+        };
+        assert_eq!([&close["sent"], &close["received"]], [60_005, 60_005]);
+    });
+}

@@ -79,9 +79,9 @@ os.execvp(sys.argv[1], sys.argv[1:])
 /// The kernel signals the foreground group of the terminal whenever it can take output again.
 const NEWS: &str = r#"import fcntl, os, sys, time
 terminal = os.open('/dev/tty', os.O_RDWR | os.O_NONBLOCK)
-fcntl.fcntl(terminal, 10, 9)
 flags = fcntl.fcntl(terminal, fcntl.F_GETFL)
-for ask in [lambda: fcntl.fcntl(terminal, fcntl.F_SETFL, flags | fcntl.FASYNC),
+for ask in [lambda: fcntl.fcntl(terminal, 10, 9),
+            lambda: fcntl.fcntl(terminal, fcntl.F_SETFL, flags | fcntl.FASYNC),
             lambda: fcntl.ioctl(terminal, 0x5452, b'\1\0\0\0')]:
     try: ask()
     except OSError as error: print('refused', error.errno, flush=True)
@@ -108,8 +108,45 @@ fn news_of_the_terminal_signal_nobody_outside() {
             ));
             assert_eq!(shell.last_code(), "0", "{start}");
             let out = std::fs::read_to_string(project.join("out")).unwrap();
-            assert_eq!(out, "refused 1\nsurvived\n");
+            assert_eq!(out, "refused 1\nrefused 1\nsurvived\n");
         }
+    });
+}
+
+/// Asks for news of the terminal that the shell gave it, and there is some.
+const LISTENER: &str = r#"import fcntl, os, signal, time
+signal.signal(signal.SIGIO, lambda *_: print('heard', flush=True))
+fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+flags = fcntl.fcntl(0, fcntl.F_GETFL)
+fcntl.fcntl(0, fcntl.F_SETFL, flags | fcntl.FASYNC | os.O_NONBLOCK)
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    try: os.write(0, b'\0' * 4096)
+    except BlockingIOError: time.sleep(0.01)
+fcntl.fcntl(0, fcntl.F_SETFL, flags)
+"#;
+
+#[test]
+fn nobody_inside_chooses_the_signal_for_news_of_the_callers_terminal() {
+    test(|caller| {
+        let project = caller.project();
+        caller.write(project.join("listener.py"), LISTENER);
+        let choose = |signal: u8| format!("perl -e 'fcntl(STDIN, 10, {signal}) or exit 3'");
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        const LISTEN: &str = "sh -c 'python3 listener.py >out; exit $?'";
+        assert_eq!(code(LISTEN), "0");
+        let out = std::fs::read_to_string(project.join("out")).unwrap();
+        assert!(out.contains("heard"), "{out}");
+        // Positive control: who has the terminal later gets the signal that another one chose.
+        assert_eq!(code(&choose(9)), "0");
+        assert_eq!(code(LISTEN), "137");
+        assert_eq!(code(&choose(0)), "0");
+        assert_eq!(code(&format!("stockade run -- {}", choose(9))), "3");
+        assert_eq!(code(LISTEN), "0");
     });
 }
 
