@@ -102,6 +102,13 @@ open("mapped", "w")
 time.sleep(20)' > /dev/null 2>&1 &
     until [ -e mapped ]; do sleep 0.1; done"#;
 
+/// A submodule that runs a program, and very many others before it, which are not there.
+const MANY: &str = r#"git init -q zz; git -C zz config core.fsmonitor $EVIL
+    id=$(git -C zz -c user.name=a -c user.email=a commit-tree -m one $(git -C zz mktree < /dev/null))
+    git -C zz update-ref HEAD $id
+    { seq -f "160000 $id 0%%ta%.0f" 100000 160000 | sed 's/%t/\t/'; printf "160000 $id 0\tzz\n"; } |
+        git update-index --index-info"#;
+
 /// A sparse index: git itself would not leave a submodule out of it.
 const SPARSE: &str = r#"git init -q /tmp/sub; cd /tmp/sub
     git -c user.name=a -c user.email=a commit -q --allow-empty -m one; cd - > /dev/null
@@ -206,6 +213,13 @@ fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
             "grep fsmonitor dir/sub/.git/config",
             "git status",
         ),
+        (
+            "a submodule behind very many others",
+            "true",
+            MANY,
+            "git ls-files zz",
+            "git status",
+        ),
     ];
     test(&standard(), |world| {
         let laptop = world.laptop();
@@ -302,5 +316,36 @@ while time.time() < end:
         let output = session(laptop, &honest).expect_success();
         assert_eq!(output.stdout(), "done\n");
         assert!(output.stderr().contains("put back: "), "{output:?}");
+    });
+}
+
+/// Submodules whose indexes take long to read, and one behind them that runs a program.
+const LONG: &str = r#"git init -q a; blob=$(git -C a hash-object -w /dev/null)
+    seq -f "100644 $blob 0%%tf%.0f" 100000 300000 | sed 's/%t/\t/' | git -C a update-index --index-info
+    id=$(git -C a -c user.name=a -c user.email=a commit-tree -m one $(git -C a mktree < /dev/null))
+    git -C a update-ref HEAD $id
+    for i in $(seq 40); do cp -a --reflink=auto a z$i; done; git -C z9 config core.fsmonitor $EVIL
+    for i in $(seq 40); do printf "160000 $id 0\tz$i\n"; done | git update-index --index-info"#;
+
+#[test]
+fn p01_a_command_that_makes_more_repositories_than_can_be_looked_at_is_ended() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, REPOSITORY);
+        let output = session(laptop, &format!("{EVIL}; {LONG}; sleep 100")).expect_code(125);
+        assert!(
+            output.stderr().contains("has time to look at"),
+            "{output:?}"
+        );
+        said(laptop, Place::Outside, "git status");
+        assert!(!ran(laptop), "{output:?}");
+
+        said(laptop, Place::Outside, REPOSITORY);
+        said(
+            laptop,
+            Place::Outside,
+            &format!("{EVIL}; {LONG}; git status z9"),
+        );
+        assert!(ran(laptop), "positive control");
     });
 }

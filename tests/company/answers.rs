@@ -197,7 +197,7 @@ try:
     s.send(b\"x\"); print(s.recv(9))
 except OSError as error:
     print(error)
-'; ping -c1 -W2 93.184.216.34 >/dev/null && echo pong";
+'; ping -c1 -W20 93.184.216.34 >/dev/null && echo pong";
         let control = laptop.stockade(["run", "--", "bash", "-c", script]).run();
         assert_eq!(control.expect("its end").stdout(), "b'x'\npong\n");
         let output = inside(laptop, &[], script).run().expect("its end");

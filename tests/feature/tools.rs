@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(10);
 fn ping(world: &World, rules: &[&str], arguments: &[&str]) -> Output {
     Place::Inside(rules)
         .command(world.laptop(), "ping")
-        .args(["-c", "2", "-i", "0.01", "-W", "20"])
+        .args(["-c", "2", "-i", "0.01", "-w", "20"])
         .args(arguments)
         .run()
         .expect("ping ends")

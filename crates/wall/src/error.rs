@@ -207,6 +207,12 @@ pub enum Error {
     )]
     Fight(String),
     #[error(
+        "the command made more git repositories or submodules than Stockade has time to look at: the \
+         session was ended, since git outside could run what they hold. Make them outside, or where \
+         git does not come to them from the top of the workspace"
+    )]
+    Flood,
+    #[error(
         "a program inside ran, or was killed, while the session was suspended: the session was ended, \
          since git's settings cannot be watched meanwhile. Start it again"
     )]

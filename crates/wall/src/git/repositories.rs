@@ -15,6 +15,7 @@ use std::{
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
     rc::Rc,
+    time::SystemTime,
 };
 
 use self::worktree::{has_worktree, named_worktrees, other_worktree};
@@ -25,6 +26,7 @@ use crate::{
     leftovers::{
         DEEP,
         bounds::{Bounds, Unseen},
+        changed,
     },
     nofollow,
 };
@@ -33,6 +35,9 @@ use crate::{
 pub(super) const LONGEST_INDEX: u64 = 128 << 20;
 const MOST_DEEP: usize = 64;
 const TOO_DEEP: &str = "there are too many git directories in one another below it";
+/// More than the largest collections have. An index with more that a session wrote is nobody's work: there
+/// would be no time to look at all.
+const MOST_GITLINKS: usize = 50_000;
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
 const UNREAD: &str = "nobody can tell which submodules it leads to";
 pub(super) const UNLISTED: &str = "it cannot be listed";
@@ -64,6 +69,8 @@ pub(crate) struct Repositories {
     /// at the top goes there by itself.
     followed: BTreeMap<(PathBuf, Option<PathBuf>), bool>,
     gitlinks: BTreeMap<PathBuf, Rc<Gitlinks>>,
+    /// How many those are.
+    count: usize,
     /// Files that name the directory of a repository, in the place of the repository of a submodule.
     pub(crate) gitfiles: BTreeSet<PathBuf>,
     /// Pipes in the place of files that git reads in a worktree.
@@ -138,8 +145,8 @@ pub(crate) struct Search<'a> {
     /// Where the repositories of the workspace and of what is given like it have their files.
     pub(crate) own: &'a [PathBuf],
     pub(crate) bounds: &'a Bounds<'a>,
-    /// The session has begun, or has ended.
-    pub(crate) is_begun: bool,
+    /// When the baseline was taken, if the session has begun.
+    pub(crate) since: Option<SystemTime>,
     pub(crate) repositories: Repositories,
 }
 
@@ -165,7 +172,7 @@ impl Search<'_> {
         {
             self.follow(outside, Some(root), true, 0);
         }
-        if self.is_begun {
+        if self.since.is_some() {
             self.look_at_caches();
         }
     }
@@ -403,7 +410,13 @@ impl Search<'_> {
         // An index may be long, and many worktrees may have one repository.
         let known = self.repositories.gitlinks.get(directory).cloned();
         let gitlinks = known.unwrap_or_else(|| {
-            let read = Rc::new(self.gitlinks(directory));
+            let mut read = self.gitlinks(directory);
+            self.repositories.count += read.links.len();
+            if self.is_flood(&directory.join("index")) {
+                read.links.clear();
+                read.astray.push(directory.join("index"));
+            }
+            let read = Rc::new(read);
             let all = &mut self.repositories.gitlinks;
             all.insert(directory.to_owned(), Rc::clone(&read));
             read
@@ -460,6 +473,15 @@ impl Search<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an index that a session wrote is one too many.
+    fn is_flood(&self, index: &Path) -> bool {
+        let is_written = |since: SystemTime| {
+            let metadata = fs::symlink_metadata(index);
+            self.is_writable(index) && metadata.is_ok_and(|it| changed(&it) >= since)
+        };
+        self.repositories.count > MOST_GITLINKS && self.since.is_some_and(is_written)
     }
 
     /// Whether a link, there or on the way from the worktree, takes git elsewhere than an index says:

@@ -32,13 +32,16 @@ use rustix::{
 use stockade_sys::{closing::SlowToClose, process::cpu_time_of_thread};
 
 use super::{
-    Bounds, Change, Finding, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen, locked,
+    Bounds, Change, Finding, MOST_FILES, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen,
+    locked,
 };
-use crate::{facts::is_in, git::unfinished::is_part_of_unfinished};
+use crate::{error::Error, facts::is_in, git::unfinished::is_part_of_unfinished};
 
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long a look may take where that was too short.
+pub(super) const LONG_LOOK: Duration = Duration::from_secs(2);
 /// How often is looked where nobody tells of changes. The kernel does not tell of all.
 const RARELY: Duration = Duration::from_millis(500);
 /// What part of the time that takes at most, where it tells of others.
@@ -64,30 +67,45 @@ pub struct Live {
 #[derive(Debug)]
 pub struct Alarm {
     is_raised: OwnedFd,
-    what: Mutex<String>,
+    cause: Mutex<Cause>,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// What the command did again and again.
+    Fight(String),
+    /// It made more repositories than there is time to look at.
+    Flood,
 }
 
 impl Alarm {
-    fn raise(&self, finding: &Finding) {
+    fn raise_for(&self, finding: &Finding) {
         let what = match &finding.what {
             Change::Undone(change) => change,
             change => change,
         };
         let path = &finding.path;
-        *locked(&self.what) = match what {
+        self.raise(Cause::Fight(match what {
             Change::Setting(setting) => {
                 let key = setting.split(" = ").next().unwrap_or_default();
                 format!("set {key:?} in {path:?}")
             }
             _ => format!("changed {path:?}"),
-        };
+        }));
+    }
+
+    fn raise(&self, cause: Cause) {
+        *locked(&self.cause) = cause;
         // It is read by nobody, so it cannot be full.
         let _ = rustix::io::write(&self.is_raised, &1_u64.to_ne_bytes());
     }
 
-    /// What the command did, after the alarm was raised.
-    pub(crate) fn what(&self) -> String {
-        locked(&self.what).clone()
+    /// Why the session has to end, after the alarm was raised.
+    pub(crate) fn error(&self) -> Error {
+        match &*locked(&self.cause) {
+            Cause::Fight(what) => Error::Fight(what.clone()),
+            Cause::Flood => Error::Flood,
+        }
     }
 }
 
@@ -109,7 +127,7 @@ impl Live {
         let findings = Arc::new(Mutex::new(Vec::new()));
         let alarm = Arc::new(Alarm {
             is_raised: eventfd(0, EventfdFlags::CLOEXEC)?,
-            what: Mutex::default(),
+            cause: Mutex::new(Cause::Flood),
         });
         let mut looking = Looking {
             seen: RefCell::new(Seen::new(&watch.edits, &watch.baseline.contents)),
@@ -241,8 +259,26 @@ impl Looking {
         }
     }
 
-    /// Settles, and says what is to be watched.
+    /// Settles, and says what is to be watched. If there is no time for all repositories, git outside meets
+    /// what nobody has looked at. So the next look is longer; and if that is not enough where it was before the
+    /// session, the session ends. Time in which others have the processors does not count.
     fn look(&self) -> Places {
+        let (places, is_cut) = self.look_for(LOOK, 100_000);
+        if !is_cut {
+            return places;
+        }
+        let begun = cpu_time_of_thread();
+        let (places, is_cut) = self.look_for(LONG_LOOK, MOST_FILES);
+        let spent = cpu_time_of_thread().zip(begun);
+        let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > LONG_LOOK / 2);
+        let was_whole = !self.watch.baseline.is_partial;
+        if is_cut && is_ours && was_whole && !self.is_over(Duration::ZERO) {
+            self.alarm.raise(Cause::Flood);
+        }
+        places
+    }
+
+    fn look_for(&self, time: Duration, files: usize) -> (Places, bool) {
         let last = Cell::new(Instant::now());
         let is_over = || {
             if last.get().elapsed() > OFTEN {
@@ -251,12 +287,12 @@ impl Looking {
             }
             self.is_over(Duration::ZERO)
         };
-        let bounds = Bounds::new(LOOK, 100_000, &is_over);
+        let bounds = Bounds::new(time, files, &is_over);
         let suspended = self.watch.suspended.lock();
-        let (found, places) = self.watch.settle_known(&bounds);
+        let (found, places, is_cut) = self.watch.settle_known(&bounds);
         drop(suspended);
         self.note(found);
-        places
+        (places, is_cut)
     }
 
     /// Takes down what was put back, and raises the alarm if that is in vain.
@@ -280,7 +316,7 @@ impl Looking {
             times.retain(is_recent);
             times.push(now);
             if times.len() >= MOST_TIMES {
-                self.alarm.raise(finding);
+                self.alarm.raise_for(finding);
             }
         }
         // The end looks at it again, with more time.

@@ -92,7 +92,7 @@ impl Watch {
                 writable: &self.writable,
                 own: &own,
                 bounds,
-                is_begun: !self.taken.is_empty(),
+                since: (!self.taken.is_empty()).then_some(self.baseline.taken),
                 repositories: std::mem::take(repositories),
             };
             match depth {

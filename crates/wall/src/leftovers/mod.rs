@@ -52,7 +52,7 @@ use self::{
     covers::Covers,
     edits::Edits,
     entries::Entries,
-    live::Places,
+    live::{LONG_LOOK, Places},
     reported::reported_files,
     settlement::Settlement,
 };
@@ -373,8 +373,14 @@ impl Watch {
         self.memberships.iter().map(Membership::lock).collect()
     }
 
-    /// The same of what git comes to from the top, while the session runs.
-    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places) {
+    /// The same of what git comes to from the top, while the session runs. Says if there was no time for
+    /// all of it.
+    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places, bool) {
+        let (settlement, repositories, is_cut) = self.look_while_it_runs(bounds);
+        (settlement.end(), self.places(repositories), is_cut)
+    }
+
+    fn look_while_it_runs(&self, bounds: &Bounds<'_>) -> (Settlement<'_>, Repositories, bool) {
         let locks = self.locks();
         let gits = self.gits();
         let settlement = Settlement::begin(self, &gits, true);
@@ -389,7 +395,7 @@ impl Watch {
         }
         settlement.compare(&repositories, bounds);
         drop(locks);
-        (settlement.end(), self.places(repositories))
+        (settlement, repositories, bounds.are_reached())
     }
 
     /// The same of the workspace's own repository alone, and of what is given like it.
@@ -401,8 +407,16 @@ impl Watch {
     /// then, and nobody looks. `stop` returns when the session continues.
     pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
         let mut suspended = locked(&self.suspended);
-        let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
-        let (mut findings, _) = self.settle_known(&bounds);
+        let within = |time| Bounds::new(time, MOST_FILES, &|| false);
+        let (mut settlement, mut repositories, mut is_cut) = self.look_while_it_runs(&within(TOP));
+        if is_cut {
+            (settlement, repositories, is_cut) = self.look_while_it_runs(&within(LONG_LOOK));
+        }
+        // Git outside must not come to what nobody has looked at.
+        if is_cut {
+            settlement.close_ways(&repositories, true);
+        }
+        let mut findings = settlement.end();
         // The end says what else there is.
         findings.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left());
         finding::sort(&mut findings);

@@ -306,7 +306,7 @@ impl Running {
             return Ok(());
         };
         if !matches!(self.progress, Progress::Over(_)) {
-            self.progress = Progress::Over(Err(Error::Fight(alarm.what())));
+            self.progress = Progress::Over(Err(alarm.error()));
         }
         self.bwrap.end()?;
         Ok(())
