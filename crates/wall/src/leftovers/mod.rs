@@ -408,15 +408,16 @@ impl Watch {
     pub fn pause(&self, tell: impl FnOnce(&[Finding]), stop: impl FnOnce()) {
         let mut suspended = locked(&self.suspended);
         let within = |time| Bounds::new(time, MOST_FILES, &|| false);
-        let (mut settlement, mut repositories, mut is_cut) = self.look_while_it_runs(&within(TOP));
-        if is_cut {
-            (settlement, repositories, is_cut) = self.look_while_it_runs(&within(LONG_LOOK));
-        }
-        // Git outside must not come to what nobody has looked at.
-        if is_cut {
-            settlement.close_ways(&repositories, true);
-        }
+        let (settlement, _, is_cut) = self.look_while_it_runs(&within(TOP));
         let mut findings = settlement.end();
+        if is_cut {
+            let (settlement, repositories, is_cut) = self.look_while_it_runs(&within(LONG_LOOK));
+            // Git outside must not come to what nobody has looked at.
+            if is_cut {
+                settlement.close_ways(&repositories, true);
+            }
+            findings.extend(settlement.end());
+        }
         // The end says what else there is.
         findings.retain(|it| matches!(it.what, Change::Undone(_)) || it.is_left());
         finding::sort(&mut findings);
