@@ -48,6 +48,7 @@ mod p_nested;
 mod p_older;
 mod p_programs;
 mod p_remotes;
+mod p_second_names;
 mod p_shims;
 mod p_small;
 mod p_state;

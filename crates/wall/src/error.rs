@@ -98,6 +98,12 @@ pub enum Error {
          agents outside run: see that its directory can be written, or make it yourself"
     )]
     ScriptsUnmade { path: PathBuf, error: io::Error },
+    #[error(
+        "{0:?} is to be hidden or read-only inside, but it has a second name (a hard link), by which the \
+         command could read or change it: make it a file of its own (cp -p FILE FILE.new && \
+         mv FILE.new FILE), or leave it out of the configuration"
+    )]
+    SecondName(PathBuf),
     #[error("{path:?} has changed while the sandbox was built ({error}): try again")]
     Changed { path: PathBuf, error: io::Error },
     #[error(

@@ -3,7 +3,8 @@
 //! A cover is a mount on a file. The kernel unmounts it when a program outside replaces or removes
 //! that file, and the warden, which restores files, is outside. A session could make a hidden file
 //! look like a part of a repository to have its cover removed. No session can have changed such a
-//! file, so there is nothing to restore.
+//! file, so there is nothing to restore: a file with a second name is not covered, since the launch is
+//! refused (`launch::protection`).
 
 use std::{
     collections::HashSet,
@@ -20,8 +21,11 @@ use crate::facts::is_in;
 #[derive(Debug, Default)]
 pub(super) struct Covers {
     paths: Vec<PathBuf>,
-    /// The same, by whatever name: some file systems do not tell `A` from `a`.
+    /// The directories among them, by whatever name: some file systems do not tell `A` from `a`.
     identities: HashSet<Identity>,
+    /// The other files, each with the directory that it lies in. Another name elsewhere has no cover, and a
+    /// session may have made it one of git's.
+    files: HashSet<(Identity, Identity)>,
     /// What lies in these is covered only if the cover lies in them, too.
     writable: HashSet<Identity>,
 }
@@ -31,8 +35,15 @@ impl Covers {
         // Others are around a writable place, or of no concern.
         let covers = covers.filter(|path| is_in(path, writable));
         let paths: Vec<PathBuf> = covers.map(Path::to_owned).collect();
+        let (directories, files): (Vec<&PathBuf>, Vec<_>) =
+            paths.iter().partition(|path| path.is_dir());
+        let in_its_directory = |path: &PathBuf| Some((identity(path.parent()?)?, identity(path)?));
         Self {
-            identities: paths.iter().filter_map(|path| identity(path)).collect(),
+            files: files.into_iter().filter_map(in_its_directory).collect(),
+            identities: directories
+                .iter()
+                .filter_map(|path| identity(path))
+                .collect(),
             writable: writable.iter().filter_map(|path| identity(path)).collect(),
             paths,
         }
@@ -53,12 +64,17 @@ impl Covers {
 
     /// Whether what has this name in a directory is a covered file, or lies in a covered directory.
     pub(super) fn are_over_name(&self, directory: &OwnedFd, name: &OsStr) -> bool {
-        if self.identities.is_empty() {
+        if self.paths.is_empty() {
             return false;
         }
+        let is_covered = |stat: &Stat| {
+            let around = fstat(directory).map(|around| number(&around));
+            let found = number(stat);
+            self.identities.contains(&found)
+                || around.map_or(true, |around| self.files.contains(&(around, found)))
+        };
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        if statat(directory, name, flags).is_ok_and(|stat| self.identities.contains(&number(&stat)))
-        {
+        if statat(directory, name, flags).is_ok_and(|stat| is_covered(&stat)) {
             return true;
         }
         self.are_around(directory).unwrap_or(true)
@@ -120,16 +136,12 @@ mod tests {
         let covers = Covers::new(covered, std::slice::from_ref(&place));
         // The directory has another name, as far as this is asked.
         fs::rename(place.join("hidden"), place.join("renamed")).unwrap();
-        for path in [
-            "hidden/x",
-            "file",
-            "other/name",
-            "renamed",
-            "renamed/in/file",
-        ] {
+        for path in ["hidden/x", "file", "renamed", "renamed/in/file"] {
             assert!(covers.are_over(&place.join(path)), "{path}");
         }
-        for path in ["other/file", "other", "none", "none/none"] {
+        fs::rename(place.join("file"), place.join("File")).unwrap();
+        assert!(covers.are_over(&place.join("File")), "in its directory");
+        for path in ["other/file", "other/name", "other", "none", "none/none"] {
             assert!(!covers.are_over(&place.join(path)), "{path}");
         }
     }
