@@ -1,10 +1,11 @@
-//! Second names of files that are hidden or read-only inside (P12). A mount covers one name of a file; an earlier
-//! session may have made another one.
+//! Second names of files (hard links). A mount covers one name of a file that is hidden or read-only inside; an
+//! earlier session may have made another one (P12). Git outside writes to some of its files in place, and to
+//! whatever else has their name (P1).
 
 use stockade_world::{Laptop, Output, test};
 
 use super::f_files::said;
-use super::p_git::REPOSITORY;
+use super::p_git::{EVIL, REPOSITORY, ran, session};
 use super::probe::Place;
 use crate::support::standard;
 
@@ -57,5 +58,45 @@ fn p12_a_file_with_a_second_name_is_not_taken_for_hidden_or_read_only() {
             outside("cat .envrc .githooks/pre-commit build/three"),
             "export A=1\n#!/bin/sh\nexport A=1\necho evil\n"
         );
+    });
+}
+
+/// The message of a commit that git also reads as settings, which git outside writes where a session left
+/// the settings themselves.
+const MESSAGE: &str =
+    "cp .git/config build.ini; printf '[core]\\nfsmonitor = %s\\n' $EVIL >> build.ini
+    git add build.ini; git commit -q -F - <<'END'
+#42 Mend the parser
+
+[include] path = ../build.ini
+END
+    ln -f .git/config .git/COMMIT_EDITMSG";
+
+#[test]
+fn p01_git_outside_writes_no_settings_by_a_second_name_of_theirs() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        let amend = "git commit -q --amend --no-edit --allow-empty; git status; true";
+        outside(REPOSITORY);
+        outside(&format!("{EVIL}; {MESSAGE}; {amend}"));
+        assert!(ran(laptop), "positive control");
+
+        outside(REPOSITORY);
+        let output = session(laptop, &format!("{EVIL}; {MESSAGE}"));
+        outside(amend);
+        assert!(!ran(laptop), "{output:?}");
+        assert!(output.stderr().contains("second name"), "{output:?}");
+        assert_eq!(
+            outside("stat -c %h .git/config; git config user.name"),
+            "1\na\n"
+        );
+
+        // One that an earlier session left, or a killed one.
+        outside(REPOSITORY);
+        outside(&format!("{EVIL}; {MESSAGE}"));
+        let output = session(laptop, "true");
+        outside(amend);
+        assert!(!ran(laptop), "{output:?}");
     });
 }

@@ -225,7 +225,7 @@ impl Denials {
         let mut novelty = Novelty::Again;
         if let Some((_, count)) = self.known.get_mut(subject) {
             *count += 1;
-        } else if self.known.len() < Self::REMEMBERED {
+        } else if self.known.len() < Self::REMEMBERED || self.make_room_for(ruling) {
             self.known.insert(subject.clone(), (ruling.clone(), 1));
             novelty = Novelty::First;
         } else {
@@ -254,6 +254,22 @@ impl Denials {
         novelty
     }
 
+    /// Forgets a denial that would not be dangerous to allow for one that would. Whether there was one.
+    fn make_room_for(&mut self, ruling: &Ruling) -> bool {
+        if ruling.danger().is_none() {
+            return false;
+        }
+        let harmless = self.known.iter();
+        let harmless = harmless.filter(|(_, (ruling, _))| ruling.danger().is_none());
+        let rarest = harmless.min_by_key(|(_, (_, count))| *count);
+        let Some(subject) = rarest.map(|(subject, _)| subject.clone()) else {
+            return false;
+        };
+        let forgotten = self.known.remove(&subject);
+        self.others += forgotten.map_or(0, |(_, count)| count);
+        true
+    }
+
     /// Tells of what was folded for so long, in the order in which it began.
     pub(crate) fn tell_folded(&mut self, age: Duration, events: &EventSender) {
         let is_due = |_: &Subject, recent: &mut Recent| recent.since.elapsed() >= age;
@@ -271,7 +287,8 @@ impl Denials {
         }
     }
 
-    /// The most frequent first. What programs inside tried comes before what others sent.
+    /// What would be dangerous to allow first, so that nobody can bury it; then the most frequent. What
+    /// programs inside tried comes before what others sent.
     #[must_use]
     pub fn by_count(&self) -> Vec<Denial> {
         let mut all: Vec<_> = self
@@ -285,7 +302,9 @@ impl Denials {
             .collect();
         all.sort_by_key(|denial| {
             let is_answer = matches!(denial.subject, Subject::Answer(_));
-            (is_answer, Reverse(denial.count), denial.subject.to_string())
+            let is_harmless = denial.ruling.danger().is_none();
+            let count = Reverse(denial.count);
+            (is_answer, is_harmless, count, denial.subject.to_string())
         });
         all
     }
@@ -359,5 +378,23 @@ mod tests {
             folded += count;
         }
         assert_eq!(folded, kinds as u64);
+    }
+
+    #[test]
+    fn what_would_be_dangerous_to_allow_is_named_whatever_else_was_denied() {
+        let (events, _told) = EventSender::new();
+        let (mut denials, why) = (Denials::default(), Ruling::Malformed("odd".to_owned()));
+        for number in (0..2 * Denials::REMEMBERED).flat_map(|number| [number, number]) {
+            denials.record(&name(number), &why, &events);
+        }
+        denials.record(&Subject::HostPort(2375), &Ruling::HostPort(2375), &events);
+        let all = denials.by_count();
+        assert_eq!(all.len(), Denials::REMEMBERED);
+        assert_eq!(all[0].subject, Subject::HostPort(2375));
+        let remembered: u64 = all.iter().map(|denial| denial.count).sum();
+        assert_eq!(
+            remembered + denials.others(),
+            4 * Denials::REMEMBERED as u64 + 1
+        );
     }
 }

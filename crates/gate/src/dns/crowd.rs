@@ -3,12 +3,15 @@
 //! A name whose servers do not answer keeps its place for seconds, and a program may ask for very
 //! many. So questions share the places by the owner of the name: none has more than a part of
 //! them, and if all are taken, the owner with the most gives one up to who has fewer. A flood for
-//! names of one owner costs only others of the same, and no more questions leave than places allow.
+//! names of one owner costs only others of the same, and no more questions leave than places allow. In
+//! a flood for names of very many owners, the question that has waited longest gives its place up, after the
+//! time that an answer usually takes: so others are answered, and still no more than that many leave in that time.
 
 use std::{
     cell::RefCell,
     collections::{HashMap, VecDeque},
     rc::Rc,
+    time::{Duration, Instant},
 };
 
 use stockade_policy::owned_domain;
@@ -17,6 +20,8 @@ use tokio::sync::Notify;
 
 const PLACES: usize = 512;
 const PLACES_EACH: usize = PLACES / 4;
+/// Who has waited for so long gives its place up to an owner who has none.
+const LONG: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
 pub(super) struct Crowd(RefCell<Taken>);
@@ -25,7 +30,13 @@ pub(super) struct Crowd(RefCell<Taken>);
 struct Taken {
     count: usize,
     /// By owner; the oldest first.
-    of: HashMap<String, VecDeque<Rc<Notify>>>,
+    of: HashMap<String, VecDeque<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    pushed_out: Rc<Notify>,
 }
 
 /// There is no room for a question. Who asks it hears nothing, and asks again.
@@ -54,7 +65,10 @@ impl Crowd {
         }
         let pushed_out = Rc::new(Notify::new());
         let places = taken.of.entry(owner.clone()).or_default();
-        places.push_back(Rc::clone(&pushed_out));
+        places.push_back(Waiting {
+            since: Instant::now(),
+            pushed_out: Rc::clone(&pushed_out),
+        });
         taken.count += 1;
         Ok(Place {
             crowd: self,
@@ -66,14 +80,23 @@ impl Crowd {
 
 impl Taken {
     /// Takes the oldest place of the owner with the most, if that has more than one who has so many
-    /// and takes another.
+    /// and takes another; or else, for one who has none, the oldest of all.
     fn push_out(&mut self, own: usize) -> bool {
         let most = self.of.values_mut().max_by_key(|places| places.len());
-        let oldest = most.filter(|places| places.len() > own + 1);
+        let mut oldest = most.filter(|places| places.len() > own + 1);
+        if oldest.is_none() && own == 0 {
+            let all = self.of.values_mut().filter(|places| !places.is_empty());
+            let longest = all.min_by_key(|places| places.front().map(|first| first.since));
+            let has_waited = |places: &&mut VecDeque<Waiting>| {
+                let first = places.front();
+                first.is_some_and(|first| first.since.elapsed() >= LONG)
+            };
+            oldest = longest.filter(has_waited);
+        }
         let Some(oldest) = oldest.and_then(VecDeque::pop_front) else {
             return false;
         };
-        oldest.notify_one();
+        oldest.pushed_out.notify_one();
         self.count -= 1;
         true
     }
@@ -97,7 +120,7 @@ impl Drop for Place<'_> {
             return;
         };
         let before = places.len();
-        places.retain(|place| !Rc::ptr_eq(place, &self.pushed_out));
+        places.retain(|place| !Rc::ptr_eq(&place.pushed_out, &self.pushed_out));
         // One that was pushed out has gone already.
         let left = places.len();
         if left == 0 {
@@ -157,5 +180,32 @@ mod tests {
         assert_eq!(pushed_out, others.len());
         drop((floods, others));
         assert_eq!(crowd.0.borrow().count, 0);
+    }
+
+    #[test]
+    fn n16_of_very_many_owners_the_one_who_waits_longest_gives_its_place_up() {
+        let crowd = Crowd::default();
+        let owner = |number| format!("www.owner{number}.example");
+        let flood: Vec<_> = (0..PLACES)
+            .map(|number| enter(&crowd, &owner(number)).expect("room"))
+            .collect();
+        // Not before an answer may have come.
+        assert!(enter(&crowd, "www.other.example").is_err());
+        std::thread::sleep(LONG);
+        let other = enter(&crowd, "www.other.example").expect("the place of another");
+        assert_eq!(crowd.0.borrow().count, PLACES);
+        assert!(
+            !crowd
+                .0
+                .borrow()
+                .of
+                .get("owner0.example")
+                .is_some_and(|it| !it.is_empty())
+        );
+        // Who has one gets no second.
+        assert!(enter(&crowd, "ftp.other.example").is_err());
+        drop((flood, other));
+        assert_eq!(crowd.0.borrow().count, 0);
+        assert!(crowd.0.borrow().of.is_empty());
     }
 }

@@ -25,14 +25,16 @@ pub(crate) fn branches(repository: &Path, bounds: &Bounds<'_>) -> Option<Branche
         return None;
     }
     let mut branches = BTreeSet::new();
-    let head = nofollow::read(&repository.join("HEAD")).unwrap_or_default();
-    let head = line_of(&head).strip_prefix(b"ref: ");
-    branches.extend(head.and_then(name));
+    match nofollow::read(&repository.join("HEAD")) {
+        Ok(head) => branches.extend(checked_out(&head)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => return None,
+    }
     match nofollow::read_at_most(&repository.join("packed-refs"), LONGEST) {
         Ok(packed) => {
-            let lines = packed.split(|byte| *byte == b'\n');
-            let words = lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(1));
-            branches.extend(words.filter_map(name));
+            for line in packed.split(|byte| *byte == b'\n') {
+                branches.extend(packed_name(line)?);
+            }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(_) => return None,
@@ -52,6 +54,30 @@ pub(crate) fn branches(repository: &Path, bounds: &Bounds<'_>) -> Option<Branche
         }
     }
     Some(Branches(branches))
+}
+
+/// The branch that `HEAD` names, if it is one; nothing if git may read another one. Git takes any white
+/// space before the name.
+fn checked_out(head: &[u8]) -> Option<Option<Vec<u8>>> {
+    let line = line_of(head);
+    match line.strip_prefix(b"ref:") {
+        Some(reference) => Some(name(reference.trim_ascii_start())),
+        None => is_id(line).then_some(None),
+    }
+}
+
+/// The same of a line of `packed-refs`: an object, one character of white space, and a name.
+fn packed_name(line: &[u8]) -> Option<Option<Vec<u8>>> {
+    if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"^") {
+        return Some(None);
+    }
+    let end = line.iter().position(u8::is_ascii_whitespace)?;
+    let (id, reference) = (line.get(..end)?, line.get(end + 1..)?);
+    is_id(id).then(|| name(reference))
+}
+
+fn is_id(text: &[u8]) -> bool {
+    matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn name(reference: &[u8]) -> Option<Vec<u8>> {
@@ -89,6 +115,21 @@ mod tests {
         git("pack-refs --all");
         git("branch loose/two");
         assert_eq!(found().unwrap(), ["loose/two", "main", "packed/one"]);
+        // As git does, whatever white space is between.
+        let packed = fs::read_to_string(repository.join("packed-refs")).unwrap();
+        let tabs = packed.replace(" refs/", "\trefs/");
+        assert_ne!(tabs, packed);
+        fs::write(repository.join("packed-refs"), tabs).unwrap();
+        fs::write(repository.join("HEAD"), "ref:\t refs/heads/main\n").unwrap();
+        git("rev-parse -q --verify packed/one");
+        assert_eq!(found().unwrap(), ["loose/two", "main", "packed/one"]);
+        for odd in ["packed-refs", "HEAD"] {
+            let before = fs::read(repository.join(odd)).unwrap();
+            fs::write(repository.join(odd), "what nobody knows\n").unwrap();
+            assert_eq!(found(), None, "{odd}");
+            fs::write(repository.join(odd), before).unwrap();
+        }
+        assert!(found().is_some());
         fs::create_dir(repository.join("reftable")).unwrap();
         assert_eq!(found(), None);
     }

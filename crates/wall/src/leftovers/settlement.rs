@@ -161,6 +161,7 @@ impl<'a> Settlement<'a> {
             let before = self.watch.baseline.contents.get(path);
             let is_same = before.is_some_and(|before| before.is_same(&control.content));
             if is_same && !matches!(control.kind, Kind::Gone(_)) {
+                self.make_its_own(path, control);
                 continue;
             }
             let is_first = repositories.is_brief && control.stage == Stage::Settings;
@@ -176,6 +177,39 @@ impl<'a> Settlement<'a> {
                 return;
             }
             self.judge(path, before, control, repositories, &controls);
+            self.make_its_own(path, control);
+        }
+    }
+
+    /// Git writes to some of its files in place, with text that a session can choose: the message of a commit,
+    /// a conflict. If such a file is a second name of another one, of which git takes programs, that one is
+    /// written. So a file of git's with a second name gets to be a file of its own.
+    fn make_its_own(&self, path: &Path, control: &Control) {
+        const WHY: &str = "it had a second name (a hard link), by which git itself could have been made to write to it";
+        let is_linked = |it: &fs::Metadata| it.is_file() && it.nlink() > 1;
+        if matches!(control.kind, Kind::Told(_))
+            || !fs::symlink_metadata(path).is_ok_and(|it| is_linked(&it))
+            || !is_in(path, &self.watch.writable)
+            || self.watch.covers.are_over(path)
+        {
+            return;
+        }
+        if self.watch.mode == GitSettings::Tell {
+            return self.find(path, Change::Changed, WHY);
+        }
+        let bounds = Bounds::new(END, MOST_FILES, &|| false);
+        // What is too long, or no file by now, is judged as a whole.
+        let Some(content @ Content::File { .. }) = Content::of(path, &bounds) else {
+            return;
+        };
+        let is_still = || Content::of(path, &bounds).as_ref() == Some(&content);
+        let covers = &self.watch.covers;
+        match restore::put(path, Some(&content), &self.patience, covers, is_still) {
+            Ok(()) => self.find(path, Change::Undone(Box::new(Change::Changed)), WHY),
+            Err(error) => {
+                let why = format!("{WHY}; it could NOT be put back: {error}");
+                self.find(path, Change::Changed, &why);
+            }
         }
     }
 
