@@ -40,8 +40,10 @@ use crate::{error::Error, facts::is_in, git::unfinished::is_part_of_unfinished};
 /// How long one look may take, and how long there is none after it at least.
 const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long a look may take where that was too short.
-pub(super) const LONG_LOOK: Duration = Duration::from_secs(2);
+/// How long a look may take where that was too short. Shorter than others wait for their turn.
+const LONG_LOOK: Duration = Duration::from_secs(4);
+/// How much of that it has the processor at least, unless others need it.
+const OWN_SHARE: u32 = 8;
 /// How often is looked where nobody tells of changes. The kernel does not tell of all.
 const RARELY: Duration = Duration::from_millis(500);
 /// What part of the time that takes at most, where it tells of others.
@@ -270,7 +272,7 @@ impl Looking {
         let begun = cpu_time_of_thread();
         let (places, is_cut) = self.look_for(LONG_LOOK, MOST_FILES);
         let spent = cpu_time_of_thread().zip(begun);
-        let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > LONG_LOOK / 2);
+        let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > LONG_LOOK / OWN_SHARE);
         let was_whole = !self.watch.baseline.is_partial;
         if is_cut && is_ours && was_whole && !self.is_over(Duration::ZERO) {
             self.alarm.raise(Cause::Flood);

@@ -52,7 +52,7 @@ use self::{
     covers::Covers,
     edits::Edits,
     entries::Entries,
-    live::{LONG_LOOK, Places},
+    live::Places,
     reported::reported_files,
     settlement::Settlement,
 };
@@ -411,7 +411,7 @@ impl Watch {
         let (settlement, _, is_cut) = self.look_while_it_runs(&within(TOP));
         let mut findings = settlement.end();
         if is_cut {
-            let (settlement, repositories, is_cut) = self.look_while_it_runs(&within(LONG_LOOK));
+            let (settlement, repositories, is_cut) = self.look_while_it_runs(&within(END));
             // Git outside must not come to what nobody has looked at.
             if is_cut {
                 settlement.close_ways(&repositories, true);
