@@ -621,7 +621,7 @@ fn n05_after_a_reload_without_discovery_answers_from_elsewhere_stay_out() {
 }
 
 /// Connects to a server again and again, first by itself, then while it searches from a new port each
-/// time. Prints how many milliseconds a connection takes, without searches and with them.
+/// time. Prints how many milliseconds half of the connections take at most, without searches and with them.
 const FROM_MANY_PORTS: &str = "
 import socket, sys, threading, time
 def search():
@@ -632,13 +632,13 @@ def search():
             s.sendto(b'x', (sys.argv[1], 5064))
         time.sleep(0.004)
 def connect(count=100):
-    spent = 0
+    spent = []
     for _ in range(count):
         time.sleep(0.02)
         start = time.monotonic()
         socket.create_connection(('93.184.216.34', 80), 10).close()
-        spent += time.monotonic() - start
-    return int(spent * 1000 / count)
+        spent.append(time.monotonic() - start)
+    return int(sorted(spent)[count // 2] * 1000)
 alone = connect()
 threading.Thread(target=search, daemon=True).start()
 print(alone, connect())

@@ -9,7 +9,7 @@ use super::p_git::{EVIL, REPOSITORY, ran, session};
 use super::probe::Place;
 use crate::support::standard;
 
-/// Whatever the tree holds, a start and an end together take no longer.
+/// Whatever the tree holds, a start and an end together take no longer, unless others use the machine, too.
 const LONGEST: Duration = Duration::from_secs(4);
 
 fn plant() -> String {
@@ -216,8 +216,11 @@ fn ends_well(what: &str, plant: &str) {
         };
         // Some hundredths of a second, unless others use the machine, too.
         let (usual, _) = timed("true");
+        let begin = Instant::now();
+        session(laptop, "true");
+        let usual_start = begin.elapsed();
         let (took, output) = timed(&format!("{EVIL}; {plant}"));
-        let longest = 2.0 + 3.0 * usual;
+        let longest = 2.0 + 10.0 * usual;
         assert!(took < longest, "{what}: the end took {took} s, not {usual}");
         let stderr = output.stderr();
         let lines: Vec<&str> = stderr.lines().collect();
@@ -233,7 +236,8 @@ fn ends_well(what: &str, plant: &str) {
         let begin = Instant::now();
         session(laptop, "true");
         let took = begin.elapsed();
-        assert!(took < LONGEST, "{what}: the next session took {took:?}");
+        let longest = LONGEST + 5 * usual_start;
+        assert!(took < longest, "{what}: the next session took {took:?}");
         // The detector works.
         said(
             laptop,

@@ -30,15 +30,16 @@ fn every_denied_destination_is_named_with_its_count_and_the_rule_to_add() {
         let session = session.strip_suffix("` shows the whole session\n");
         let log = world.laptop().stockade(["log", session.expect("the end")]);
         log.run().expect("its end").expect_success();
+        // The most dangerous first.
         assert_eq!(
             receipt,
             "\
+stockade: denied tcp://169.254.169.254:80 (curl): 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
+stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out this machine's login at its cloud)
 stockade: denied tcp://10.20.0.5:80 (curl, 3 times): 10.20.0.5 is in 10.0.0.0/8 (private use, RFC 1918)
 stockade:   to allow it: --allow tcp://10.20.0.5:80
 stockade: denied tcp://[fd00:20::5]:8080 (curl, 2 times): fd00:20::5 is in fc00::/7 (unique local, RFC 4193)
 stockade:   to allow it: --allow tcp://[fd00:20::5]:8080
-stockade: denied tcp://169.254.169.254:80 (curl): 169.254.169.254 is a cloud metadata service (AWS, Azure, Google Cloud and others)
-stockade:   to allow it: --allow tcp://169.254.169.254:80 (WARNING: it hands out this machine's login at its cloud)
 stockade: to allow any of it always:
 stockade:   stockade allow tcp://10.20.0.5:80
 stockade:   stockade allow 'tcp://[fd00:20::5]:8080'

@@ -256,6 +256,15 @@ pub fn cpu_time_of_thread() -> Option<Duration> {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How long the calling thread could have run while others had the processors. `None` if the kernel does not
+/// count it.
+#[must_use]
+pub fn time_waited_of_thread() -> Option<Duration> {
+    let counted = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let waited = counted.split_ascii_whitespace().nth(1)?;
+    Some(Duration::from_nanos(waited.parse().ok()?))
+}
+
 fn time_of(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec {
         tv_sec: 0,

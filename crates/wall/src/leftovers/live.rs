@@ -29,7 +29,10 @@ use rustix::{
     io::Errno,
 };
 
-use stockade_sys::{closing::SlowToClose, process::cpu_time_of_thread};
+use stockade_sys::{
+    closing::SlowToClose,
+    process::{cpu_time_of_thread, time_waited_of_thread},
+};
 
 use super::{
     Bounds, Change, Finding, MOST_FILES, Repositories, WATCHED_DIRECTORIES, Watch, edits::Seen,
@@ -41,9 +44,9 @@ use crate::{error::Error, facts::is_in, git::unfinished::is_part_of_unfinished};
 const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long a look may take where that was too short. Shorter than others wait for their turn.
-const LONG_LOOK: Duration = Duration::from_secs(4);
+const LONG_LOOK: Duration = Duration::from_secs(2);
 /// How much of that it has the processor at least, unless others need it.
-const OWN_SHARE: u32 = 8;
+const OWN_SHARE: u32 = 4;
 /// How often is looked where nobody tells of changes. The kernel does not tell of all.
 const RARELY: Duration = Duration::from_millis(500);
 /// What part of the time that takes at most, where it tells of others.
@@ -236,6 +239,7 @@ impl Looking {
                 Next::Look => is_due = true,
             }
             let (begin, begun) = (Instant::now(), cpu_time_of_thread());
+            let waited = time_waited_of_thread();
             if begin < not_before {
                 let suspended = self.watch.suspended.lock();
                 let found = self.watch.settle_top();
@@ -247,12 +251,15 @@ impl Looking {
                 while self.watch_more(places) && begin.elapsed() < LOOK {
                     places = self.look();
                 }
-                // All of it takes a fifth of the time at most, whatever the session does.
+                // All of it takes a fifth of the time at most, whatever the session does. The time that
+                // others had the processors does not count: a session could keep them busy.
                 is_due = false;
-                not_before = Instant::now() + begin.elapsed() * 4;
-                // Not of the time that others had the processors: a session could keep them busy.
-                let ended = cpu_time_of_thread();
-                let spent = ended.zip(begun).map(|(ended, begun)| ended - begun);
+                let since = |ended: Option<Duration>, begun: Option<Duration>| {
+                    ended.zip(begun).map(|(ended, begun)| ended - begun)
+                };
+                let waited = since(time_waited_of_thread(), waited).unwrap_or_default();
+                not_before = Instant::now() + begin.elapsed().saturating_sub(waited) * 4;
+                let spent = since(cpu_time_of_thread(), begun);
                 self.idle = RARELY.max(spent.unwrap_or_default() * SHARE);
             }
             if self.is_over(begin.elapsed().clamp(PAUSE, OFTEN / 2)) {
