@@ -91,6 +91,8 @@ fn n16_attempts_that_get_no_answer_keep_nobody_out() {
     test(&standard(), |world| {
         let _net = Standard::serve(world).expect("servers");
         is_unimpressed(attempts(world, "attempts", 2000));
+        // More than there are places for.
+        is_unimpressed(attempts(world, "attempts", 6000));
     });
 }
 

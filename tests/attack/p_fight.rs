@@ -340,6 +340,17 @@ fn p01_a_command_that_makes_more_repositories_than_can_be_looked_at_is_ended() {
         said(laptop, Place::Outside, "git status");
         assert!(!ran(laptop), "{output:?}");
 
+        // Very many files among git's own, which an earlier session left, do not keep it from being ended.
+        let many = "mkdir -p .git/lfs/1 .git/lfs/2; for i in 1 2; do
+            (cd .git/lfs/$i; seq 60000 | xargs mkdir); done";
+        said(laptop, Place::Outside, &format!("{REPOSITORY}; {many}"));
+        let output = session(laptop, &format!("{EVIL}; {LONG}; sleep 100")).expect_code(125);
+        said(laptop, Place::Outside, "git status");
+        assert!(!ran(laptop), "{output:?}");
+        // Nor are they a reason to end one that makes no repositories.
+        let output = session(laptop, "sleep 8; echo done");
+        assert_eq!(output.expect_success().stdout(), "done\n");
+
         said(laptop, Place::Outside, REPOSITORY);
         said(
             laptop,

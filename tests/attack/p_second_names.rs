@@ -100,3 +100,47 @@ fn p01_git_outside_writes_no_settings_by_a_second_name_of_theirs() {
         assert!(!ran(laptop), "{output:?}");
     });
 }
+
+/// A sequence of commits that is not finished, with options that do no harm until git writes the message of a
+/// commit to them.
+const SEQUENCE: &str = "git checkout -q -b feature; echo f > a; git add a
+    printf '#42 Mend\\n\\n[options] strategy = docs/build\\n' | git commit -q --cleanup=verbatim -F -
+    echo n > c; git add c; git commit -q -m c; git checkout -q -; echo m > a; git add a; git commit -q -m a
+    git cherry-pick feature~2..feature >/dev/null 2>&1
+    mkdir git-merge-docs; cp $EVIL git-merge-docs/build
+    test -e .git/sequencer/opts || printf '[options]\\n\\tallow-ff = true\\n' > .git/sequencer/opts
+    ln -f .git/sequencer/opts .git/COMMIT_EDITMSG; true";
+
+#[test]
+fn p01_git_outside_writes_no_arguments_by_a_second_name_of_theirs() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        let before = format!("{REPOSITORY}; echo a > a; git add a; git commit -q -m base");
+        let go_on = "echo r > a; git add a; export GIT_EDITOR=true; git commit -q >/dev/null
+            git cherry-pick --continue >/dev/null 2>&1; true";
+        outside(&before);
+        outside(&format!("{EVIL}; {SEQUENCE}; {go_on}"));
+        assert!(ran(laptop), "positive control");
+
+        outside(&before);
+        let output = session(laptop, &format!("{EVIL}; {SEQUENCE}"));
+        assert_eq!(
+            outside("stat -c %h .git/sequencer/opts"),
+            "1\n",
+            "{output:?}"
+        );
+        outside(go_on);
+        assert!(!ran(laptop), "{output:?}");
+        assert!(output.stderr().contains("second name"), "{output:?}");
+
+        // Whatever the other name is, of all that git writes to.
+        outside(&before);
+        let many = "echo x > build.sh; cd .git; git update-ref refs/heads/other HEAD
+            for file in COMMIT_EDITMSG logs/HEAD refs/heads/other FETCH_HEAD; do
+            touch $file; n=$((n + 1)); ln $file ../other$n; done; mkdir -p rr-cache/1; ln ../build.sh rr-cache/1/thisimage";
+        let output = session(laptop, many);
+        let linked = "find .git -type f -links +1 -not -path '.git/objects/*'; cat build.sh";
+        assert_eq!(outside(linked), "x\n", "{output:?}");
+    });
+}

@@ -107,6 +107,92 @@ fn p05_a_file_given_for_output_can_be_written_to_and_nothing_else() {
     });
 }
 
+/// Types a line into whatever else reads from the same pipe.
+const TYPE: &str = "timeout 2 sh -c 'echo \"touch ~/private/typed\" > /proc/self/fd/0'; true";
+/// Takes what another program wrote into the same pipe.
+const STEAL: &str = r#"
+import os
+try:
+    other = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+    open("stolen", "wb").write(os.read(other, 100))
+except OSError:
+    open("stolen", "w")
+"#;
+
+/// Whoever opens a pipe anew gets its other end, too.
+#[test]
+fn p05_a_pipe_has_one_end_inside() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let write = |name: &str, text: &str| {
+            fs::write(laptop.workspace().join(name), text).expect("write");
+        };
+        write("type.sh", TYPE);
+        write("steal.py", STEAL);
+        let (bare, walled) = ("", "stockade run --quiet -- ");
+        for shell in ["bash", "sh"] {
+            let attack = |who: &str| {
+                let script = format!("'{who}sh type.sh\necho goes on\n'");
+                let line = format!("printf {script} | {shell}; ls ~/private");
+                outside(
+                    laptop,
+                    &format!("rm -rf ~/private; mkdir ~/private; {line}"),
+                )
+            };
+            assert_eq!(
+                attack(bare),
+                "goes on\ntyped\n",
+                "{shell}: positive control"
+            );
+            assert_eq!(attack(walled), "goes on\n", "{shell}");
+        }
+        let attack = |who: &str| {
+            let line = format!("(echo secret; {who}python3 steal.py; touch done)");
+            let reader = "(until [ -e done ]; do sleep 0.01; done; cat)";
+            outside(
+                laptop,
+                &format!("rm -f done; {line} | {reader}; cat stolen"),
+            )
+        };
+        assert_eq!(attack(bare), "secret\n", "positive control");
+        write("stolen", "-");
+        assert_eq!(attack(walled), "secret\n");
+        assert_eq!(outside(laptop, "cat stolen"), "");
+    });
+}
+
+#[test]
+fn streams_that_are_pipes_work_as_without_the_sandbox() {
+    let lines = [
+        // Each reads no further than it needs.
+        "printf 'a\\nb\\nc\\n' | while read x; do WHO echo got $x; done",
+        "printf 'a\\nb\\nc\\nd\\n' | while read x; do WHO bash -c 'read y; echo $y'; echo $x; done",
+        "seq 100000 | { WHO head -c 10; wc -c; }",
+        "seq 100000 | { WHO true; WHO dd bs=500 count=1 2>/dev/null | wc -c; wc -c; }",
+        "printf 'WHO true\\necho on\\n' | sed 's/WHO/'\"$(test WHO = bare || echo stockade run --quiet --)\"/ | bash",
+        "seq 200000 | WHO sort -rn | head -n 2",
+        "head -c 30000000 /dev/urandom > r; cat r | WHO cat | cmp - r && echo same",
+        "WHO yes | head -n 1; yes | WHO head -n 1; echo ${PIPESTATUS[@]}",
+        "WHO bash -c 'for i in {1..50}; do echo $i; echo $i >&2; done' 2>&1 | cat",
+        "WHO bash -c 'echo out; echo err >&2; exit 3' 2> >(cat >&1; sleep 0.1) | cat; echo ${PIPESTATUS[0]}; sleep 0.5",
+        "WHO cat < <(sleep 0.3; echo late)",
+        "sleep 60 | { WHO true; echo $?; pkill -P $$ sleep; }",
+        "true | WHO cat; echo $?",
+        "mkfifo f; (printf '1\\n2\\n' > f &); { WHO head -c 2; cat; } < f; rm f",
+        // A program that looks for the end of its reader learns of it.
+        "echo x > f; WHO timeout 30 tail -f f | head -n 1; echo $((PIPESTATUS[0] == 124)); rm f",
+        "{ WHO bash -c 'sleep 0.2; echo 1'; echo 2; } | cat",
+    ];
+    test(&standard(), |world| {
+        for line in lines {
+            let bare = outside(world.laptop(), &line.replace("WHO", "bare"));
+            let walled = outside(world.laptop(), &line.replace("WHO", "walled"));
+            assert_eq!(walled, bare, "{line}");
+            assert!(!bare.is_empty(), "{line}");
+        }
+    });
+}
+
 #[test]
 fn p05_a_directory_is_refused_as_a_stream() {
     test(&standard(), |world| {

@@ -116,8 +116,11 @@ pub(crate) fn tell_denials(
 ) {
     const LINES: usize = 8;
     let all = denials.by_count();
+    // One of each danger at least.
+    let dangers = all.iter().filter_map(|denial| denial.ruling.danger());
+    let shown = LINES.max(dangers.collect::<BTreeSet<_>>().len());
     let mut fixes = Vec::new();
-    for group in by_device(all.iter().take(LINES)) {
+    for group in by_device(all.iter().take(shown)) {
         let Some(first) = group.first() else { continue };
         let names: BTreeSet<_> = group
             .iter()
@@ -160,7 +163,7 @@ pub(crate) fn tell_denials(
             }
         }
     }
-    let beyond: u64 = all.iter().skip(LINES).map(|denial| denial.count).sum();
+    let beyond: u64 = all.iter().skip(shown).map(|denial| denial.count).sum();
     let more = beyond + denials.others();
     if more > 0 {
         let attempts = terminal::counted(more, "more attempt");

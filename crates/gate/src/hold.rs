@@ -7,16 +7,16 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, HashSet},
-    rc::Rc,
-    time::Duration,
+    collections::{HashMap, HashSet, VecDeque},
+    rc::{Rc, Weak},
+    time::{Duration, Instant},
 };
 
 use stockade_jail::is_inside;
 use stockade_policy::Flow;
 use stockade_sys::packet::{Injector, Tap};
 use stockade_wire::packet::{Syn, Unreachable};
-use tokio::{io::unix::AsyncFd, task::spawn_local, time::sleep};
+use tokio::{io::unix::AsyncFd, sync::Notify, task::spawn_local, time::sleep};
 
 use crate::{
     dns,
@@ -26,9 +26,12 @@ use crate::{
     tcp::{Tcp, connection::Connection},
 };
 
-/// Attempts that may be held at a time. Beyond it, SYNs are left unanswered: the agent's
-/// kernel sends them again, and they get their turn when there is room.
+/// Attempts that may be held at a time. Beyond it, the one that has waited longest for an answer from outside
+/// gives its place up: a program that makes very many must not keep others out. It gets another place when
+/// the agent's kernel sends its SYN again.
 const HELD_LIMIT: usize = 4096;
+/// How long an attempt has its place at least. If all are younger, SYNs are left unanswered.
+const LEAST_WAIT: Duration = Duration::from_secs(1);
 
 /// An ICMP error that reaches a socket just while its owner is inside `connect()` is not
 /// noticed by the kernel, so a refusal is said again after these delays. A repetition that
@@ -46,6 +49,8 @@ pub(crate) struct Hold {
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     held: HashSet<FlowKey>,
+    /// The same in the order of their arrival, and some that are held no more.
+    order: VecDeque<(Instant, Weak<Notify>)>,
     /// The sequence numbers of those that were let through: a copy of such a SYN may still wait at
     /// the tap, and is no new attempt.
     opened: HashMap<FlowKey, u32>,
@@ -68,6 +73,33 @@ pub(crate) struct HeldSyn {
     syn: Syn,
     injector: Rc<Injector>,
     attempts: Rc<RefCell<Attempts>>,
+    give_way: Rc<Notify>,
+}
+
+impl Attempts {
+    /// Takes a place for an attempt, if there is one.
+    fn hold(&mut self, key: FlowKey) -> Option<Rc<Notify>> {
+        let now = Instant::now();
+        while self.held.len() >= HELD_LIMIT {
+            let (since, oldest) = self.order.front()?;
+            if let Some(oldest) = oldest.upgrade() {
+                if now.duration_since(*since) < LEAST_WAIT {
+                    return None;
+                }
+                oldest.notify_one();
+                self.order.pop_front();
+                break;
+            }
+            self.order.pop_front();
+        }
+        if self.order.len() >= 2 * HELD_LIMIT {
+            self.order.retain(|(_, attempt)| attempt.strong_count() > 0);
+        }
+        let give_way = Rc::new(Notify::new());
+        self.held.insert(key);
+        self.order.push_back((now, Rc::downgrade(&give_way)));
+        Some(give_way)
+    }
 }
 
 impl Hold {
@@ -106,20 +138,22 @@ impl Hold {
         if attempts.opened.get(&key) == Some(&syn.sequence()) {
             return;
         }
-        if attempts.held.len() >= HELD_LIMIT {
-            return self.judge.events.overlook();
-        }
-        attempts.held.insert(key);
+        let place = attempts.hold(key);
         drop(attempts);
+        let is_full = place.is_none();
         let held = HeldSyn {
             key,
             syn,
             injector: Rc::clone(injector),
             attempts: Rc::clone(&self.attempts),
+            give_way: place.unwrap_or_default(),
         };
         let tcp = Rc::clone(&self.tcp);
         // The gate itself answers DNS, whatever server it was meant for.
         if key.destination.port() == dns::PORT {
+            if is_full {
+                return self.judge.events.overlook();
+            }
             let resolution = Rc::clone(&self.resolution);
             spawn_local(async move {
                 if let Some(near) = tcp.acceptor.let_through(held).await {
@@ -132,6 +166,10 @@ impl Hold {
             return held.fail(Failure::Unreachable(Unreachable::AdminProhibited));
         };
         match self.judge.judge(key.client, flow) {
+            // What is denied needs no place.
+            Judgement::Admitted(_) | Judgement::Held(_) if is_full => {
+                self.judge.events.overlook();
+            }
             Judgement::Admitted(flow) => {
                 spawn_local(Connection::hold(flow, held).carry(tcp));
             }
@@ -168,6 +206,11 @@ impl HeldSyn {
     pub(crate) fn send_on(&self) {
         let to = self.key.destination.ip();
         self.injector.send(&self.syn.complete(), to);
+    }
+
+    /// Returns when another attempt needs its place.
+    pub(crate) async fn gives_way(&self) {
+        self.give_way.notified().await;
     }
 
     /// It has become a connection.

@@ -100,8 +100,8 @@ pub enum Error {
     ScriptsUnmade { path: PathBuf, error: io::Error },
     #[error(
         "{0:?} is to be hidden or read-only inside, but it has a second name (a hard link), by which the \
-         command could read or change it: make it a file of its own (cp -p FILE FILE.new && \
-         mv FILE.new FILE), or leave it out of the configuration"
+         command could read or change it: make it a file of its own (cp -p {0:?} {0:?}.new && \
+         mv {0:?}.new {0:?}), or leave it out of the configuration"
     )]
     SecondName(PathBuf),
     #[error("{path:?} has changed while the sandbox was built ({error}): try again")]

@@ -4,18 +4,19 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::fd::OwnedFd,
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, anyhow};
 use rustix::{
-    fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat},
+    fs::{OFlags, fcntl_setfl},
     io::{FdFlags, fcntl_setfd},
+    pipe::{PipeFlags, pipe_with},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use stockade_sys::deadline::wait_readable;
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct ProbedSession {
     child: Child,
-    to: Option<ChildStdin>,
+    requests: Requests,
     from: ChildStdout,
     heard: Vec<u8>,
     messages: File,
@@ -46,10 +47,12 @@ impl ProbedSession {
         workspace: &Path,
         settings: &[OsString],
     ) -> Result<Self> {
-        // A pipe that had a path, though it has none any more: what a rule about paths says of it
-        // can be found out inside. A file would not get there.
-        let (messages, writer) = unnamed(&outside.token).context("cannot make a pipe in /tmp")?;
-        let spare: OwnedFd = writer.try_clone()?.into();
+        let (messages, writer) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
+        let messages = File::from(messages);
+        fcntl_setfl(&messages, OFlags::NONBLOCK)?;
+        let spare = writer.try_clone()?;
+        // A file that the plan does not have: what a rule about paths says of it can be found out inside.
+        let requests = Requests::new(&outside.token).context("cannot make a file in /tmp")?;
         // The descriptor that is to stay outside.
         fcntl_setfd(&spare, FdFlags::empty())?;
         let program = env::current_exe().context("this program's own file cannot be found")?;
@@ -59,17 +62,16 @@ impl ProbedSession {
             .args(settings)
             .args(["--quiet", "--", INNER_STAGE, PROBE])
             .env(SECRET_VARIABLE, &outside.token)
-            .stdin(Stdio::piped())
+            .stdin(File::open(&requests.path)?)
             .stdout(Stdio::piped())
             .stderr(writer)
             .spawn()
             .context("cannot start the session")?;
         drop(spare);
-        let to = child.stdin.take();
         let from = child.stdout.take().context("a session without output")?;
         Ok(Self {
             child,
-            to,
+            requests,
             from,
             heard: Vec::new(),
             messages,
@@ -84,10 +86,7 @@ impl ProbedSession {
     pub(super) fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        if let Some(to) = &mut self.to {
-            // If it does not hear this it has ended, which the next line finds out.
-            let _ = to.write_all(&line);
-        }
+        self.requests.file.write_all(&line)?;
         match self.line()? {
             Some(line) => {
                 serde_json::from_slice(&hooks::heard(line)).context("the prober said nonsense")
@@ -131,7 +130,6 @@ impl ProbedSession {
     }
 
     pub(super) fn end(mut self) -> Result<()> {
-        self.to = None;
         self.child.wait()?;
         Ok(())
     }
@@ -145,20 +143,24 @@ impl Drop for ProbedSession {
     }
 }
 
-/// Both ends of a pipe. The one to read from never waits.
-fn unnamed(token: &str) -> io::Result<(File, File)> {
-    let path = env::temp_dir().join(format!(".stockade-verify-{token}.messages"));
-    mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
-    let open = |flags: OFlags| {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::fs::open(&path, flags, Mode::empty()).map(File::from)
-    };
-    // Open both ways, so that neither end waits for the other one.
-    let reader = open(OFlags::RDWR | OFlags::NONBLOCK);
-    let writer = open(OFlags::WRONLY | OFlags::NONBLOCK);
-    fs::remove_file(&path)?;
-    let (reader, writer) = (reader?, writer?);
-    // The session's messages wait for room.
-    fcntl_setfl(&writer, OFlags::empty())?;
-    Ok((reader, writer))
+/// The prober's standard input, which grows by what it is asked.
+struct Requests {
+    path: PathBuf,
+    file: File,
+}
+
+impl Requests {
+    fn new(token: &str) -> io::Result<Self> {
+        let path = env::temp_dir().join(format!(".stockade-verify-{token}.requests"));
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create_new(true).mode(0o600);
+        let file = file.open(&path)?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
 }

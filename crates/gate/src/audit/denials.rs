@@ -254,14 +254,28 @@ impl Denials {
         novelty
     }
 
-    /// Forgets a denial that would not be dangerous to allow for one that would. Whether there was one.
+    /// Forgets a denial that would not be dangerous to allow for one that would, or else one of the danger
+    /// that most are of. Whether there was one.
     fn make_room_for(&mut self, ruling: &Ruling) -> bool {
-        if ruling.danger().is_none() {
+        let danger = ruling.danger();
+        if danger.is_none() {
             return false;
         }
-        let harmless = self.known.iter();
-        let harmless = harmless.filter(|(_, (ruling, _))| ruling.danger().is_none());
-        let rarest = harmless.min_by_key(|(_, (_, count))| *count);
+        let mut dangers: HashMap<_, usize> = HashMap::new();
+        for (ruling, _) in self.known.values() {
+            *dangers.entry(ruling.danger()).or_default() += 1;
+        }
+        let most = dangers.into_iter().max_by_key(|(_, count)| *count);
+        let gives_way = match most.map(|(most, _)| most) {
+            _ if self.known.values().any(|(it, _)| it.danger().is_none()) => None,
+            most => most.flatten(),
+        };
+        if gives_way == danger {
+            return false;
+        }
+        let those = self.known.iter();
+        let those = those.filter(|(_, (ruling, _))| ruling.danger() == gives_way);
+        let rarest = those.min_by_key(|(_, (_, count))| *count);
         let Some(subject) = rarest.map(|(subject, _)| subject.clone()) else {
             return false;
         };
@@ -287,8 +301,8 @@ impl Denials {
         }
     }
 
-    /// What would be dangerous to allow first, so that nobody can bury it; then the most frequent. What
-    /// programs inside tried comes before what others sent.
+    /// What would be dangerous to allow first, so that nobody can bury it: one of each danger, then the second of
+    /// each, and so on. Then the most frequent. What programs inside tried comes before what others sent.
     #[must_use]
     pub fn by_count(&self) -> Vec<Denial> {
         let mut all: Vec<_> = self
@@ -306,7 +320,17 @@ impl Denials {
             let count = Reverse(denial.count);
             (is_answer, is_harmless, count, denial.subject.to_string())
         });
-        all
+        let mut numbers: HashMap<_, usize> = HashMap::new();
+        let numbered = all.into_iter().map(|denial| {
+            let is_answer = matches!(denial.subject, Subject::Answer(_));
+            let danger = denial.ruling.danger();
+            let number = numbers.entry((is_answer, danger)).or_default();
+            *number += usize::from(danger.is_some());
+            ((is_answer, danger.is_none(), *number), denial)
+        });
+        let mut numbered: Vec<_> = numbered.collect();
+        numbered.sort_by_key(|(key, _)| *key);
+        numbered.into_iter().map(|(_, denial)| denial).collect()
     }
 
     /// Denied attempts of what is not remembered.
@@ -395,6 +419,38 @@ mod tests {
         assert_eq!(
             remembered + denials.others(),
             4 * Denials::REMEMBERED as u64 + 1
+        );
+    }
+
+    /// All of one danger, as many as there are, leave room for others.
+    #[test]
+    fn one_danger_does_not_bury_another() {
+        let (events, _told) = EventSender::new();
+        let mut denials = Denials::default();
+        let deny = |denials: &mut Denials, subject: Subject, port| {
+            for _ in 0..2 {
+                denials.record(&subject, &Ruling::HostPort(port), &events);
+            }
+        };
+        for number in 0..2 * Denials::REMEMBERED {
+            deny(&mut denials, name(number), 22);
+        }
+        deny(&mut denials, Subject::HostPort(2375), 2375);
+        denials.record(&name(5000), &Ruling::HostPort(9222), &events);
+        let all = denials.by_count();
+        assert_eq!(all.len(), Denials::REMEMBERED);
+        let ports = all.iter().map(|denial| match denial.ruling {
+            Ruling::HostPort(port) => port,
+            _ => 0,
+        });
+        let mut first: Vec<_> = ports.take(4).collect();
+        assert_eq!(first.pop(), Some(22));
+        first.sort_unstable();
+        assert_eq!(first, [22, 2375, 9222]);
+        let remembered: u64 = all.iter().map(|denial| denial.count).sum();
+        assert_eq!(
+            remembered + denials.others(),
+            4 * Denials::REMEMBERED as u64 + 3
         );
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     audit::denials::{Ruling, Subject},
     flows::{ActiveFlow, FlowKey},
-    hold::HeldSyn,
+    hold::{Failure, HeldSyn},
     proxy::{NoTunnel, connect},
 };
 
@@ -82,17 +82,23 @@ impl Connection<Held> {
             client,
             destination,
         } = syn.key;
-        let dialled = match &flow.admission.proxied {
-            None => dial(destination).await,
-            Some(host) => {
-                let target = (host, destination.port());
-                let tunnel = connect(&tcp.judge, &tcp.resolution, target, &flow);
-                tunnel.await.map_err(|NoTunnel { failure, why }| {
-                    let subject = Subject::Flow(flow.flow);
-                    drop(tcp.judge.denied(subject, Ruling::Proxy(why), Some(client)));
-                    failure
-                })
+        let dial = async {
+            match &flow.admission.proxied {
+                None => dial(destination).await,
+                Some(host) => {
+                    let target = (host, destination.port());
+                    let tunnel = connect(&tcp.judge, &tcp.resolution, target, &flow);
+                    tunnel.await.map_err(|NoTunnel { failure, why }| {
+                        let subject = Subject::Flow(flow.flow);
+                        drop(tcp.judge.denied(subject, Ruling::Proxy(why), Some(client)));
+                        failure
+                    })
+                }
             }
+        };
+        let dialled = tokio::select! {
+            dialled = dial => dialled,
+            () = syn.gives_way() => Err(Failure::Silence),
         };
         match dialled {
             Ok(far) => Some(Connection {

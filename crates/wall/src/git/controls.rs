@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Away,
     /// What git is to do next, which may be to run programs.
     Plan,
+    /// It has a second name, and gets to be a file of its own.
+    Linked,
     /// Changes are told, and nothing is put back.
     Told(&'static str),
 }

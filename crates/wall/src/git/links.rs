@@ -1,11 +1,14 @@
-//! Links and pipes among git's own files.
+//! Links, pipes and files with second names among git's own files.
 
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
     fs,
     io::ErrorKind::PermissionDenied,
-    os::unix::{ffi::OsStrExt as _, fs::FileTypeExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{FileTypeExt as _, MetadataExt as _},
+    },
     path::{Component, Path, PathBuf},
 };
 
@@ -46,11 +49,16 @@ const FOLDERS: [&str; 8] = [
     "logs",
 ];
 
+/// Where files have second names in ordinary work. Git writes to none of them in place.
+const STORED: [&str; 3] = ["objects", "lfs", "annex"];
+
 impl Collection<'_> {
     /// Git reads and writes through any link in its directory, such as `logs/HEAD`,
     /// `rr-cache/*/thisimage` and `objects/info/commit-graph`, and makes none itself. They are put back.
     /// So are pipes: at one in the place of `HEAD`, git would wait until the session has planted something.
     /// So is, as a whole, a directory that is too deep or too large to be looked at.
+    /// A file that git writes to in place may be a second name (a hard link) of another one. It gets to be one
+    /// of its own.
     /// Of the directories of single objects in `objects`, those are looked at that have changed, or all.
     pub(super) fn add_links(&mut self, top: &Path, objects: &Path, all: bool, of: Option<&Path>) {
         let mut left = vec![top.to_owned()];
@@ -91,7 +99,8 @@ impl Collection<'_> {
                     continue;
                 }
             };
-            if directory != top && self.has_many_new_links(&entries) {
+            let links_count = !is_stored(top, objects, &directory);
+            if directory != top && self.has_many_new_links(&entries, links_count) {
                 self.add_whole(&directory, REDIRECTION, of);
                 continue;
             }
@@ -104,6 +113,9 @@ impl Collection<'_> {
                     continue;
                 };
                 self.add_link(&path, kind, of);
+                if links_count && kind.is_file() && has_second_name(&path) {
+                    self.add(&path, Kind::Linked, of);
+                }
                 if is_named && kind.is_file() && nofollow::begins_with(&path, GITFILE) {
                     self.add(&path, Kind::Whole(REDIRECTION), of);
                 }
@@ -155,23 +167,33 @@ impl Collection<'_> {
                         true => self.add_whole(directory, REDIRECTION, of),
                         false => self.add_link(&path, metadata.file_type(), of),
                     }
+                    if metadata.is_file() && metadata.nlink() > 1 {
+                        self.add(&path, Kind::Linked, of);
+                    }
                     break;
                 }
             }
         }
     }
 
-    fn has_many_new_links(&self, entries: &[fs::DirEntry]) -> bool {
+    fn has_many_new_links(&self, entries: &[fs::DirEntry], links_count: bool) -> bool {
         let is_new = |entry: &&fs::DirEntry| {
-            let kind = entry.file_type();
-            kind.is_ok_and(|kind| self.is_new_link(&entry.path(), kind))
+            let (path, kind) = (entry.path(), entry.file_type());
+            let is_linked = |kind: fs::FileType| {
+                links_count && kind.is_file() && self.is_new(&path) && has_second_name(&path)
+            };
+            kind.is_ok_and(|kind| self.is_new_link(&path, kind) || is_linked(kind))
         };
         entries.iter().filter(is_new).count() > MOST_NEW
     }
 
     fn is_new_link(&self, path: &Path, kind: fs::FileType) -> bool {
+        (kind.is_symlink() || kind.is_fifo()) && self.is_new(path)
+    }
+
+    fn is_new(&self, path: &Path) -> bool {
         let is_known = |before: &Baseline| before.contents.contains_key(path);
-        (kind.is_symlink() || kind.is_fifo()) && self.before.is_some_and(|it| !is_known(it))
+        self.before.is_some_and(|it| !is_known(it))
     }
 
     pub(super) fn add_link(&mut self, path: &Path, kind: fs::FileType, of: Option<&Path>) {
@@ -182,6 +204,22 @@ impl Collection<'_> {
             self.add(path, Kind::Whole(PIPE), of);
         }
     }
+}
+
+/// Whether a file has a second name (a hard link).
+pub(super) fn has_second_name(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 1)
+}
+
+/// Whether a directory of a repository, or of what it borrows, holds what is written once.
+fn is_stored(top: &Path, objects: &Path, directory: &Path) -> bool {
+    let below = directory.strip_prefix(top).unwrap_or(directory);
+    let is_store = |name: &OsStr| STORED.iter().any(|store| name == *store);
+    // Those of submodules that git does not come to from here.
+    let is_module = below.starts_with("modules");
+    top.join("objects") != objects
+        || below.iter().next().is_some_and(is_store)
+        || (is_module && below.iter().any(is_store))
 }
 
 /// Whether it is a directory, and no link to one.

@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     controls::{Collection, Kind},
+    links::has_second_name,
     settings,
 };
 use crate::{
@@ -71,6 +72,8 @@ impl Collection<'_> {
             let is_waiting = self.before.is_none() && *name == WAITING;
             if (is_odd || is_waiting) && !self.is_below_link(&path) {
                 self.add(&path, Kind::Whole(ARGUMENT), of);
+            } else if has_second_name(&path) {
+                self.add(&path, Kind::Linked, of);
             }
         }
         for name in STEPS {

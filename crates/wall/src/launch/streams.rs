@@ -14,10 +14,13 @@
 //!   descriptor says;
 //! - for a **socket to write**, a pipe as well: who has the socket can shut it down, and the receipt
 //!   would be lost. If the input is the same socket as the errors, that comes through a pipe, too;
-//! - **terminals, other character devices, pipes and other sockets to read** as they are. What can be
-//!   done to them by opening them anew can be done by the descriptor, or the other end would be
-//!   needed. Flags that make a write fail which would wait are shared with the caller, and cleared
-//!   at the end;
+//! - for a **pipe**, another pipe. Who opens a pipe anew gets its other end, too: with that of an input, a
+//!   session could type into the script that started it, and with that of an output, read what others wrote.
+//!   Of the input, no more is taken from the caller's pipe than the command has read, so that the rest is
+//!   there for whoever reads next;
+//! - **terminals, other character devices and other sockets to read** as they are, and pipes that another user
+//!   made: nobody inside can open those anew. Flags that make a write fail which would wait are shared with the
+//!   caller, and cleared at the end;
 //! - **nothing else**: directories and block devices are refused.
 
 use std::{
@@ -41,18 +44,22 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{
-        FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fcntl_getfl,
-        fcntl_setfl, fstat, memfd_create, open,
+        Access, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, access, fcntl_add_seals,
+        fcntl_getfl, fcntl_setfl, fstat, memfd_create, open,
     },
-    io::Errno,
+    io::{Errno, ioctl_fionread},
     net::SendFlags,
-    pipe::{PipeFlags, pipe_with},
+    pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, tee},
+    process::geteuid,
     stdio::{stderr, stdin, stdout},
     termios::ttyname,
 };
 use stockade_sys::{deadline::poll_until, mount::Tree};
 
 use crate::{error::Error, nofollow::pin};
+
+/// The least that a pipe has room for: one piece, of which there is room again when all of it was read.
+const ONE_PIECE: usize = 4096;
 
 /// No more than this is copied.
 const LARGEST_COPY: u64 = 64 << 20;
@@ -90,10 +97,12 @@ enum Stream {
     Same,
     /// A file to read, by its path of the moment.
     File { path: PathBuf, found: Stat },
-    /// A file or socket to write.
+    /// A file, socket or pipe to write.
     Relayed,
     /// A socket to read, by which one could write.
     Fed,
+    /// A pipe to read.
+    Offered,
     /// The same file as standard output.
     AsOutput,
 }
@@ -127,6 +136,8 @@ pub(crate) struct WardenStreams {
     outputs: Vec<(Name, OwnedFd)>,
     /// What comes from this stream goes here, for the command to read.
     fed: Vec<(Name, OwnedFd)>,
+    /// The same for a pipe that others may read from as well.
+    offered: Option<(Name, OwnedFd)>,
     flags: Vec<(Name, OFlags)>,
 }
 
@@ -176,6 +187,7 @@ impl Streams {
                 Stream::File { path, found } => Some(kept.file(*name, path, found)?),
                 Stream::Relayed => Some(kept.relayed(*name).map_err(failed)?),
                 Stream::Fed => Some(kept.fed(*name).map_err(failed)?),
+                Stream::Offered => Some(kept.offered(*name).map_err(failed)?),
                 Stream::AsOutput => {
                     let output = output.map(OwnedFd::try_clone);
                     output.transpose().map_err(failed)?
@@ -236,21 +248,33 @@ impl WardenStreams {
         Ok(reader)
     }
 
+    fn offered(&mut self, name: Name) -> io::Result<OwnedFd> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setpipe_size(&writer, ONE_PIECE)?;
+        self.offered = Some((name, writer));
+        Ok(reader)
+    }
+
     /// Starts to write what the command writes. The thread that calls this has no capability, so
     /// those that it starts have none either.
     pub(crate) fn relay(self) -> io::Result<Relay> {
         let is_over = Arc::new(AtomicBool::new(false));
         let writers = self.outputs.into_iter().map(|(name, reader)| {
-            let mut file = borrowed(name)?;
+            let mut file = opened_anew(name)?;
             let thread = thread::Builder::new().name("output".to_owned());
             let is_over = Arc::clone(&is_over);
             let written = thread.spawn(move || {
                 // Its end, or that of the reader if the file cannot be written, is the command's
                 // news: a broken pipe.
                 let mut from = File::from(reader);
-                match is_socket(&fstat(&file)?) {
-                    true => pass_on(&mut from, |bytes| send(&file, bytes, &is_over)),
-                    false => pass_on(&mut from, |bytes| file.write_all(bytes)),
+                let dont_wait = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+                    FileType::Socket => pass_on(&mut from, |bytes| {
+                        let send = |bytes: &[u8]| rustix::net::send(&file, bytes, dont_wait);
+                        write_all(&file, bytes, send, &is_over)
+                    }),
+                    FileType::Fifo => pass_on_to_pipe(&mut from, &file, &is_over),
+                    _ => pass_on(&mut from, |bytes| file.write_all(bytes)),
                 }
             })?;
             Ok((name, written))
@@ -262,8 +286,14 @@ impl WardenStreams {
             // It ends with what reads from it.
             thread.spawn(move || feed(&socket, File::from(writer)))?;
         }
+        let offer = self.offered.map(|(name, writer)| {
+            let pipe = opened_anew(name)?;
+            let thread = thread::Builder::new().name("input".to_owned());
+            thread.spawn(move || offer(&pipe, &writer))
+        });
         Ok(Relay {
             writers,
+            offer: offer.transpose()?,
             inputs: self.inputs,
             flags: self.flags,
             is_over,
@@ -285,14 +315,100 @@ fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> i
     }
 }
 
-/// Writes to a socket, for as long as its other end takes to read. When everything inside has ended,
+/// The same to a pipe. A program that waits for its reader's end learns of it.
+fn pass_on_to_pipe(from: &mut File, pipe: &File, is_over: &AtomicBool) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let mut fds = [
+            PollFd::new(from, PollFlags::IN),
+            PollFd::new(pipe, PollFlags::empty()),
+        ];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        if !fds[1].revents().is_empty() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                let bytes = buffer.get(..length).unwrap_or_default();
+                let write = |bytes: &[u8]| rustix::io::write(pipe, bytes);
+                write_all(pipe, bytes, write, is_over)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Has the command read what comes through a pipe, until one of the two ends. A piece is in both pipes until
+/// the command has read it. So if the command ends, what it has not read is still in the caller's.
+///
+/// The command can write to its own pipe. It then loses count of what it reads there, and of nothing else.
+fn offer(from: &File, to: &OwnedFd) -> io::Result<()> {
+    loop {
+        let mut fds = [
+            PollFd::new(from, PollFlags::IN),
+            PollFd::new(to, PollFlags::empty()),
+        ];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        if !fds[1].revents().is_empty() {
+            return Ok(());
+        }
+        let piece = match tee(from, to, ONE_PIECE, SpliceFlags::NONBLOCK) {
+            Ok(0) => return Ok(()),
+            Ok(piece) => piece,
+            // Others took it meanwhile, or the command's own pipe is full of what it wrote itself.
+            Err(Errno::INTR | Errno::AGAIN) => {
+                wait_for(to, PollFlags::OUT)?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // There is room again when all of it was read.
+        wait_for(to, PollFlags::OUT)?;
+        let left = usize::try_from(ioctl_fionread(to)?).unwrap_or(usize::MAX);
+        let mut read = piece.saturating_sub(left);
+        let mut buffer = vec![0; read];
+        while read > 0 {
+            match rustix::io::read(from, buffer.get_mut(..read).unwrap_or_default()) {
+                Ok(0) | Err(Errno::AGAIN) => break,
+                Ok(length) => read -= length,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Waits until this happens, or the other end is gone.
+fn wait_for(fd: &OwnedFd, event: PollFlags) -> io::Result<()> {
+    loop {
+        match poll(&mut [PollFd::new(fd, event)], None) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other.map(drop)?),
+        }
+    }
+}
+
+/// Writes to a socket or pipe, for as long as its other end takes to read. When everything inside has ended,
 /// the session is settled soon, whether or not somebody reads.
-fn send(socket: &File, mut bytes: &[u8], is_over: &AtomicBool) -> io::Result<()> {
+fn write_all(
+    to: &File,
+    mut bytes: &[u8],
+    write: impl Fn(&[u8]) -> Result<usize, Errno>,
+    is_over: &AtomicBool,
+) -> io::Result<()> {
     const MOMENT: Duration = Duration::from_millis(100);
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut stuck = Duration::ZERO;
     while !bytes.is_empty() {
-        match rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        match write(bytes) {
             Ok(length) => {
                 bytes = bytes.get(length..).unwrap_or_default();
                 stuck = Duration::ZERO;
@@ -301,7 +417,7 @@ fn send(socket: &File, mut bytes: &[u8], is_over: &AtomicBool) -> io::Result<()>
             Err(Errno::AGAIN) if stuck >= PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
             Err(Errno::AGAIN) => {
                 let begin = Instant::now();
-                poll_until(socket.as_fd(), PollFlags::OUT, begin + MOMENT)?;
+                poll_until(to.as_fd(), PollFlags::OUT, begin + MOMENT)?;
                 if is_over.load(Ordering::Relaxed) {
                     stuck += begin.elapsed();
                 }
@@ -350,6 +466,7 @@ struct Input {
 #[derive(Debug)]
 pub(crate) struct Relay {
     writers: Vec<(Name, JoinHandle<io::Result<()>>)>,
+    offer: Option<JoinHandle<io::Result<()>>>,
     inputs: Vec<Input>,
     flags: Vec<(Name, OFlags)>,
     is_over: Arc<AtomicBool>,
@@ -377,6 +494,14 @@ impl Relay {
                 // A descriptor that cannot be told has no position that others could see.
                 let _ = position.and_then(|at| borrowed(input.name)?.seek(SeekFrom::Start(at)));
             }
+        }
+        // It ends with the last that could read from it, and then leaves the rest to others.
+        let begin = Instant::now();
+        while let Some(offer) = &self.offer
+            && !offer.is_finished()
+            && begin.elapsed() < Duration::from_secs(1)
+        {
+            thread::sleep(Duration::from_millis(1));
         }
         let mut failures = Vec::new();
         for (name, writer) in self.writers {
@@ -419,7 +544,10 @@ fn look_at(name: Name) -> Result<Stream, Error> {
         }),
         FileType::RegularFile => Ok(Stream::Relayed),
         FileType::Socket if name != Name::Input => Ok(Stream::Relayed),
-        FileType::CharacterDevice | FileType::Fifo | FileType::Socket => Ok(Stream::Same),
+        FileType::Fifo if !can_be_opened_anew(fd, &found) => Ok(Stream::Same),
+        FileType::Fifo if name == Name::Input => Ok(Stream::Offered),
+        FileType::Fifo => Ok(Stream::Relayed),
+        FileType::CharacterDevice | FileType::Socket => Ok(Stream::Same),
         FileType::Directory => Err(refused(
             "a directory, by which the command would get at everything below it",
             instead,
@@ -486,6 +614,37 @@ impl io::Read for At {
 /// The caller's stream, by a descriptor of our own.
 fn borrowed(name: Name) -> io::Result<File> {
     Ok(File::from(name.descriptor().try_clone_to_owned()?))
+}
+
+/// The same; a pipe by a description of our own, so that only we are told when it would wait.
+fn opened_anew(name: Name) -> io::Result<File> {
+    let fd = name.descriptor();
+    if FileType::from_raw_mode(fstat(fd)?.st_mode) != FileType::Fifo {
+        return borrowed(name);
+    }
+    let way = match name {
+        Name::Input => OFlags::RDONLY,
+        Name::Output | Name::Errors => OFlags::WRONLY,
+    };
+    let flags = way | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match open(path_of(fd), flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        // Nobody reads any more, as the first write will say.
+        Err(Errno::NXIO) => borrowed(name),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether somebody inside could open a pipe anew, for reading and writing.
+fn can_be_opened_anew(fd: BorrowedFd<'_>, found: &Stat) -> bool {
+    let is_denied = [Access::READ_OK, Access::WRITE_OK]
+        .into_iter()
+        .all(|way| access(path_of(fd), way) == Err(Errno::ACCESS));
+    found.st_uid == geteuid().as_raw() || !is_denied
+}
+
+fn path_of(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/thread-self/fd/{}", fd.as_raw_fd())
 }
 
 fn identity(fd: BorrowedFd<'_>) -> Result<Stat, Error> {

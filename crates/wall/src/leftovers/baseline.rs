@@ -44,6 +44,10 @@ pub(crate) struct Baseline {
     pub(crate) taken: SystemTime,
     /// There was no time to look at all of them.
     pub(crate) is_partial: bool,
+    /// Whether there was time for all repositories, and for what in them has git run programs. A session can
+    /// leave very many other files there.
+    #[serde(default)]
+    pub(crate) has_all_repositories: bool,
     #[serde(with = "map")]
     pub(crate) contents: BTreeMap<PathBuf, Content>,
     /// The directories of repositories that were looked at.
@@ -193,6 +197,7 @@ impl Default for Baseline {
         Self {
             taken: UNIX_EPOCH,
             is_partial: false,
+            has_all_repositories: true,
             contents: BTreeMap::new(),
             repositories: BTreeSet::new(),
             branches: BTreeMap::new(),

@@ -270,24 +270,25 @@ impl Looking {
 
     /// Settles, and says what is to be watched. If there is no time for all repositories, git outside meets
     /// what nobody has looked at. So the next look is longer; and if that is not enough where it was before the
-    /// session, the session ends. Time in which others have the processors does not count.
+    /// session, the session ends. Where it was not, git is kept from what is new. Time in which others have the
+    /// processors does not count.
     fn look(&self) -> Places {
-        let (places, is_cut) = self.look_for(LOOK, 100_000);
+        let (places, is_cut) = self.look_for(LOOK, 100_000, false);
         if !is_cut {
             return places;
         }
         let begun = cpu_time_of_thread();
-        let (places, is_cut) = self.look_for(LONG_LOOK, MOST_FILES);
+        let was_whole = self.watch.baseline.has_all_repositories;
+        let (places, is_cut) = self.look_for(LONG_LOOK, MOST_FILES, !was_whole);
         let spent = cpu_time_of_thread().zip(begun);
         let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > LONG_LOOK / OWN_SHARE);
-        let was_whole = !self.watch.baseline.is_partial;
         if is_cut && is_ours && was_whole && !self.is_over(Duration::ZERO) {
             self.alarm.raise(Cause::Flood);
         }
         places
     }
 
-    fn look_for(&self, time: Duration, files: usize) -> (Places, bool) {
+    fn look_for(&self, time: Duration, files: usize, closes: bool) -> (Places, bool) {
         let last = Cell::new(Instant::now());
         let is_over = || {
             if last.get().elapsed() > OFTEN {
@@ -298,7 +299,7 @@ impl Looking {
         };
         let bounds = Bounds::new(time, files, &is_over);
         let suspended = self.watch.suspended.lock();
-        let (found, places, is_cut) = self.watch.settle_known(&bounds);
+        let (found, places, is_cut) = self.watch.settle_known(&bounds, closes);
         drop(suspended);
         self.note(found);
         (places, is_cut)

@@ -44,7 +44,7 @@ impl Watch {
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
         let bounds = &Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, ..) = self.collect(&[top], &search, bounds, None);
+        let (controls, _, last) = self.collect(&[top], &search, bounds, None);
         let contents = controls.into_iter();
         let contents: BTreeMap<_, _> = contents
             .map(|(path, control)| (path, control.content))
@@ -69,6 +69,7 @@ impl Watch {
             objects,
             taken,
             is_partial: is_partial || is_cut,
+            has_all_repositories: !(is_partial || is_cut && last < Stage::Written),
             repositories: repositories.filter(is_known).collect(),
             contents,
         }

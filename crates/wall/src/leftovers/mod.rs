@@ -267,6 +267,7 @@ impl Watch {
         for (top, part) in parts {
             taken = Some(taken.map_or(part.taken, |taken| taken.min(part.taken)));
             whole.is_partial |= part.is_partial;
+            whole.has_all_repositories &= part.has_all_repositories;
             whole.repositories.extend(part.repositories.iter().cloned());
             for (objects, identity) in &part.objects {
                 if innermost(&tops, objects) == top || !whole.objects.contains_key(objects) {
@@ -374,9 +375,12 @@ impl Watch {
     }
 
     /// The same of what git comes to from the top, while the session runs. Says if there was no time for
-    /// all of it.
-    fn settle_known(&self, bounds: &Bounds<'_>) -> (Vec<Finding>, Places, bool) {
+    /// all that makes git run programs. If git outside is to come to none of that, `closes` says so.
+    fn settle_known(&self, bounds: &Bounds<'_>, closes: bool) -> (Vec<Finding>, Places, bool) {
         let (settlement, repositories, is_cut) = self.look_while_it_runs(bounds);
+        if is_cut && closes {
+            settlement.close_ways(&repositories, true);
+        }
         (settlement.end(), self.places(repositories), is_cut)
     }
 
@@ -393,9 +397,11 @@ impl Watch {
         for directory in &self.baseline.repositories {
             repositories.found.entry(directory.clone()).or_default();
         }
+        let is_cut = bounds.are_reached();
         settlement.compare(&repositories, bounds);
         drop(locks);
-        (settlement, repositories, bounds.are_reached())
+        let is_cut = is_cut || settlement.has_unjudged();
+        (settlement, repositories, is_cut)
     }
 
     /// The same of the workspace's own repository alone, and of what is given like it.

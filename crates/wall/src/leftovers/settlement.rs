@@ -33,6 +33,8 @@ use crate::{
     tables::autorun::{REDIRECTION, WORKTREE},
 };
 
+const SECOND_NAME: &str =
+    "it had a second name (a hard link), by which git itself could have been made to write to it";
 const TOO_MANY: &str = "there was no time to look at all repositories that git comes to by it";
 
 /// One look after the session.
@@ -161,7 +163,10 @@ impl<'a> Settlement<'a> {
             let before = self.watch.baseline.contents.get(path);
             let is_same = before.is_some_and(|before| before.is_same(&control.content));
             if is_same && !matches!(control.kind, Kind::Gone(_)) {
-                self.make_its_own(path, control);
+                // Of those that say nothing about programs, the user's own stay.
+                if control.kind != Kind::Linked {
+                    self.make_its_own(path, control);
+                }
                 continue;
             }
             let is_first = repositories.is_brief && control.stage == Stage::Settings;
@@ -171,6 +176,7 @@ impl<'a> Settlement<'a> {
                 self.find(&self.watch.workspace, Change::Unseen, &why);
                 if !is_cut {
                     let left = nearest.iter().skip(number);
+                    let left = left.filter(|(_, control)| control.stage < Stage::Written);
                     let left = left.filter_map(|(_, control)| control.repository.clone());
                     self.unjudged.replace(Unjudged::Some(left.collect()));
                 }
@@ -181,11 +187,19 @@ impl<'a> Settlement<'a> {
         }
     }
 
+    /// Whether there was no time for something by which git runs programs.
+    pub(super) fn has_unjudged(&self) -> bool {
+        match &*self.unjudged.borrow() {
+            Unjudged::None => false,
+            Unjudged::Some(left) => !left.is_empty(),
+            Unjudged::Any => true,
+        }
+    }
+
     /// Git writes to some of its files in place, with text that a session can choose: the message of a commit,
     /// a conflict. If such a file is a second name of another one, of which git takes programs, that one is
     /// written. So a file of git's with a second name gets to be a file of its own.
     fn make_its_own(&self, path: &Path, control: &Control) {
-        const WHY: &str = "it had a second name (a hard link), by which git itself could have been made to write to it";
         let is_linked = |it: &fs::Metadata| it.is_file() && it.nlink() > 1;
         if matches!(control.kind, Kind::Told(_))
             || !fs::symlink_metadata(path).is_ok_and(|it| is_linked(&it))
@@ -195,7 +209,7 @@ impl<'a> Settlement<'a> {
             return;
         }
         if self.watch.mode == GitSettings::Tell {
-            return self.find(path, Change::Changed, WHY);
+            return self.find(path, Change::Changed, SECOND_NAME);
         }
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
         // What is too long, or no file by now, is judged as a whole.
@@ -205,9 +219,9 @@ impl<'a> Settlement<'a> {
         let is_still = || Content::of(path, &bounds).as_ref() == Some(&content);
         let covers = &self.watch.covers;
         match restore::put(path, Some(&content), &self.patience, covers, is_still) {
-            Ok(()) => self.find(path, Change::Undone(Box::new(Change::Changed)), WHY),
+            Ok(()) => self.find(path, Change::Undone(Box::new(Change::Changed)), SECOND_NAME),
             Err(error) => {
-                let why = format!("{WHY}; it could NOT be put back: {error}");
+                let why = format!("{SECOND_NAME}; it could NOT be put back: {error}");
                 self.find(path, Change::Changed, &why);
             }
         }
@@ -391,6 +405,11 @@ impl<'a> Settlement<'a> {
                     return;
                 }
                 self.put_back(path, control, before, &[(change, why)], is_ours);
+            }
+            // It is made one of its own then.
+            Kind::Linked if matches!(control.content, Content::File { .. }) => {}
+            Kind::Linked => {
+                self.put_back(path, control, before, &[(change, SECOND_NAME)], is_ours);
             }
             Kind::Gone(why) => self.put_back(path, control, None, &[(change, why)], is_ours),
             Kind::Away if !is_ours => {}

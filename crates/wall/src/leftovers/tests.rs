@@ -428,7 +428,7 @@ fn steps_of_a_rebase_that_waited_are_put_back_while_the_session_runs() {
         let planted = format!("{}  x touch ran\n", before.unwrap_or_default());
         workspace.write(&name, &planted);
         let bounds = Bounds::new(END, MOST_FILES, &|| false);
-        let (found, places, _) = watch.settle_known(&bounds);
+        let (found, places, _) = watch.settle_known(&bounds, false);
         let now = || fs::read_to_string(workspace.path.join(&name)).unwrap();
         // The session needs the steps of a rebase of its own until the end.
         assert_eq!(now(), before.unwrap_or(&planted), "{found:?}");

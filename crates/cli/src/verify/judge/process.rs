@@ -176,10 +176,10 @@ fn file_rules(case: &Case<'_>) -> Option<Finding> {
             (case.outside.landlock).absent("this kernel has no Landlock (Linux 5.13)"),
         ),
         Some(tried) if tried.is_refused_with(&[Errno::ACCESS]) => {
-            check.pass("a pipe of outside cannot be opened again through a descriptor")
+            check.pass("a file of outside cannot be opened again through a descriptor")
         }
         Some(Tried::Worked(_)) => {
-            check.fail("a pipe of outside could be opened again through a descriptor")
+            check.fail("a file of outside could be opened again through a descriptor")
         }
         _ => check.inconclusive("it could not be tried"),
     })

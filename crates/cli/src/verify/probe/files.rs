@@ -81,10 +81,10 @@ fn make(path: &Path) -> io::Result<()> {
         .map(drop)
 }
 
-/// The pipe that standard error is, opened anew. A rule about paths decides then: the pipe's own
-/// is not to be found in here.
-pub(super) fn reopen_stderr() -> Tried {
-    write(Path::new("/proc/self/fd/2"))
+/// The file that standard input is, opened anew. A rule about paths decides then: the file's own is not to be
+/// found in here.
+pub(super) fn reopen_stdin() -> Tried {
+    read(Path::new("/proc/self/fd/0"))
 }
 
 /// What the descriptors lead to that this process was started with. It has opened none.

@@ -13,9 +13,15 @@ use std::{
     io::{self, BufRead as _, Write as _},
     path::PathBuf,
     process::ExitCode,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
+use rustix::{
+    fs::{FileType, fstat},
+    stdio::stdin,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 pub(super) use self::{
@@ -50,7 +56,7 @@ pub(crate) fn probe() -> Result<ExitCode> {
         abstract_socket: Some(network::connect_to_abstract(&assignment.abstract_socket)),
         calls: calls(),
         signal: Some(kernel::signal_to_keeper()),
-        reopened: Some(files::reopen_stderr()),
+        reopened: Some(files::reopen_stdin()),
         targets: assignment.targets.iter().map(ask).collect(),
         listener: network::listen(&assignment.token),
     })?;
@@ -79,9 +85,17 @@ pub(super) fn look_around(writes: &[PathBuf]) -> Observations {
     }
 }
 
+/// The next line of standard input: a file, which grows.
 fn hear<T: DeserializeOwned>() -> Result<T> {
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let grows = FileType::from_raw_mode(fstat(stdin())?.st_mode) == FileType::RegularFile;
+    let (mut line, begin) = (String::new(), Instant::now());
+    while io::stdin().lock().read_line(&mut line)? == 0 || !line.ends_with('\n') {
+        if !grows || begin.elapsed() > PATIENCE {
+            break;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
     serde_json::from_str(&line).context("this is a part of `stockade verify`")
 }
 
