@@ -43,6 +43,7 @@ mod p_git;
 mod p_given;
 mod p_launch;
 mod p_links;
+mod p_logs;
 mod p_names;
 mod p_nested;
 mod p_older;

@@ -44,6 +44,14 @@ pub(crate) struct Control {
     pub(crate) stage: Stage,
 }
 
+impl Control {
+    /// Where a directory is moved to that must go: the top of the repository that it lies in.
+    pub(crate) fn place_aside(&self, path: &Path) -> Option<&Path> {
+        let repository = self.repository.as_deref();
+        repository.filter(|it| path.starts_with(it) && path != *it)
+    }
+}
+
 /// What is looked for and judged before the rest, in all repositories: the time may run out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
@@ -111,6 +119,10 @@ pub(crate) struct Collection<'a> {
     pub(crate) named: Named,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
+    /// Folders that git writes to, in which there are no other links than those in `controls`.
+    pub(crate) walked: HashSet<PathBuf>,
+    /// Those of which there was time for a part.
+    pub(crate) cut: HashSet<PathBuf>,
 }
 
 impl Collection<'_> {
@@ -119,7 +131,7 @@ impl Collection<'_> {
         let all = repositories.found.keys().chain(&repositories.worktrees);
         self.repositories = all.cloned().collect();
         // However many others a session makes, there is time for those that were there.
-        for stage in [Stage::Settings, Stage::Programs] {
+        for stage in [Stage::Settings, Stage::Programs, Stage::Written] {
             if !self.add_stage(stage, repositories, tops, true) {
                 return;
             }
@@ -269,7 +281,10 @@ impl Collection<'_> {
         match self.stage {
             Stage::Settings => self.add_leading(directory, of),
             Stage::Programs => self.add_running(directory, of, repository, top),
-            Stage::Written => self.add_links_to_logs(directory, of),
+            Stage::Written => {
+                self.add_links_to_logs(directory, of);
+                self.add_links_to_folders(directory, of);
+            }
             Stage::Rest => {
                 for name in ["remotes", "branches"] {
                     let directory = directory.join(name);

@@ -1,10 +1,10 @@
 //! Links, pipes and files with second names among git's own files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs,
-    io::ErrorKind::PermissionDenied,
+    io::ErrorKind::{NotFound, PermissionDenied},
     os::unix::{
         ffi::OsStrExt as _,
         fs::{FileTypeExt as _, MetadataExt as _},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     facts::line_of,
-    leftovers::baseline::Baseline,
+    leftovers::{baseline::Baseline, restore::is_aside},
     nofollow,
     tables::autorun::{PIPE, REDIRECTION},
 };
@@ -49,6 +49,18 @@ const FOLDERS: [&str; 8] = [
     "logs",
 ];
 
+/// Those whose files git writes to in place.
+const IN_PLACE: [&str; 6] = [
+    "logs",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "rr-cache",
+    "info",
+];
+/// How many files in each of these a brief look is for.
+const FEW_FILES: usize = 4096;
+
 /// Where files have second names in ordinary work. Git writes to none of them in place.
 const STORED: [&str; 3] = ["objects", "lfs", "annex"];
 
@@ -65,10 +77,6 @@ impl Collection<'_> {
         // Where git may find a repository by the name of a submodule.
         let is_named = top.iter().any(|name| name == "modules");
         while let Some(directory) = left.pop() {
-            if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
-                self.add_whole(&directory, REDIRECTION, of);
-                continue;
-            }
             if is_of_single(&directory, objects) {
                 if self.is_over(&directory, MANY_FILES) {
                     return;
@@ -76,34 +84,10 @@ impl Collection<'_> {
                 self.add_odd_objects(&directory, of);
                 continue;
             }
-            let entries = match nofollow::list(&directory) {
-                Ok(entries) => entries,
-                // The repository itself stays: what is most dangerous in it is known by name.
-                Err(_) if directory == top => {
-                    self.unseen.add(top, UNLISTED);
-                    left.extend(
-                        FOLDERS
-                            .map(|name| top.join(name))
-                            .into_iter()
-                            .filter(is_real),
-                    );
-                    continue;
-                }
-                // It is another user's, since the owner is let in. No session can have made it.
-                Err(error) if error.kind() == PermissionDenied => {
-                    self.unseen.add(&directory, UNLISTED);
-                    continue;
-                }
-                Err(_) => {
-                    self.add_whole(&directory, REDIRECTION, of);
-                    continue;
-                }
-            };
             let links_count = !is_stored(top, objects, &directory);
-            if directory != top && self.has_many_new_links(&entries, links_count) {
-                self.add_whole(&directory, REDIRECTION, of);
+            let Some(entries) = self.entries(&directory, top, links_count, of) else {
                 continue;
-            }
+            };
             for entry in entries {
                 if self.is_over(&directory, MANY_FILES) {
                     return;
@@ -112,22 +96,122 @@ impl Collection<'_> {
                 let Ok(kind) = entry.file_type() else {
                     continue;
                 };
-                self.add_link(&path, kind, of);
-                if links_count && kind.is_file() && has_second_name(&path) {
-                    self.add(&path, Kind::Linked, of);
-                }
+                self.add_entry(&path, kind, links_count, of);
                 if is_named && kind.is_file() && nofollow::begins_with(&path, GITFILE) {
                     self.add(&path, Kind::Whole(REDIRECTION), of);
                 }
-                // Repositories of submodules and worktrees have a look of their own.
+                // Repositories of submodules and worktrees have a look of their own, and so have folders that
+                // git writes to. Nothing leads git to what was moved aside.
+                let is_elsewhere = self.repositories.contains(&path)
+                    || self.walked.contains(&path)
+                    || directory == top && is_aside(&entry.file_name());
                 if kind.is_dir()
-                    && !self.repositories.contains(&path)
+                    && !is_elsewhere
                     && (all || !is_of_single(&path, objects) || self.is_touched(&path))
                 {
                     left.push(path);
                 }
             }
+            if directory == top && self.unseen.has(top, UNLISTED) {
+                let folders = FOLDERS.map(|name| top.join(name));
+                left.extend(folders.into_iter().filter(is_real));
+            }
         }
+    }
+
+    /// What is in a directory of a repository, unless all of it is to go.
+    fn entries(
+        &mut self,
+        directory: &Path,
+        top: &Path,
+        links_count: bool,
+        of: Option<&Path>,
+    ) -> Option<Vec<fs::DirEntry>> {
+        if is_too_deep(directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
+            self.add_whole(directory, REDIRECTION, of);
+            return None;
+        }
+        match nofollow::list(directory) {
+            Ok(entries) if directory != top && self.has_many_new_links(&entries, links_count) => {
+                self.add_whole(directory, REDIRECTION, of);
+                None
+            }
+            Ok(entries) => Some(entries),
+            Err(error) if error.kind() == NotFound => None,
+            // The repository itself stays: what is most dangerous in it is known by name.
+            Err(_) if directory == top => {
+                self.unseen.add(top, UNLISTED);
+                Some(Vec::new())
+            }
+            // It is another user's, since the owner is let in. No session can have made it.
+            Err(error) if error.kind() == PermissionDenied => {
+                self.unseen.add(directory, UNLISTED);
+                None
+            }
+            Err(_) => {
+                self.add_whole(directory, REDIRECTION, of);
+                None
+            }
+        }
+    }
+
+    fn add_entry(&mut self, path: &Path, kind: fs::FileType, links_count: bool, of: Option<&Path>) {
+        self.add_link(path, kind, of);
+        if links_count && kind.is_file() && has_second_name(path) {
+            self.add(path, Kind::Linked, of);
+        }
+    }
+
+    /// The same in the folders whose files git writes to in place. What it writes there may be text that a
+    /// session has chosen, such as the name of a person or branch: through a link, that gets into any file.
+    pub(super) fn add_links_to_folders(&mut self, top: &Path, of: Option<&Path>) {
+        for folder in IN_PLACE.map(|name| top.join(name)) {
+            if self.walked.contains(&folder) || !is_real(&folder) {
+                continue;
+            }
+            let mut left = vec![folder.clone()];
+            // Another look has time for more.
+            let mut few = if self.is_brief { FEW_FILES } else { usize::MAX };
+            while let Some(directory) = left.pop() {
+                for entry in self
+                    .entries(&directory, top, true, of)
+                    .into_iter()
+                    .flatten()
+                {
+                    few = few.saturating_sub(1);
+                    if few == 0 {
+                        return;
+                    }
+                    if self.is_over(&directory, MANY_FILES) {
+                        self.cut.insert(folder);
+                        return;
+                    }
+                    let Ok(kind) = entry.file_type() else {
+                        continue;
+                    };
+                    self.add_entry(&entry.path(), kind, true, of);
+                    if kind.is_dir() {
+                        left.push(entry.path());
+                    }
+                }
+            }
+            self.walked.insert(folder);
+        }
+    }
+
+    /// Of these repositories, the folders for which there was no time. Where there was none before the session
+    /// either, only those that are too large themselves.
+    pub(crate) fn unwalked<'a>(
+        &self,
+        repositories: impl Iterator<Item = &'a PathBuf>,
+    ) -> BTreeSet<PathBuf> {
+        let was_whole = self
+            .before
+            .is_some_and(|before| before.has_all_repositories);
+        let folders = repositories.flat_map(|top| IN_PLACE.map(|name| top.join(name)));
+        let folders = folders.filter(|folder| was_whole || self.cut.contains(folder));
+        let folders = folders.filter(|folder| !self.walked.contains(folder));
+        folders.filter(is_real).collect()
     }
 
     /// What git writes to most, whatever else there is to be looked at: its own files, and the log of the

@@ -123,6 +123,10 @@ impl TimeLimit {
 pub(crate) struct Unseen(pub(super) BTreeSet<(PathBuf, &'static str)>);
 
 impl Unseen {
+    pub(crate) fn has(&self, path: &Path, why: &'static str) -> bool {
+        self.0.iter().any(|(it, said)| it == path && *said == why)
+    }
+
     pub(crate) fn add(&mut self, path: &Path, why: &'static str) {
         const MOST: usize = 64;
         if self.0.len() < MOST {

@@ -1,7 +1,7 @@
 //! One look at what counts: before a session, while it runs, and after it.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use super::{
     baseline::Baseline,
     bounds::{Bounds, Unseen},
     innermost, locked,
+    restore::is_aside,
 };
 use crate::{
     facts::{Git, is_in},
@@ -21,6 +22,16 @@ use crate::{
     },
     nofollow::Names,
 };
+
+/// What one look has found.
+pub(super) struct Look {
+    pub(super) controls: Controls,
+    pub(super) unseen: Unseen,
+    /// The stage that it came to.
+    pub(super) last: Stage,
+    /// Folders that git writes to for which there was no time.
+    pub(super) unwalked: BTreeSet<PathBuf>,
+}
 
 impl Watch {
     pub(super) fn take(&self, top: &Path, git: &Git, bounds: &Bounds<'_>) -> Baseline {
@@ -44,14 +55,22 @@ impl Watch {
         // That there are more is told at the end, if it is still so.
         search.unseen = unseen;
         let bounds = &Bounds::new(START, MOST_FILES, &|| false);
-        let (controls, _, last) = self.collect(&[top], &search, bounds, None);
-        let contents = controls.into_iter();
+        let look = self.collect(&[top], &search, bounds, None);
+        // What was moved aside in the time of another session is none of the user's.
+        let is_aside = |path: &Path| {
+            let below = path.strip_prefix(top).unwrap_or(path);
+            below.iter().any(is_aside)
+        };
+        let contents = look.controls.into_iter();
         let contents: BTreeMap<_, _> = contents
+            .filter(|(path, _)| !is_aside(path))
             .map(|(path, control)| (path, control.content))
             .collect();
         // One that there was no time for is not known: its settings would count as new.
         let is_cut = bounds.are_reached();
-        let is_known = |path: &PathBuf| !is_cut || contents.contains_key(&path.join("config"));
+        let is_known = |path: &PathBuf| {
+            !is_aside(path) && (!is_cut || contents.contains_key(&path.join("config")))
+        };
         let branches = |directory: &PathBuf| {
             let branches = branches(directory, bounds)?;
             Some((directory.clone(), branches))
@@ -69,7 +88,7 @@ impl Watch {
             objects,
             taken,
             is_partial: is_partial || is_cut,
-            has_all_repositories: !(is_partial || is_cut && last < Stage::Written),
+            has_all_repositories: !(is_partial || is_cut && look.last < Stage::Rest),
             repositories: repositories.filter(is_known).collect(),
             contents,
         }
@@ -115,7 +134,7 @@ impl Watch {
         repositories: &Repositories,
         bounds: &Bounds<'_>,
         before: Option<&Baseline>,
-    ) -> (Controls, Unseen, Stage) {
+    ) -> Look {
         let mut collection = Collection {
             bounds,
             writable: &self.writable,
@@ -128,9 +147,18 @@ impl Watch {
             named: Named::default(),
             controls: Controls::new(),
             unseen: Unseen::default(),
+            walked: HashSet::new(),
+            cut: HashSet::new(),
         };
         collection.add_repositories(repositories, tops);
         let last = collection.stage;
+        let is_known =
+            |it: &&PathBuf| before.is_some_and(|before| before.repositories.contains(*it));
+        let all = repositories.found.keys().chain(&repositories.worktrees);
+        let unwalked = match last < Stage::Rest && !repositories.is_brief {
+            true => collection.unwalked(all.filter(is_known)),
+            false => BTreeSet::new(),
+        };
         collection.stage = Stage::Settings;
         for path in &self.own.writable {
             if let Some(path) = collection.reached_file(path, None) {
@@ -138,8 +166,14 @@ impl Watch {
             }
         }
         locked(&self.named).add(&mut collection.named);
+        let end = |collection: Collection<'_>| Look {
+            controls: collection.controls,
+            unseen: collection.unseen,
+            last,
+            unwalked,
+        };
         if repositories.is_brief {
-            return (collection.controls, collection.unseen, last);
+            return end(collection);
         }
         collection.stage = Stage::Rest;
         // Some are directories, with any number of files.
@@ -156,6 +190,6 @@ impl Watch {
                 collection.add(path, Kind::Told(why), None);
             }
         }
-        (collection.controls, collection.unseen, last)
+        end(collection)
     }
 }

@@ -31,7 +31,7 @@ mod look;
 pub(crate) mod parts;
 mod quarantine;
 mod reported;
-mod restore;
+pub(crate) mod restore;
 mod settlement;
 pub(crate) mod untracked;
 
@@ -348,6 +348,9 @@ impl Watch {
         match is_cut {
             true => settlement.compare(&repositories, &rest()),
             false => settlement.compare(&repositories, &bounds),
+        }
+        if settlement.has_closed.get() {
+            settlement.compare(&repositories, &rest());
         }
         settlement.close_ways(&repositories, is_cut);
         let before = repositories.len();

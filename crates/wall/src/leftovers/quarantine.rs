@@ -116,7 +116,7 @@ impl Keeping {
         let patience = Cell::new(Duration::from_secs(1));
         let is_still = || kept.is_untouched();
         let (theirs, covers) = (Some(&kept.theirs), Covers::default());
-        put(&kept.path, theirs, &patience, &covers, is_still)?;
+        put(&kept.path, theirs, &patience, &covers, None, is_still)?;
         fs::remove_file(&kept.record)
     }
 

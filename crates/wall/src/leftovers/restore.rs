@@ -26,6 +26,9 @@ use rustix::{
 use super::{content::Content, covers::Covers};
 use crate::nofollow;
 
+/// How the names of what was moved aside end.
+const ASIDE: &str = ".stockade";
+
 /// What became of a file.
 #[derive(Debug)]
 pub(super) enum Put {
@@ -34,27 +37,28 @@ pub(super) enum Put {
     Removed(io::Error),
 }
 
-/// The same as [`put`]. Where a file cannot be replaced, as on a full disk, it is removed: what is not
+/// The same as [`put`], which see for `aside`. Where a file cannot be replaced, as on a full disk, it is removed: what is not
 /// there runs nothing.
 pub(super) fn put_or_remove(
     path: &Path,
     content: Option<&Content>,
     patience: &Cell<Duration>,
     covers: &Covers,
+    aside: Option<&Path>,
     is_still: impl Fn() -> bool,
 ) -> io::Result<Put> {
-    let Err(error) = put(path, content, patience, covers, &is_still) else {
+    let Err(error) = put(path, content, patience, covers, aside, &is_still) else {
         return Ok(Put::Done);
     };
     // Else it is another one by now, which will be looked at.
     if content.is_none() || !is_still() {
         return Err(error);
     }
-    let removed = put(path, None, patience, covers, &is_still);
+    let removed = put(path, None, patience, covers, aside, &is_still);
     removed.or_else(|_| empty(path, covers))?;
     // What was removed may have made room.
     let is_gone = || fs::symlink_metadata(path).is_err();
-    match put(path, content, patience, covers, is_gone) {
+    match put(path, content, patience, covers, aside, is_gone) {
         Ok(()) => Ok(Put::Done),
         Err(_) => Ok(Put::Removed(error)),
     }
@@ -82,12 +86,13 @@ fn uncovered<'a>(path: &'a Path, covers: &Covers) -> io::Result<(OwnedFd, &'a Os
 
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
 /// moment whether it is still what is to be replaced; locks of git's are waited for as long as there is
-/// patience left. What is covered inside is not touched.
+/// patience left. What is covered inside is not touched. A directory that is in the way is moved to `aside`.
 pub(super) fn put(
     path: &Path,
     content: Option<&Content>,
     patience: &Cell<Duration>,
     covers: &Covers,
+    aside: Option<&Path>,
     is_still: impl Fn() -> bool,
 ) -> io::Result<()> {
     let (directory, name) = uncovered(path, covers)?;
@@ -97,7 +102,7 @@ pub(super) fn put(
     match content {
         None => {
             check()?;
-            remove(&directory, name)
+            remove(&directory, name, aside)
         }
         Some(Content::File { bytes, mode }) => {
             let new = New::create(&directory, name, patience)?;
@@ -105,16 +110,16 @@ pub(super) fn put(
             file.write_all(bytes)?;
             fchmod(file, Mode::from_raw_mode(*mode))?;
             check()?;
-            make_way(&directory, name)?;
+            make_way(&directory, name, aside)?;
             new.rename_to(name)?.then_some(()).ok_or_else(is_changed)
         }
         Some(Content::Link(to)) => {
             check()?;
-            remove(&directory, name)?;
+            remove(&directory, name, aside)?;
             Ok(symlinkat(to, &directory, name)?)
         }
         Some(Content::Directory(_) | Content::Other(_)) => {
-            remove(&directory, name)?;
+            remove(&directory, name, aside)?;
             Err(io::Error::other("it was too large to be kept"))
         }
     }
@@ -179,16 +184,17 @@ impl Drop for New<'_> {
     }
 }
 
-fn remove(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    make_way(directory, name)?;
+fn remove(directory: &OwnedFd, name: &OsStr, aside: Option<&Path>) -> io::Result<()> {
+    make_way(directory, name, aside)?;
     match unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A directory where a file should be cannot be replaced by one. It is moved aside.
-fn make_way(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
+/// A directory where a file should be cannot be replaced by one. It is moved aside: to the top of the repository,
+/// where no name of git's leads to it, or else to another name.
+fn make_way(directory: &OwnedFd, name: &OsStr, aside: Option<&Path>) -> io::Result<()> {
     use rustix::fs::FileType;
     let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -196,7 +202,13 @@ fn make_way(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     };
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        renameat(directory, name, directory, &random_name(name)?)?;
+        let new = random_name(name)?;
+        if let Some(Ok(aside)) = aside.map(nofollow::pin)
+            && renameat(directory, name, &aside, &new).is_ok()
+        {
+            return Ok(());
+        }
+        renameat(directory, name, directory, &new)?;
     }
     Ok(())
 }
@@ -210,6 +222,15 @@ fn random_name(of: &OsStr) -> io::Result<OsString> {
     const LONGEST: usize = 200;
     let of = of.as_encoded_bytes();
     let mut name = of.get(..LONGEST).unwrap_or(of).to_vec();
-    name.extend(format!(".{:016x}.stockade", u64::from_ne_bytes(bytes)).into_bytes());
+    name.extend(format!(".{:016x}{ASIDE}", u64::from_ne_bytes(bytes)).into_bytes());
     Ok(OsString::from_vec(name))
+}
+
+/// Whether a directory was moved aside, by its name. Anybody can choose such a name: it is a reason to trust what
+/// is in it less, never more.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    const DIGITS: usize = 16;
+    let name = name.as_encoded_bytes().strip_suffix(ASIDE.as_bytes());
+    let parts = name.and_then(|name| name.split_last_chunk::<DIGITS>());
+    parts.is_some_and(|(of, digits)| of.ends_with(b".") && digits.iter().all(u8::is_ascii_hexdigit))
 }

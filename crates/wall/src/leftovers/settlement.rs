@@ -4,7 +4,7 @@ mod settings;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -35,6 +35,7 @@ use crate::{
 
 const SECOND_NAME: &str =
     "it had a second name (a hard link), by which git itself could have been made to write to it";
+const UNWALKED: &str = "git writes there through links, and there was no time to look for them";
 const TOO_MANY: &str = "there was no time to look at all repositories that git comes to by it";
 
 /// One look after the session.
@@ -54,6 +55,8 @@ pub(super) struct Settlement<'a> {
     patience: Cell<Duration>,
     /// Which repositories the last comparison had no time for.
     unjudged: RefCell<Unjudged>,
+    /// Whether directories were moved aside because there was no time for them: without these, there may be.
+    pub(super) has_closed: Cell<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +91,7 @@ impl<'a> Settlement<'a> {
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
             unjudged: RefCell::default(),
+            has_closed: Cell::default(),
         };
         for (top, git) in gits {
             settlement.compare_top(top, git);
@@ -136,9 +140,13 @@ impl<'a> Settlement<'a> {
         let (watch, before) = (self.watch, Some(&self.watch.baseline));
         // What was found needs time to be put back.
         let half = bounds.half();
-        let (controls, unseen, last) = watch.collect(&watch.tops(), repositories, &half, before);
-        // What the later stages look at makes git run nothing by itself.
-        let is_cut = half.are_reached() && last < Stage::Written;
+        let look = watch.collect(&watch.tops(), repositories, &half, before);
+        let (controls, unseen) = (look.controls, look.unseen);
+        // What the last stage looks at makes git run and write nothing.
+        let is_cut = half.are_reached() && look.last < Stage::Rest;
+        if !self.is_live {
+            self.close_folders(&look.unwalked);
+        }
         self.unjudged.replace(match is_cut {
             true => Unjudged::Any,
             false => Unjudged::None,
@@ -176,7 +184,7 @@ impl<'a> Settlement<'a> {
                 self.find(&self.watch.workspace, Change::Unseen, &why);
                 if !is_cut {
                     let left = nearest.iter().skip(number);
-                    let left = left.filter(|(_, control)| control.stage < Stage::Written);
+                    let left = left.filter(|(_, control)| control.stage < Stage::Rest);
                     let left = left.filter_map(|(_, control)| control.repository.clone());
                     self.unjudged.replace(Unjudged::Some(left.collect()));
                 }
@@ -218,7 +226,7 @@ impl<'a> Settlement<'a> {
         };
         let is_still = || Content::of(path, &bounds).as_ref() == Some(&content);
         let covers = &self.watch.covers;
-        match restore::put(path, Some(&content), &self.patience, covers, is_still) {
+        match restore::put(path, Some(&content), &self.patience, covers, None, is_still) {
             Ok(()) => self.find(path, Change::Undone(Box::new(Change::Changed)), SECOND_NAME),
             Err(error) => {
                 let why = format!("{SECOND_NAME}; it could NOT be put back: {error}");
@@ -263,7 +271,7 @@ impl<'a> Settlement<'a> {
             if !places.iter().any(is_new) {
                 continue;
             }
-            self.set_aside(&index, Content::of(&index, &few));
+            self.set_aside(&index, None, Content::of(&index, &few), TOO_MANY);
         }
         if is_search_cut {
             for directory in &self.watch.baseline.repositories {
@@ -271,7 +279,7 @@ impl<'a> Settlement<'a> {
                 let metadata = fs::symlink_metadata(&index);
                 let is_newer = metadata.is_ok_and(|it| changed(&it) >= self.watch.taken(&index));
                 if is_newer && !repositories.has_read(directory) {
-                    self.set_aside(&index, Content::of(&index, &few));
+                    self.set_aside(&index, None, Content::of(&index, &few), TOO_MANY);
                 }
                 self.close_modules(&directory.join("modules"));
             }
@@ -291,24 +299,46 @@ impl<'a> Settlement<'a> {
             Ok(entries) => {
                 let new = entries.iter().map(fs::DirEntry::path);
                 for path in new.filter(|path| !is_known(path)) {
-                    self.set_aside(&path, Content::of_unlisted(&path));
+                    let whole = Content::of_unlisted(&path);
+                    self.set_aside(&path, modules.parent(), whole, TOO_MANY);
                 }
             }
-            Err(_) => self.set_aside(modules, Content::of_unlisted(modules)),
+            Err(_) => {
+                let whole = Content::of_unlisted(modules);
+                self.set_aside(modules, modules.parent(), whole, TOO_MANY);
+            }
         }
     }
 
-    fn set_aside(&self, path: &Path, content: Option<Content>) {
+    fn set_aside(
+        &self,
+        path: &Path,
+        of: Option<&Path>,
+        content: Option<Content>,
+        why: &'static str,
+    ) {
         let Some(content) = content else {
             return;
         };
         let control = Control {
-            kind: Kind::Whole(TOO_MANY),
+            kind: Kind::Whole(why),
             content,
-            repository: None,
+            repository: of.map(Path::to_owned),
             stage: Stage::Rest,
         };
-        self.put_back(path, &control, None, &[(Change::Changed, TOO_MANY)], true);
+        self.put_back(path, &control, None, &[(Change::Changed, why)], true);
+    }
+
+    /// Git writes text that a session can choose to files of these repositories, through any link. If there was
+    /// no time to look for links, the directories of such files go. Git makes them anew.
+    fn close_folders(&self, unwalked: &BTreeSet<PathBuf>) {
+        for folder in unwalked {
+            if is_in(folder, &self.watch.writable) {
+                self.has_closed.set(true);
+                let whole = Content::of_unlisted(folder);
+                self.set_aside(folder, folder.parent(), whole, UNWALKED);
+            }
+        }
     }
 
     /// Settings and attributes that are gone come back as they were. What is gone with its
@@ -340,6 +370,7 @@ impl<'a> Settlement<'a> {
                         Some(&empty),
                         &self.patience,
                         &self.watch.covers,
+                        None,
                         is_gone,
                     );
                 }
@@ -396,8 +427,13 @@ impl<'a> Settlement<'a> {
             Kind::Common if control.content.bytes() == Some(b"../..\n") => {}
             // Git writes it before the worktree, which the user may be making.
             Kind::Whole(WORKTREE) if self.is_live => {}
-            // Until the end, a look after this one would find it again.
-            Kind::Whole(REDIRECTION) if self.is_live && control.content.is_unlisted() => {}
+            // Until the end, a look after this one would find it again, unless it is moved out of git's way.
+            // And what cannot be listed at one moment may only be in the making.
+            Kind::Whole(REDIRECTION)
+                if self.is_live
+                    && control.content.is_unlisted()
+                    && (control.stage != Stage::Written || control.place_aside(path).is_none()) => {
+            }
             Kind::Whole(why) => {
                 // By its file system, too: the session may write to several, with equal numbers.
                 let moved = identity(path).filter(|_| control.content.is_unlisted());
@@ -570,7 +606,8 @@ impl<'a> Settlement<'a> {
             theirs => Content::of(path, &bounds).as_ref() == Some(theirs),
         };
         let covers = &self.watch.covers;
-        let done = restore::put_or_remove(path, to, &self.patience, covers, is_still);
+        let aside = control.place_aside(path);
+        let done = restore::put_or_remove(path, to, &self.patience, covers, aside, is_still);
         let kept = kept.map_err(|error| error.to_string());
         let done = match done {
             // Another look has removed it.
