@@ -58,6 +58,7 @@ fn the_wardens_threads_have_given_up_what_they_do_not_need() {
                 "control",
                 "gate",
                 "gatehouse",
+                "input",
                 "jail",
                 "journal",
                 "prompts",

@@ -14,13 +14,14 @@
 //!   descriptor says;
 //! - for a **socket to write**, a pipe as well: who has the socket can shut it down, and the receipt
 //!   would be lost. If the input is the same socket as the errors, that comes through a pipe, too;
-//! - for a **pipe**, another pipe. Who opens a pipe anew gets its other end, too: with that of an input, a
-//!   session could type into the script that started it, and with that of an output, read what others wrote.
-//!   Of the input, no more is taken from the caller's pipe than the command has read, so that the rest is
-//!   there for whoever reads next;
-//! - **terminals, other character devices and other sockets to read** as they are, and pipes that another user
-//!   made: nobody inside can open those anew. Flags that make a write fail which would wait are shared with the
-//!   caller, and cleared at the end;
+//! - for a **pipe to read**, another pipe. Who opens a pipe anew gets its other end, too: with that of an input,
+//!   a session could type into the script that started it. No more is taken from the caller's pipe than the
+//!   command has read, so that the rest is there for whoever reads next;
+//! - **terminals, other character devices, other sockets to read and pipes to write** as they are, and pipes that
+//!   another user made: nobody inside can open those anew. By the other end of an output, a session can read what
+//!   others write there, if it is quicker than the reader. To pass it on would cost more: lines of programs that
+//!   share a pipe would be mixed, and what is not read at the end of a session would be lost. Flags that make a
+//!   write fail which would wait are shared with the caller, and cleared at the end;
 //! - **nothing else**: directories and block devices are refused.
 
 use std::{
@@ -97,7 +98,7 @@ enum Stream {
     Same,
     /// A file to read, by its path of the moment.
     File { path: PathBuf, found: Stat },
-    /// A file, socket or pipe to write.
+    /// A file or socket to write.
     Relayed,
     /// A socket to read, by which one could write.
     Fed,
@@ -260,21 +261,16 @@ impl WardenStreams {
     pub(crate) fn relay(self) -> io::Result<Relay> {
         let is_over = Arc::new(AtomicBool::new(false));
         let writers = self.outputs.into_iter().map(|(name, reader)| {
-            let mut file = opened_anew(name)?;
+            let mut file = borrowed(name)?;
             let thread = thread::Builder::new().name("output".to_owned());
             let is_over = Arc::clone(&is_over);
             let written = thread.spawn(move || {
                 // Its end, or that of the reader if the file cannot be written, is the command's
                 // news: a broken pipe.
                 let mut from = File::from(reader);
-                let dont_wait = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                match FileType::from_raw_mode(fstat(&file)?.st_mode) {
-                    FileType::Socket => pass_on(&mut from, |bytes| {
-                        let send = |bytes: &[u8]| rustix::net::send(&file, bytes, dont_wait);
-                        write_all(&file, bytes, send, &is_over)
-                    }),
-                    FileType::Fifo => pass_on_to_pipe(&mut from, &file, &is_over),
-                    _ => pass_on(&mut from, |bytes| file.write_all(bytes)),
+                match is_socket(&fstat(&file)?) {
+                    true => pass_on(&mut from, |bytes| send(&file, bytes, &is_over)),
+                    false => pass_on(&mut from, |bytes| file.write_all(bytes)),
                 }
             })?;
             Ok((name, written))
@@ -287,7 +283,7 @@ impl WardenStreams {
             thread.spawn(move || feed(&socket, File::from(writer)))?;
         }
         let offer = self.offered.map(|(name, writer)| {
-            let pipe = opened_anew(name)?;
+            let pipe = opened_anew(name.descriptor())?;
             let thread = thread::Builder::new().name("input".to_owned());
             thread.spawn(move || offer(&pipe, &writer))
         });
@@ -315,34 +311,6 @@ fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> i
     }
 }
 
-/// The same to a pipe. A program that waits for its reader's end learns of it.
-fn pass_on_to_pipe(from: &mut File, pipe: &File, is_over: &AtomicBool) -> io::Result<()> {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let mut fds = [
-            PollFd::new(from, PollFlags::IN),
-            PollFd::new(pipe, PollFlags::empty()),
-        ];
-        match poll(&mut fds, None) {
-            Err(Errno::INTR) => continue,
-            other => other?,
-        };
-        if !fds[1].revents().is_empty() {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => {
-                let bytes = buffer.get(..length).unwrap_or_default();
-                let write = |bytes: &[u8]| rustix::io::write(pipe, bytes);
-                write_all(pipe, bytes, write, is_over)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 /// Has the command read what comes through a pipe, until one of the two ends. A piece is in both pipes until
 /// the command has read it. So if the command ends, what it has not read is still in the caller's.
 ///
@@ -360,21 +328,30 @@ fn offer(from: &File, to: &OwnedFd) -> io::Result<()> {
         if !fds[1].revents().is_empty() {
             return Ok(());
         }
-        let piece = match tee(from, to, ONE_PIECE, SpliceFlags::NONBLOCK) {
-            Ok(0) => return Ok(()),
-            Ok(piece) => piece,
+        let has_ended = !fds[0].revents().contains(PollFlags::IN);
+        match tee(from, to, ONE_PIECE, SpliceFlags::NONBLOCK) {
+            Ok(0) if has_ended => return Ok(()),
             // Others took it meanwhile, or the command's own pipe is full of what it wrote itself.
-            Err(Errno::INTR | Errno::AGAIN) => {
+            Ok(0) | Err(Errno::INTR | Errno::AGAIN) => {
                 wait_for(to, PollFlags::OUT)?;
-                continue;
             }
+            Ok(piece) => take_what_is_read(from, to, piece)?,
             Err(error) => return Err(error.into()),
-        };
+        }
+    }
+}
+
+/// Takes a piece from the caller's pipe as the command reads it.
+fn take_what_is_read(from: &File, to: &OwnedFd, mut piece: usize) -> io::Result<()> {
+    // For a pipe that the command has made larger: no event tells that all of it was read.
+    const MOMENT: Duration = Duration::from_millis(1);
+    let mut buffer = vec![0; piece];
+    while piece > 0 {
         // There is room again when all of it was read.
-        wait_for(to, PollFlags::OUT)?;
+        let has_ended = wait_for(to, PollFlags::OUT)?.contains(PollFlags::ERR);
         let left = usize::try_from(ioctl_fionread(to)?).unwrap_or(usize::MAX);
         let mut read = piece.saturating_sub(left);
-        let mut buffer = vec![0; read];
+        piece -= read;
         while read > 0 {
             match rustix::io::read(from, buffer.get_mut(..read).unwrap_or_default()) {
                 Ok(0) | Err(Errno::AGAIN) => break,
@@ -383,32 +360,38 @@ fn offer(from: &File, to: &OwnedFd) -> io::Result<()> {
                 Err(error) => return Err(error.into()),
             }
         }
+        if has_ended {
+            return Ok(());
+        }
+        if piece > 0 {
+            thread::sleep(MOMENT);
+        }
     }
+    Ok(())
 }
 
 /// Waits until this happens, or the other end is gone.
-fn wait_for(fd: &OwnedFd, event: PollFlags) -> io::Result<()> {
+fn wait_for(fd: &OwnedFd, event: PollFlags) -> io::Result<PollFlags> {
+    let mut fds = [PollFd::new(fd, event)];
     loop {
-        match poll(&mut [PollFd::new(fd, event)], None) {
+        match poll(&mut fds, None) {
             Err(Errno::INTR) => {}
-            other => return Ok(other.map(drop)?),
+            other => {
+                other?;
+                return Ok(fds[0].revents());
+            }
         }
     }
 }
 
-/// Writes to a socket or pipe, for as long as its other end takes to read. When everything inside has ended,
+/// Writes to a socket, for as long as its other end takes to read. When everything inside has ended,
 /// the session is settled soon, whether or not somebody reads.
-fn write_all(
-    to: &File,
-    mut bytes: &[u8],
-    write: impl Fn(&[u8]) -> Result<usize, Errno>,
-    is_over: &AtomicBool,
-) -> io::Result<()> {
+fn send(socket: &File, mut bytes: &[u8], is_over: &AtomicBool) -> io::Result<()> {
     const MOMENT: Duration = Duration::from_millis(100);
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut stuck = Duration::ZERO;
     while !bytes.is_empty() {
-        match write(bytes) {
+        match rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(length) => {
                 bytes = bytes.get(length..).unwrap_or_default();
                 stuck = Duration::ZERO;
@@ -417,7 +400,7 @@ fn write_all(
             Err(Errno::AGAIN) if stuck >= PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
             Err(Errno::AGAIN) => {
                 let begin = Instant::now();
-                poll_until(to.as_fd(), PollFlags::OUT, begin + MOMENT)?;
+                poll_until(socket.as_fd(), PollFlags::OUT, begin + MOMENT)?;
                 if is_over.load(Ordering::Relaxed) {
                     stuck += begin.elapsed();
                 }
@@ -544,10 +527,13 @@ fn look_at(name: Name) -> Result<Stream, Error> {
         }),
         FileType::RegularFile => Ok(Stream::Relayed),
         FileType::Socket if name != Name::Input => Ok(Stream::Relayed),
-        FileType::Fifo if !can_be_opened_anew(fd, &found) => Ok(Stream::Same),
-        FileType::Fifo if name == Name::Input => Ok(Stream::Offered),
-        FileType::Fifo => Ok(Stream::Relayed),
-        FileType::CharacterDevice | FileType::Socket => Ok(Stream::Same),
+        FileType::Fifo if is_wrong_end(fd, name).map_err(failed)? => {
+            Err(refused("the other end of a pipe", instead))
+        }
+        FileType::Fifo if name == Name::Input && can_be_opened_anew(fd, &found) => {
+            Ok(Stream::Offered)
+        }
+        FileType::CharacterDevice | FileType::Fifo | FileType::Socket => Ok(Stream::Same),
         FileType::Directory => Err(refused(
             "a directory, by which the command would get at everything below it",
             instead,
@@ -616,23 +602,20 @@ fn borrowed(name: Name) -> io::Result<File> {
     Ok(File::from(name.descriptor().try_clone_to_owned()?))
 }
 
-/// The same; a pipe by a description of our own, so that only we are told when it would wait.
-fn opened_anew(name: Name) -> io::Result<File> {
-    let fd = name.descriptor();
-    if FileType::from_raw_mode(fstat(fd)?.st_mode) != FileType::Fifo {
-        return borrowed(name);
-    }
-    let way = match name {
-        Name::Input => OFlags::RDONLY,
-        Name::Output | Name::Errors => OFlags::WRONLY,
-    };
-    let flags = way | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match open(path_of(fd), flags, Mode::empty()) {
-        Ok(file) => Ok(File::from(file)),
-        // Nobody reads any more, as the first write will say.
-        Err(Errno::NXIO) => borrowed(name),
-        Err(error) => Err(error.into()),
-    }
+/// A pipe to read by a description of our own, so that only we are told when it would wait.
+fn opened_anew(pipe: BorrowedFd<'_>) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(open(path_of(pipe), flags, Mode::empty())?))
+}
+
+/// Whether it is the end of a pipe that cannot do what the stream is for. By it, a session would get at the
+/// other one.
+fn is_wrong_end(pipe: BorrowedFd<'_>, name: Name) -> io::Result<bool> {
+    let way = fcntl_getfl(pipe)? & OFlags::RWMODE;
+    Ok(match name {
+        Name::Input => way == OFlags::WRONLY,
+        Name::Output | Name::Errors => way == OFlags::RDONLY,
+    })
 }
 
 /// Whether somebody inside could open a pipe anew, for reading and writing.

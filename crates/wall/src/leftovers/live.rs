@@ -45,8 +45,8 @@ const LOOK: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long a look may take where that was too short. Shorter than others wait for their turn.
 const LONG_LOOK: Duration = Duration::from_secs(2);
-/// How much of that it has the processor at least, unless others need it.
-const OWN_SHARE: u32 = 4;
+/// How much of that it has the processor at least, unless others need it. Half of it is for what is found.
+const OWN_TIME: Duration = Duration::from_millis(800);
 /// How often is looked where nobody tells of changes. The kernel does not tell of all.
 const RARELY: Duration = Duration::from_millis(500);
 /// What part of the time that takes at most, where it tells of others.
@@ -281,7 +281,7 @@ impl Looking {
         let was_whole = self.watch.baseline.has_all_repositories;
         let (places, is_cut) = self.look_for(LONG_LOOK, MOST_FILES, !was_whole);
         let spent = cpu_time_of_thread().zip(begun);
-        let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > LONG_LOOK / OWN_SHARE);
+        let is_ours = spent.is_none_or(|(ended, begun)| ended - begun > OWN_TIME);
         if is_cut && is_ours && was_whole && !self.is_over(Duration::ZERO) {
             self.alarm.raise(Cause::Flood);
         }

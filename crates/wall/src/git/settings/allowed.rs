@@ -114,7 +114,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
         "column.tag", "column.ui", "commit.status", "commit.verbose", "core.abbrev", "core.quotepath",
         "core.warnambiguousrefs", "core.whitespace", "diff.algorithm", "diff.colormoved", "diff.colormovedws",
         "diff.context", "diff.dirstat", "diff.indentheuristic", "diff.interhunkcontext",
-        "diff.mnemonicprefix", "diff.noprefix", "diff.relative", "diff.renamelimit", "diff.renames",
+        "diff.mnemonicprefix", "diff.noprefix", "diff.renamelimit", "diff.renames",
         "diff.statgraphwidth", "diff.statnamewidth", "diff.submodule",
         "diff.wserrorhighlight", "fetch.output", "grep.column", "grep.fullname", "grep.linenumber",
         "log.abbrevcommit", "log.decorate", "log.follow", "log.graphcolors", "log.showroot",
@@ -149,7 +149,7 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     (Any, SPEED, &[
         "checkout.thresholdforparallelism", "checkout.workers", "commitgraph.changedpathsversion",
         "commitgraph.generationversion", "commitgraph.maxnewfilters", "commitgraph.readchangedpaths",
-        "core.bigfilethreshold", "core.compression", "core.deltabasecachelimit", "core.loosecompression",
+        "core.compression", "core.deltabasecachelimit", "core.loosecompression",
         "core.packedgitlimit", "core.packedgitwindowsize", "core.untrackedcache", "fetch.parallel",
         "fetch.unpacklimit", "gc.auto", "gc.autopacklimit", "gc.packrefs", "grep.threads", "index.version",
         "maintenance.strategy", "pack.allowpackreuse", "pack.compression", "pack.deltacachelimit",
