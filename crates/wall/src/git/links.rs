@@ -50,13 +50,12 @@ const FOLDERS: [&str; 8] = [
 ];
 
 /// Those whose files git writes to in place.
-const IN_PLACE: [&str; 6] = [
+const IN_PLACE: [&str; 5] = [
     "logs",
     "rebase-merge",
     "rebase-apply",
     "sequencer",
     "rr-cache",
-    "info",
 ];
 /// How many files in each of these a brief look is for.
 const FEW_FILES: usize = 4096;
