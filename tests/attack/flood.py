@@ -46,6 +46,26 @@ def first_data():
     return streams
 
 
+def try_once(address, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
+        stream.setblocking(False)
+        stream.connect_ex((address, port))
+
+
+def abandoned():
+    # Connections to what answers DNS, which nobody waits for, and then others that are denied.
+    for number in range(COUNT):
+        try_once(f"9.9.{number >> 8 & 255}.{number & 255}", 53)
+        if number % 20 == 0:
+            time.sleep(0.004)
+    time.sleep(1.1)
+    for number in range(7000):
+        try_once(ADDRESS, PORT)
+        if number % 20 == 0:
+            time.sleep(0.004)
+    return []
+
+
 def connections():
     streams = []
     for _ in range(COUNT):
@@ -141,7 +161,9 @@ def bulk():
     return read_on
 
 
-ways = [attempts, first_data, connections, readers, writers, flows, unfinished_queries, datagrams, hosts, bulk]
+ways = [
+    attempts, first_data, abandoned, connections, readers, writers, flows, unfinished_queries, datagrams, hosts, bulk,
+]
 flood = {way.__name__: way for way in ways}[WAY]()
 print("done", flush=True)
 if callable(flood):

@@ -105,6 +105,23 @@ fn n16_data_in_first_packets_does_not_fill_the_memory() {
 }
 
 #[test]
+fn n16_abandoned_attempts_and_denied_ones_keep_nobody_out() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let mut session = flooded(world, "abandoned", 20_000, "10.20.0.99", 81);
+        let peak = peak_memory(&session);
+        assert!(
+            peak < MEMORY_LIMIT,
+            "the warden has used {} MiB",
+            peak >> 20
+        );
+        // Those that were abandoned could still have their places, for longer than this is tried.
+        session.ask(&["tcp://93.184.216.34:7"]).expect_answers();
+        is_unimpressed(session);
+    });
+}
+
+#[test]
 fn n16_idle_connections_keep_nobody_out() {
     test(&standard(), |world| {
         let net = Standard::serve(world).expect("servers");

@@ -7,8 +7,8 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, HashSet, VecDeque},
-    rc::{Rc, Weak},
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -26,9 +26,9 @@ use crate::{
     tcp::{Tcp, connection::Connection},
 };
 
-/// Attempts that may be held at a time. Beyond it, the one that has waited longest for an answer from outside
-/// gives its place up: a program that makes very many must not keep others out. It gets another place when
-/// the agent's kernel sends its SYN again.
+/// Attempts that may be held at a time. Beyond it, the one that has waited longest, whatever for, gives its
+/// place up: a program that makes very many must not keep others out. It gets another place when the
+/// agent's kernel sends its SYN again.
 const HELD_LIMIT: usize = 4096;
 /// How long an attempt has its place at least. If all are younger, SYNs are left unanswered.
 const LEAST_WAIT: Duration = Duration::from_secs(1);
@@ -48,12 +48,22 @@ pub(crate) struct Hold {
 
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    held: HashSet<FlowKey>,
-    /// The same in the order of their arrival, and some that are held no more.
-    order: VecDeque<(Instant, Weak<Notify>)>,
+    /// The numbers of those that are held.
+    held: HashMap<FlowKey, u64>,
+    /// The same ones by their number, which is the order of their arrival.
+    order: BTreeMap<u64, Waiter>,
+    last: u64,
     /// The sequence numbers of those that were let through: a copy of such a SYN may still wait at
     /// the tap, and is no new attempt.
     opened: HashMap<FlowKey, u32>,
+}
+
+/// Who has a place.
+#[derive(Debug)]
+struct Waiter {
+    key: FlowKey,
+    since: Instant,
+    give_way: Rc<Notify>,
 }
 
 /// How an attempt fails.
@@ -66,39 +76,60 @@ pub(crate) enum Failure {
     Silence,
 }
 
-/// The SYN of a held attempt, to be answered. As long as it lives, its copies change nothing.
+/// A SYN that may be answered.
 #[derive(Debug)]
-pub(crate) struct HeldSyn {
-    pub(crate) key: FlowKey,
+struct Arrival {
+    key: FlowKey,
     syn: Syn,
     injector: Rc<Injector>,
+}
+
+/// The SYN of a held attempt, to be answered. As long as it lives, its copies change nothing, unless it
+/// was told to give way.
+#[derive(Debug)]
+pub(crate) struct HeldSyn {
+    arrival: Arrival,
+    place: Place,
+}
+
+/// A place among those that are held. Whoever was told to give way has it no more.
+#[derive(Debug)]
+struct Place {
     attempts: Rc<RefCell<Attempts>>,
+    number: u64,
     give_way: Rc<Notify>,
 }
 
 impl Attempts {
-    /// Takes a place for an attempt, if there is one.
-    fn hold(&mut self, key: FlowKey) -> Option<Rc<Notify>> {
-        let now = Instant::now();
-        while self.held.len() >= HELD_LIMIT {
-            let (since, oldest) = self.order.front()?;
-            if let Some(oldest) = oldest.upgrade() {
-                if now.duration_since(*since) < LEAST_WAIT {
-                    return None;
-                }
-                oldest.notify_one();
-                self.order.pop_front();
-                break;
+    /// Takes a place for an attempt, if there is one. The bound holds whether or not the one that gives
+    /// way notices.
+    fn hold(&mut self, key: FlowKey, now: Instant) -> Option<(u64, Rc<Notify>)> {
+        if self.order.len() >= HELD_LIMIT {
+            let oldest = self.order.first_entry()?;
+            if now.duration_since(oldest.get().since) < LEAST_WAIT {
+                return None;
             }
-            self.order.pop_front();
+            let number = *oldest.key();
+            oldest.get().give_way.notify_one();
+            self.release(number);
         }
-        if self.order.len() >= 2 * HELD_LIMIT {
-            self.order.retain(|(_, attempt)| attempt.strong_count() > 0);
-        }
+        self.last += 1;
         let give_way = Rc::new(Notify::new());
-        self.held.insert(key);
-        self.order.push_back((now, Rc::downgrade(&give_way)));
-        Some(give_way)
+        let waiter = Waiter {
+            key,
+            since: now,
+            give_way: Rc::clone(&give_way),
+        };
+        self.held.insert(key, self.last);
+        self.order.insert(self.last, waiter);
+        Some((self.last, give_way))
+    }
+
+    /// A later attempt of the same key keeps its place.
+    fn release(&mut self, number: u64) {
+        if let Some(waiter) = self.order.remove(&number) {
+            self.held.remove(&waiter.key);
+        }
     }
 }
 
@@ -127,8 +158,8 @@ impl Hold {
         if !is_inside(key.client.ip()) {
             return;
         }
-        let mut attempts = self.attempts.borrow_mut();
-        if attempts.held.contains(&key) {
+        let attempts = self.attempts.borrow();
+        if attempts.held.contains_key(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
                 injector.send(&syn.complete(), key.destination.ip());
@@ -138,22 +169,18 @@ impl Hold {
         if attempts.opened.get(&key) == Some(&syn.sequence()) {
             return;
         }
-        let place = attempts.hold(key);
         drop(attempts);
-        let is_full = place.is_none();
-        let held = HeldSyn {
+        let arrival = Arrival {
             key,
             syn,
             injector: Rc::clone(injector),
-            attempts: Rc::clone(&self.attempts),
-            give_way: place.unwrap_or_default(),
         };
         let tcp = Rc::clone(&self.tcp);
         // The gate itself answers DNS, whatever server it was meant for.
         if key.destination.port() == dns::PORT {
-            if is_full {
+            let Ok(held) = self.hold(arrival) else {
                 return self.judge.events.overlook();
-            }
+            };
             let resolution = Rc::clone(&self.resolution);
             spawn_local(async move {
                 if let Some(near) = tcp.acceptor.let_through(held).await {
@@ -163,26 +190,31 @@ impl Hold {
             return;
         }
         let Some(flow) = Flow::tcp(key.destination) else {
-            return held.fail(Failure::Unreachable(Unreachable::AdminProhibited));
+            return arrival.fail(Failure::Unreachable(Unreachable::AdminProhibited));
         };
+        // What is denied at once takes no place from anybody.
         match self.judge.judge(key.client, flow) {
-            // What is denied needs no place.
-            Judgement::Admitted(_) | Judgement::Held(_) if is_full => {
-                self.judge.events.overlook();
-            }
-            Judgement::Admitted(flow) => {
-                spawn_local(Connection::hold(flow, held).carry(tcp));
-            }
+            Judgement::Admitted(flow) => match self.hold(arrival) {
+                Ok(held) => drop(spawn_local(Connection::hold(flow, held).carry(tcp))),
+                Err(_) => self.judge.events.overlook(),
+            },
             Judgement::Refused(FlowRefusal { why, held: None }) => {
-                held.fail(Failure::Unreachable(why));
+                arrival.fail(Failure::Unreachable(why));
             }
-            Judgement::Refused(refusal) => {
-                spawn_local(refuse(held, refusal));
-            }
+            Judgement::Refused(refusal) => match self.hold(arrival) {
+                Ok(held) => drop(spawn_local(refuse(held, refusal))),
+                Err(arrival) => arrival.fail(Failure::Unreachable(refusal.why)),
+            },
             Judgement::Held(waiting) => {
+                let Ok(held) = self.hold(arrival) else {
+                    return self.judge.events.overlook();
+                };
                 let judge = Rc::clone(&self.judge);
                 spawn_local(async move {
-                    let decision = waiting.decision().await;
+                    let decision = tokio::select! {
+                        decision = waiting.decision() => decision,
+                        () = held.gives_way() => return,
+                    };
                     match judge.judge_answered(key.client, flow, decision) {
                         Ok(flow) => Connection::hold(flow, held).carry(tcp).await,
                         Err(refusal) => refuse(held, refusal).await,
@@ -191,47 +223,75 @@ impl Hold {
             }
         }
     }
+
+    /// The same arrival if there is no place for it.
+    fn hold(&self, arrival: Arrival) -> Result<HeldSyn, Arrival> {
+        let place = self.attempts.borrow_mut().hold(arrival.key, Instant::now());
+        let Some((number, give_way)) = place else {
+            return Err(arrival);
+        };
+        let attempts = Rc::clone(&self.attempts);
+        let place = Place {
+            attempts,
+            number,
+            give_way,
+        };
+        Ok(HeldSyn { arrival, place })
+    }
 }
 
-/// Fails an attempt once it is known whose it was.
+/// Fails an attempt once it is known whose it was, or when it must give way.
 async fn refuse(held: HeldSyn, refusal: FlowRefusal) {
     if let Some(client) = refusal.held {
-        client.release().await;
+        tokio::select! {
+            () = client.release() => {}
+            () = held.gives_way() => {}
+        }
     }
     held.fail(Failure::Unreachable(refusal.why));
 }
 
 impl HeldSyn {
-    /// Sends it on its way, marked.
-    pub(crate) fn send_on(&self) {
-        let to = self.key.destination.ip();
-        self.injector.send(&self.syn.complete(), to);
+    pub(crate) fn key(&self) -> FlowKey {
+        self.arrival.key
     }
 
-    /// Returns when another attempt needs its place.
+    /// Sends it on its way, marked.
+    pub(crate) fn send_on(&self) {
+        let to = self.key().destination.ip();
+        self.arrival.injector.send(&self.arrival.syn.complete(), to);
+    }
+
+    /// Returns when another attempt needs its place. Whatever it waits for, it must wait for this, too.
     pub(crate) async fn gives_way(&self) {
-        self.give_way.notified().await;
+        self.place.give_way.notified().await;
     }
 
     /// It has become a connection.
     pub(crate) fn open(self) {
-        let mut attempts = self.attempts.borrow_mut();
+        let mut attempts = self.place.attempts.borrow_mut();
         let opened = &mut attempts.opened;
         if opened.len() >= HELD_LIMIT {
             opened.clear();
         }
-        opened.insert(self.key, self.syn.sequence());
+        opened.insert(self.key(), self.arrival.syn.sequence());
     }
 
     /// Makes the agent's `connect()` fail.
     pub(crate) fn fail(self, failure: Failure) {
+        self.arrival.fail(failure);
+    }
+}
+
+impl Arrival {
+    fn fail(self, failure: Failure) {
         let client = self.key.client.ip();
         match failure {
             Failure::Reset => self.injector.send(&self.syn.reset(), client),
             Failure::Unreachable(why) => {
                 let answer = self.syn.unreachable(why);
                 self.injector.send(&answer, client);
-                let injector = Rc::clone(&self.injector);
+                let injector = self.injector;
                 spawn_local(async move {
                     for delay in REFUSAL_ECHOES {
                         sleep(delay).await;
@@ -244,8 +304,85 @@ impl HeldSyn {
     }
 }
 
-impl Drop for HeldSyn {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.attempts.borrow_mut().held.remove(&self.key);
+        self.attempts.borrow_mut().release(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use super::*;
+
+    fn key(number: usize) -> FlowKey {
+        let number = u32::try_from(number).expect("a small number");
+        FlowKey {
+            client: SocketAddr::from((Ipv4Addr::from(number), 1)),
+            destination: SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
+        }
+    }
+
+    #[track_caller]
+    fn is_whole(attempts: &Attempts) {
+        assert!(attempts.order.len() <= HELD_LIMIT);
+        assert_eq!(attempts.held.len(), attempts.order.len());
+        for (number, waiter) in &attempts.order {
+            assert_eq!(attempts.held.get(&waiter.key), Some(number));
+        }
+    }
+
+    /// Nobody of them notices that it must give way, and there is a place all the same.
+    #[test]
+    fn places_are_bounded_whatever_those_do_that_give_way() {
+        let mut attempts = Attempts::default();
+        let start = Instant::now();
+        for number in 0..HELD_LIMIT {
+            assert!(attempts.hold(key(number), start).is_some());
+        }
+        // All are younger.
+        assert!(attempts.hold(key(HELD_LIMIT), start).is_none());
+        is_whole(&attempts);
+        let later = start + LEAST_WAIT;
+        for number in 0..2 * HELD_LIMIT {
+            let now = later + LEAST_WAIT * u32::from(number >= HELD_LIMIT);
+            let place = attempts.hold(key(HELD_LIMIT + number), now);
+            assert!(place.is_some(), "{number}");
+        }
+        is_whole(&attempts);
+    }
+
+    #[test]
+    fn the_one_that_gave_way_is_told_and_takes_nothing_from_its_successor() {
+        let attempts = Rc::<RefCell<Attempts>>::default();
+        let start = Instant::now();
+        let hold = |number: usize, now: Instant| {
+            let (number, give_way) = attempts.borrow_mut().hold(key(number), now)?;
+            let attempts = Rc::clone(&attempts);
+            Some(Place {
+                attempts,
+                number,
+                give_way,
+            })
+        };
+        let mut places: Vec<_> = (0..HELD_LIMIT).map(|number| hold(number, start)).collect();
+        let first = places.remove(0).expect("a place");
+        let later = start + LEAST_WAIT;
+        let _other = hold(HELD_LIMIT, later).expect("a place");
+        // A copy of its SYN has come, before it has run.
+        let again = hold(0, later).expect("a place");
+        drop(first);
+        assert_eq!(attempts.borrow().held.get(&key(0)), Some(&again.number));
+        // The second one gave way for it. The others are not told.
+        let told = |place: &Option<Place>| {
+            let mut notified = std::pin::pin!(place.as_ref().expect("a place").give_way.notified());
+            notified.as_mut().enable()
+        };
+        assert!(told(&places[0]) && !told(&places[1]));
+        drop(again);
+        drop(places);
+        is_whole(&attempts.borrow());
+        assert_eq!(attempts.borrow().held.len(), 1);
     }
 }

@@ -211,6 +211,8 @@ impl Questions {
         let (sender, receiver) = oneshot::channel();
         let mut held = self.held.borrow_mut();
         if let Some((id, known)) = held.iter_mut().find(|(_, it)| it.rule == *unknown.rule) {
+            // Some may have given way to others.
+            known.waiting.retain(|waiting| !waiting.is_closed());
             if known.waiting.len() >= ATTEMPTS {
                 return None;
             }

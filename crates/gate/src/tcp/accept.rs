@@ -75,19 +75,24 @@ impl Acceptor {
 
     /// Sends the SYN again with the mark, and waits for the connection that it makes.
     pub(crate) async fn let_through(&self, syn: HeldSyn) -> Option<TcpStream> {
-        let listener = self.listener(syn.key.destination).ok()?;
+        let key = syn.key();
+        let listener = self.listener(key.destination).ok()?;
         let (sender, receiver) = oneshot::channel();
-        self.expected.0.borrow_mut().insert(syn.key, sender);
+        self.expected.0.borrow_mut().insert(key, sender);
         syn.send_on();
         // The handshake inside takes no time: it is the kernel's work within our own sending of
         // the SYN. So the connection is there already, unless the queue was full.
         while let Ok((near, client)) = accept_now(&listener)
-            && self.expected.accepted(near, client) != Some(syn.key)
+            && self.expected.accepted(near, client) != Some(key)
         {}
         // Nobody comes if the agent gave the attempt up while it was held.
-        let near = timeout(ACCEPT_LIMIT, receiver).await;
-        self.expected.0.borrow_mut().remove(&syn.key);
-        let near = near.ok()?.ok()?;
+        let near = tokio::select! {
+            biased;
+            near = timeout(ACCEPT_LIMIT, receiver) => near.ok(),
+            () = syn.gives_way() => None,
+        };
+        self.expected.forget(key);
+        let near = near?.ok()?;
         syn.open();
         Some(near)
     }
@@ -125,6 +130,14 @@ impl Drop for Listener {
 }
 
 impl Expected {
+    /// Nobody waits for it any more, unless another attempt has the same key by now.
+    fn forget(&self, key: FlowKey) {
+        let mut expected = self.0.borrow_mut();
+        if expected.get(&key).is_some_and(oneshot::Sender::is_closed) {
+            expected.remove(&key);
+        }
+    }
+
     /// A connection has come. Tells whose it is.
     fn accepted(&self, near: TcpStream, client: SocketAddr) -> Option<FlowKey> {
         let key = near.local_addr().ok().map(|destination| FlowKey {

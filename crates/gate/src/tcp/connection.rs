@@ -81,7 +81,7 @@ impl Connection<Held> {
         let FlowKey {
             client,
             destination,
-        } = syn.key;
+        } = syn.key();
         let dial = async {
             match &flow.admission.proxied {
                 None => dial(destination).await,
