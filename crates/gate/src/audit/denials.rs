@@ -110,10 +110,15 @@ pub fn danger_of_port(port: u16) -> Option<&'static str> {
     match port {
         22 => Some("it is where people log in to this machine"),
         2375 | 2376 => Some("whoever reaches Docker is root on this machine"),
+        4444 | 9515 => Some("whoever reaches WebDriver drives a browser outside"),
         5037 => Some("whoever reaches adb drives the phones at this machine"),
+        5900..=5999 => Some("whoever reaches VNC may see and use your desktop"),
+        6000..=6063 => Some("whoever reaches X11 may see your screen and type for you"),
         6443 | 10250 => Some("whoever reaches Kubernetes may run containers on this machine"),
         8888 => Some("whoever reaches Jupyter may run programs outside"),
-        9222 | 9229 => Some("whoever reaches a debugger drives the browser or program outside"),
+        2345 | 5005 | 5678 | 9222 | 9229 => {
+            Some("whoever reaches a debugger drives the browser or program outside")
+        }
         _ => None,
     }
 }
@@ -420,6 +425,29 @@ mod tests {
             remembered + denials.others(),
             4 * Denials::REMEMBERED as u64 + 1
         );
+    }
+
+    #[test]
+    fn what_drives_the_machine_is_dangerous_and_what_only_serves_it_is_not() {
+        for (ports, what) in [
+            (&[22][..], "log in"),
+            (&[2345, 5005, 5678, 9222, 9229], "debugger"),
+            (&[2375, 2376], "Docker"),
+            (&[4444, 9515], "WebDriver"),
+            (&[5037], "adb"),
+            (&[5900, 5901, 5999], "VNC"),
+            (&[6000, 6010, 6063], "X11"),
+            (&[6443, 10250], "Kubernetes"),
+            (&[8888], "Jupyter"),
+        ] {
+            for port in ports {
+                let danger = danger_of_port(*port);
+                assert!(danger.is_some_and(|why| why.contains(what)), "{port}");
+            }
+        }
+        for port in [80, 3000, 5173, 5432, 5899, 6064, 6379, 8000, 8080] {
+            assert_eq!(danger_of_port(port), None, "{port}");
+        }
     }
 
     /// All of one danger, as many as there are, leave room for others.
