@@ -134,6 +134,21 @@ def return_http(peer):
     peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
 
 
+# Takes any first line of two words or more, and serves one request after the other.
+def lax_http(peer):
+    is_last = False
+    while not is_last:
+        if len(line(peer).split()) < 2:
+            return
+        host = b""
+        while (field := line(peer).strip()):
+            if field.lower().startswith(b"host:"):
+                host = field[5:].strip()
+            is_last |= field.lower() == b"connection: close"
+        told("http", peer.getsockname()[1], host.decode())
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n")
+
+
 # Speaks before it is asked.
 def greeting_http(peer):
     peer.sendall(b"220 ready\r\n")
@@ -213,6 +228,7 @@ SERVERS = {
     119: over_tls(nntp), 5222: over_tls(xmpp), 5432: over_tls(postgres), 3306: over_tls(mysql),
     389: over_tls(ldap), 9000: over_tls(silent), 9001: odd_http, 9002: any_version,
     9003: http2, 9004: slow_http2, 9005: greeting_http, 9006: later_http, 9007: return_http,
+    9008: lax_http,
 }
 
 

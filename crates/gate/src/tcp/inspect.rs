@@ -17,6 +17,10 @@
 //! A server that speaks first may still serve requests, as those of HTTP/2 do. So a client that
 //! begins with a request, or begins with one after the server has spoken, is judged for it.
 //!
+//! Some servers serve first lines that are no requests to others, too. Until the server has spoken, the
+//! client is refused if a request's fields follow such a line, or another request. If the server
+//! then answers in HTTP, nothing more is passed on.
+//!
 //! A client may send the start of what could become a request, and then wait for an answer to
 //! just that. So what has been held for a moment is sent, and read on all the same: no server
 //! acts on a part of a hello or of a head, and the last byte of either leaves only when the
@@ -34,7 +38,7 @@ use std::{
 use rustix::net::{RecvFlags, recv};
 use stockade_policy::Hostname;
 use stockade_wire::{
-    http::{self, Authority, FirstLine, Head, Kind, LateRequest, Requests, Step},
+    http::{self, Authority, FirstLine, Head, Kind, LateRequest, Requests, Step, Unanswered},
     tls::{self, Handshake, Hello, Inspection, Late, Next, SPARE_WORK, Search},
 };
 use tokio::{
@@ -148,11 +152,25 @@ struct Sent {
     hellos: Search,
     first_line: FirstLine,
     late_request: LateRequest,
+    /// What stands behind a first line that is none of HTTP. Nothing before the client is known to begin so.
+    unanswered: Option<Unanswered>,
 }
 
 impl Sent {
     fn kept(&self) -> usize {
-        self.hellos.kept() + self.late_request.kept()
+        let unanswered = self.unanswered.as_ref().map_or(0, Unanswered::kept);
+        self.hellos.kept() + self.late_request.kept() + unanswered
+    }
+
+    /// Nothing of what is held has been dropped when a client is first known to begin with something else
+    /// than HTTP, though some of it may have left.
+    fn look_behind(&mut self, held: &Held, count: usize) -> Result<(), http::Broken> {
+        let is_new = self.unanswered.is_none();
+        let fresh = match is_new {
+            true => held.bytes.get(..count).unwrap_or_default(),
+            false => held.unsent(count),
+        };
+        self.unanswered.get_or_insert_default().pass(fresh)
     }
 }
 
@@ -205,7 +223,7 @@ impl Inspector {
         loop {
             match self.next(&mut protocol, &held.bytes)? {
                 Todo::Send(count) => {
-                    self.search(&protocol, &mut sent, held.unsent(count))?;
+                    self.search(&protocol, &mut sent, held, count)?;
                     held.send(far, count, &passed).await?;
                     held.drop_front(count);
                     held.count(sent.kept());
@@ -223,7 +241,7 @@ impl Inspector {
                         match timeout(HESITATION, held.read(near)).await {
                             Ok(read) => read?,
                             Err(_hesitates) => {
-                                self.search(&protocol, &mut sent, held.unsent(all))?;
+                                self.search(&protocol, &mut sent, held, all)?;
                                 held.send(far, all, &passed).await?;
                                 held.read(near).await?
                             }
@@ -231,7 +249,7 @@ impl Inspector {
                     };
                     if read == 0 {
                         self.may_end(&protocol, &held.bytes)?;
-                        self.search(&protocol, &mut sent, held.unsent(all))?;
+                        self.search(&protocol, &mut sent, held, all)?;
                         held.send(far, all, &passed).await?;
                         return Ok(Vetted::Ended);
                     }
@@ -283,8 +301,15 @@ impl Inspector {
         }
     }
 
-    /// Looks for names in what is about to leave, wherever they stand.
-    fn search(&self, protocol: &Protocol, sent: &mut Sent, leaving: &[u8]) -> Result<(), Stop> {
+    /// Looks for names in what is about to leave, wherever they stand: the first `count` of what is held.
+    fn search(
+        &self,
+        protocol: &Protocol,
+        sent: &mut Sent,
+        held: &Held,
+        count: usize,
+    ) -> Result<(), Stop> {
+        let leaving = held.unsent(count);
         let server = self.server.get();
         if server.is_some() {
             sent.first_line.greeted();
@@ -298,7 +323,18 @@ impl Inspector {
         if is_disguised {
             return Err(self.deny_http(http::Broken::Disguised));
         }
-        if matches!(protocol, Protocol::Other(_)) {
+        if let Protocol::Other(speech) = protocol {
+            match server {
+                // It took for a request what was passed on unread.
+                Some(Speech::Http) if !leaving.is_empty() => {
+                    return Err(self.deny_http(http::Broken::Late));
+                }
+                Some(_) => sent.unanswered = None,
+                None if *speech == Speech::Tls => {}
+                None => sent
+                    .look_behind(held, count)
+                    .map_err(|why| self.deny_http(why))?,
+            }
             if self.spoke.take() {
                 sent.late_request.turn();
             }

@@ -26,13 +26,13 @@
 //! and not HTTP, the caller says so with [`Requests::greeted`]: then only a line that names HTTP is a
 //! request.
 //!
-//! **When it is HTTP.** A first line with a method and `HTTP/`, or with a method in
-//! capitals and a path, is a request to some server, however sloppily it is written.
+//! **When it is HTTP.** A first line with a method and `HTTP/` or another protocol's version, or
+//! with a method in capitals and a path, is a request to some server, however sloppily it is written.
 //! Such a line has to be right in every detail. [`Step::NotHttp`] is said only of what
 //! no server takes for a request, mostly at the first byte; it may need the whole
 //! first line if that starts like a word. Some servers take any bytes for a method, so what is
-//! let through unread is still shown to [`FirstLine`], and to [`LateRequest`] after the server has
-//! spoken.
+//! let through unread is still shown to [`FirstLine`], to [`Unanswered`] before the server has
+//! spoken, and to [`LateRequest`] after that.
 //!
 //! **After an upgrade.** Only WebSocket is let through, as the first request of its
 //! connection, which is how clients do it. If the server's first answer is 101
@@ -49,11 +49,13 @@ mod opening;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod unanswered;
 
 pub use authority::Authority;
 pub use glance::{Opened, open};
 pub use opening::{FirstLine, LateRequest};
 pub use requests::Requests;
+pub use unanswered::Unanswered;
 
 /// The longest head of a request, and the most that trailers may be.
 pub const MAX_HEAD: usize = 64 * 1024;
@@ -114,6 +116,8 @@ pub enum Broken {
     Disguised,
     #[error("a request follows something else in its connection")]
     Late,
+    #[error("fields of a request follow a first line that a server could take for one")]
+    Behind,
     #[error("a request starts with white space or an empty line")]
     LeadingSpace,
     #[error("a line ends without a carriage return")]

@@ -110,7 +110,7 @@ impl Opening {
 
     fn is_request(&self, method: &[u8], rest: &[u8]) -> bool {
         if self.is_greeted {
-            return names_http(rest, is_space) || method == PROXY;
+            return names_http(rest, is_space) || is_of_other_protocol(rest) || method == PROXY;
         }
         is_request(method, rest)
     }
@@ -142,7 +142,7 @@ fn bare_return(line: &[u8]) -> Option<usize> {
 }
 
 /// White space between words, to somebody.
-fn is_space(byte: u8) -> bool {
+pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
 }
 
@@ -152,8 +152,62 @@ fn is_blank(byte: u8) -> bool {
 
 fn is_request(method: &[u8], rest: &[u8]) -> bool {
     names_http(rest, is_space)
+        || ends_like_a_request(rest)
         || METHODS.contains(&method)
         || (is_any_method(method) && leads_somewhere(rest))
+        || (is_name(method) && is_url(rest))
+}
+
+/// Letters, digits and what joins them, as waitress takes it for a method. The banner of ssh has more.
+fn is_name(word: &[u8]) -> bool {
+    word.iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
+}
+
+fn is_url(rest: &[u8]) -> bool {
+    let target = words(rest).next().unwrap_or_default();
+    target.windows(3).any(|place| place == b"://")
+}
+
+/// Whether a first line ends with a version, of whatever protocol: some servers of HTTP serve RTSP's and
+/// ICE's requests, and the JDK's serves all.
+fn ends_like_a_request(rest: &[u8]) -> bool {
+    let mut words = words(rest);
+    let last = words.next_back();
+    words.next().is_some() && last.is_some_and(|word| version(word).is_some())
+}
+
+/// The same where people also write names of files.
+fn is_of_other_protocol(rest: &[u8]) -> bool {
+    let mut words = words(rest);
+    let (target, last) = (words.next(), words.next_back());
+    target.is_some_and(may_be_target) && last.is_some_and(ends_with_full_version)
+}
+
+fn may_be_target(word: &[u8]) -> bool {
+    word.starts_with(b"*") || leads_somewhere(word)
+}
+
+/// What follows `NAME/` in a word, if it begins with a digit.
+fn version(word: &[u8]) -> Option<&[u8]> {
+    let end = word.iter().position(|byte| *byte == b'/')?;
+    let (name, version) = (word.get(..end)?, word.get(end.saturating_add(1)..)?);
+    let is_version = !name.is_empty()
+        && name.iter().all(|byte| is_token(*byte))
+        && version.first().is_some_and(u8::is_ascii_digit);
+    is_version.then_some(version)
+}
+
+/// `NAME/1.0`.
+fn ends_with_full_version(word: &[u8]) -> bool {
+    let mut numbers = version(word)
+        .unwrap_or_default()
+        .split(|byte| *byte == b'.');
+    let mut is_number = || {
+        let number = numbers.next().unwrap_or_default();
+        !number.is_empty() && number.iter().all(u8::is_ascii_digit)
+    };
+    is_number() && is_number() && numbers.next().is_none()
 }
 
 /// A word in capitals, or what some servers take for a method in whatever letters.
@@ -336,7 +390,7 @@ fn ends_with_version(line: &[u8]) -> bool {
     let end = line
         .get(line.len().saturating_sub(LONGEST)..)
         .unwrap_or(line);
-    names_http(end, is_blank)
+    names_http(end, is_blank) || words(end).next_back().is_some_and(ends_with_full_version)
 }
 
 /// Narrower than a first line: people write ` HTTP/1.1` in chats, too.
@@ -347,11 +401,13 @@ fn is_late_request(line: &[u8]) -> bool {
     let (Some(method), Some(target), Some(last)) = (method, target, last) else {
         return false;
     };
-    let names_http = last
+    let is_http = last
         .get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
         && last.get(5).is_some_and(u8::is_ascii_digit);
-    method.iter().all(|byte| is_token(*byte)) && names_http && (is_three || leads_somewhere(target))
+    method.iter().all(|byte| is_token(*byte))
+        && ((is_http && (is_three || leads_somewhere(target)))
+            || (may_be_target(target) && ends_with_full_version(last)))
 }
 
 /// Whether what follows the method is a path or a URL.

@@ -3,6 +3,7 @@
 mod connection;
 mod opening;
 mod refusals;
+mod unanswered;
 
 use super::*;
 

@@ -27,7 +27,14 @@ fn other_protocols_are_known_for_what_they_are() {
         b"\x10\x0c\0\x04MQTT",
         b"0032git-upload-pack /project.git\0",
         b"0032git-upload-pack /http/project.git\0",
-        b"INVITE sip:a@example.org SIP/2.0\r\n",
+        b"NICK x\r\n",
+        b"PASS a/1\r\n",
+        b"get user/1\r\n",
+        b"set k 0 0 5\r\n",
+        b"GNUTELLA CONNECT/0.6\r\n",
+        b"example.org\r\n",              // whois
+        b"/path\r\n",                    // gopher
+        b"8=FIX.4.4\x019=5\x0135=0\x01", // FIX
         b"\x13BitTorrent protocol",
     ] {
         assert_eq!(first(other), Step::NotHttp, "{other:?}");
@@ -168,6 +175,16 @@ fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
         "\x0bGET http://other.example/\r\n",
         "PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\nGET / HTTP/1.1\r\nHost: other.example\r\n\r\n",
         "OPTIONS rtsp://camera.example/1 RTSP/1.0\r\n",
+        // Node serves the first three, the JDK's server the others.
+        "GET_PARAMETER /x RTSP/1.1\r\n",
+        "DESCRIBE * RTSP/1.1\r\n",
+        "SOURCE * ICE/1.1\r\n",
+        "G_ET /x FOO/1.1\r\n",
+        "1 x FOO/1.1\r\n",
+        "FOO ?x f.o-o/1\r\n",
+        "x a b c 1/2 \r\n",
+        "M-X http://other.example/\r\n",
+        "INVITE sip:a@example.org SIP/2.0\r\n",
     ] {
         let step = first(lax.as_bytes());
         assert!(matches!(step, Step::Broken(_)), "{lax:?}: {step:?}");
@@ -242,6 +259,8 @@ fn a_request_after_a_greeting_is_one_and_other_protocols_are_none() {
         (b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", Broken::RequestLine),
         (b"\r\n\r\n\0\r\nQUIT\n", Broken::LeadingSpace),
         (b"GET / HTTP/1.1\0", Broken::Nul),
+        (b"GET_PARAMETER /x RTSP/1.1\r\n", Broken::Version),
+        (b"DESCRIBE * RTSP/1.0\n", Broken::BareLf),
         (&[b' '; MAX_HEAD], Broken::HeadTooLong),
     ] {
         let step = greeted(sent);
@@ -264,6 +283,8 @@ fn a_request_after_a_greeting_is_one_and_other_protocols_are_none() {
         b"EHLO example.org\r\n",
         b"USER anonymous\r\n",
         b"a1 CAPABILITY\r\n",
+        b"a1 SELECT Archive/2024.1\r\n",
+        b"CWD /My Documents/2024\r\n",
         b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
         b"CONNECT {\"verbose\":false}\r\n", // NATS
         b"RFB 003.008\n",
@@ -313,6 +334,12 @@ fn a_request_that_begins_a_turn_is_seen_and_one_in_a_text_is_not() {
         (&[b"x\n", b"GET / HTTP/1.1\rHost: a.example\r\r"], true),
         (&[b"x\n", b"GET\r/\rHTTP/1.1\r\n"], true),
         (&[b"x\n", b"\n\r\n\rGET / HTTP/1.1\r"], true),
+        // Servers of HTTP serve those of other protocols, too.
+        (&[b"x\n", b"GET_PARAMETER /x RTSP/1.1\r\n"], true),
+        (&[b"x\n", b"DESCRIBE * RTSP/1.0\r\n"], true),
+        (&[b"x\n", b"G_T http://a.example/b c FOO/1.1\r"], true),
+        (&[b"x\n", b"CWD /My Documents/2024\r\n"], false),
+        (&[b"x\n", b"a1 SELECT Archive/2024.1\r\n"], false),
         (&[b"a b c d HTTP/1.1\rGET / HTTP/1.1\r\n"], false),
         (&[b"PRIVMSG #x :we use HTTP/1.1\r\n"], false),
         (&[b"Subject: x\r\n\r\nGET / HTTP/1.1\r\n"], false),
