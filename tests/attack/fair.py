@@ -10,7 +10,8 @@ import struct
 import sys
 
 way, count = sys.argv[1], int(sys.argv[2])
-PATIENCE = 60 if way == "hellos" else 20
+# The caller looks at the time that the gate works. Where others keep the processors busy, that takes longer.
+PATIENCE = 100 if way in ("lines", "hellos") else 20
 NAME = "www.example.com"
 # Looked up before anything is taken, so that only the gate is waited for.
 ADDRESS = socket.gethostbyname(NAME) if way in ("heads", "lines", "hellos") else None
