@@ -5,7 +5,7 @@
 
 use httparse::{EMPTY_HEADER, Request, Status};
 use libfuzzer_sys::fuzz_target;
-use stockade_wire::http::{FirstLine, Opened, Requests, Step, open};
+use stockade_wire::http::{FirstLine, MAX_HEAD, Opened, Requests, Step, Unanswered, open};
 
 fuzz_target!(|input: &[u8]| {
     for start in [&b""[..], b"\x01 HTTP", b"GET / HTTP/1.1\r\n"] {
@@ -13,7 +13,27 @@ fuzz_target!(|input: &[u8]| {
         first_line(&sent);
         opened(&sent);
     }
+    for start in [&b""[..], b"FOO x\r\n", b"a b\n\n", b"FOO x\r\nHost"] {
+        behind(&[start, input].concat());
+    }
 });
+
+/// A Host is found behind any line of two words, however it is cut.
+fn behind(sent: &[u8]) {
+    let is_refused = |size: usize| {
+        let mut behind = Unanswered::default();
+        let is_refused = sent.chunks(size).any(|piece| behind.pass(piece).is_err());
+        assert!(is_refused || behind.kept() <= 4 * MAX_HEAD);
+        is_refused
+    };
+    let whole = is_refused(sent.len().max(1));
+    for size in [1, 4, 13] {
+        assert_eq!(is_refused(size), whole);
+    }
+    let with_host = [b"a b\r\n", sent, b"\r\n\r\nc d\r\nhost:x"].concat();
+    let mut behind = Unanswered::default();
+    assert!(behind.pass(&with_host).is_err());
+}
 
 fn first_line(sent: &[u8]) {
     let end = sent.windows(2).position(|pair| pair == b"\r\n");
