@@ -178,9 +178,10 @@ impl Hold {
         let tcp = Rc::clone(&self.tcp);
         // The gate itself answers DNS, whatever server it was meant for.
         if key.destination.port() == dns::PORT {
-            let Ok(held) = self.hold(arrival) else {
+            let Some(place) = self.take_place(key) else {
                 return self.judge.events.overlook();
             };
+            let held = HeldSyn { arrival, place };
             let resolution = Rc::clone(&self.resolution);
             spawn_local(async move {
                 if let Some(near) = tcp.acceptor.let_through(held).await {
@@ -194,21 +195,27 @@ impl Hold {
         };
         // What is denied at once takes no place from anybody.
         match self.judge.judge(key.client, flow) {
-            Judgement::Admitted(flow) => match self.hold(arrival) {
-                Ok(held) => drop(spawn_local(Connection::hold(flow, held).carry(tcp))),
-                Err(_) => self.judge.events.overlook(),
-            },
+            Judgement::Admitted(flow) => {
+                let Some(place) = self.take_place(key) else {
+                    return self.judge.events.overlook();
+                };
+                let held = HeldSyn { arrival, place };
+                spawn_local(Connection::hold(flow, held).carry(tcp));
+            }
             Judgement::Refused(FlowRefusal { why, held: None }) => {
                 arrival.fail(Failure::Unreachable(why));
             }
-            Judgement::Refused(refusal) => match self.hold(arrival) {
-                Ok(held) => drop(spawn_local(refuse(held, refusal))),
-                Err(arrival) => arrival.fail(Failure::Unreachable(refusal.why)),
-            },
+            Judgement::Refused(refusal) => {
+                let Some(place) = self.take_place(key) else {
+                    return arrival.fail(Failure::Unreachable(refusal.why));
+                };
+                spawn_local(refuse(HeldSyn { arrival, place }, refusal));
+            }
             Judgement::Held(waiting) => {
-                let Ok(held) = self.hold(arrival) else {
+                let Some(place) = self.take_place(key) else {
                     return self.judge.events.overlook();
                 };
+                let held = HeldSyn { arrival, place };
                 let judge = Rc::clone(&self.judge);
                 spawn_local(async move {
                     let decision = tokio::select! {
@@ -224,19 +231,14 @@ impl Hold {
         }
     }
 
-    /// The same arrival if there is no place for it.
-    fn hold(&self, arrival: Arrival) -> Result<HeldSyn, Arrival> {
-        let place = self.attempts.borrow_mut().hold(arrival.key, Instant::now());
-        let Some((number, give_way)) = place else {
-            return Err(arrival);
-        };
+    fn take_place(&self, key: FlowKey) -> Option<Place> {
+        let (number, give_way) = self.attempts.borrow_mut().hold(key, Instant::now())?;
         let attempts = Rc::clone(&self.attempts);
-        let place = Place {
+        Some(Place {
             attempts,
             number,
             give_way,
-        };
-        Ok(HeldSyn { arrival, place })
+        })
     }
 }
 
