@@ -148,3 +148,121 @@ for j in range(8):
         }
     });
 }
+
+/// Directories that take longer to be listed than a look has time.
+fn flood(place: &str, parts: usize, each: usize) -> String {
+    format!(
+        "python3 -c '
+import os
+for j in range({parts}):
+    os.makedirs(f\"{place}/{{j}}\")
+    for i in range({each}): os.mkdir(f\"{place}/{{j}}/{{i}}\")'"
+    )
+}
+
+/// Nor in other repositories that a session can write, or in a worktree that it makes.
+#[test]
+fn p01_floods_in_one_repository_hide_no_link_in_another() {
+    const NESTED: &str =
+        "git init -q a; git -C a -c user.name=a -c user.email=a commit -q --allow-empty -m x";
+    const CLONE: &str = "mkdir -p x/y/z; git clone -q -b main ~/origin.git x/y/z/lib";
+    let in_clone = format!(
+        "cd x/y/z/lib; git config user.email u@e; {NAME}; log=.git/logs/refs/remotes/origin/main
+         rm -f $log; mkdir -p $(dirname $log); ln -s {TARGET} $log"
+    );
+    let in_worktree = format!(
+        "{NAME}; git worktree add -q w; rm .git/worktrees/w/logs/HEAD
+         ln -s {TARGET} .git/worktrees/w/logs/HEAD"
+    );
+    let fetch = FETCH.replace("git fetch", "git -C x/y/z/lib fetch");
+    let commit =
+        "git -C w commit -q --allow-empty -m y; bash --rcfile ~/.bashrc -ic true 2>/dev/null; true";
+    let nested = flood("a/.git/logs", 4, 60_000);
+    let floods = [
+        format!("{NESTED}; {nested}"),
+        format!(
+            "{NESTED}; git add a 2>/dev/null; {nested}; {}",
+            flood(".git/zz", 4, 60_000)
+        ),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (before, plant, after) in [
+            (CLONE, in_clone.as_str(), fetch.as_str()),
+            ("true", &in_worktree, commit),
+        ] {
+            let start = || {
+                start_anew(laptop);
+                outside(laptop, before);
+            };
+            start();
+            outside(laptop, &format!("({plant})"));
+            outside(laptop, after);
+            assert!(has_run(laptop), "positive control: {plant}");
+            for flood in ["true".to_owned()].iter().chain(&floods) {
+                start();
+                let output = session(laptop, &format!("{flood}; {plant}"));
+                outside(laptop, after);
+                assert!(!has_run(laptop), "{plant}: {flood}: {output:?}");
+                assert_eq!(outside(laptop, "cat ~/.bashrc"), "# mine\n", "{output:?}");
+            }
+        }
+    });
+}
+
+/// `git gc` removes what it takes for a worktree that is gone. `git add -p` writes a hunk.
+#[test]
+fn p01_floods_hide_no_link_that_git_empties_or_writes_through() {
+    const PLANT: &str = "mkdir -p .git/worktrees; ln -s /home/dev/docs .git/worktrees/x
+        ln -s /home/dev/docs/b .git/addp-hunk-edit.diff";
+    const AFTER: &str = "git worktree prune; cat ~/docs/a 2>&1; find .git -maxdepth 2 -type l";
+    const TOP: &str = "python3 -c '
+for i in range(200100): open(f\".git/{i}\", \"w\").close()'";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let start = || {
+            start_anew(laptop);
+            outside(laptop, "rm -rf ~/docs; mkdir ~/docs; echo mine > ~/docs/a");
+        };
+        start();
+        outside(laptop, PLANT);
+        assert!(
+            outside(laptop, AFTER).contains("No such file"),
+            "positive control"
+        );
+        for flood in ["true", TOP, &flood(".git/a", 8, 40_000)] {
+            start();
+            let output = session(laptop, &format!("{flood}; {PLANT}"));
+            assert_eq!(outside(laptop, AFTER), "mine\n", "{flood}: {output:?}");
+        }
+    });
+}
+
+/// A large repository loses nothing, and a copy by second names costs it nothing.
+#[test]
+fn logs_of_many_branches_stay_and_so_do_stashes_and_a_rebase() {
+    const MANY: &str = "for i in 1 2; do echo $i > f; git add f; git stash -q; done
+        git commit -q --allow-empty -m one; head=$(git rev-parse HEAD)
+        seq -f \"create refs/heads/many/%.0f $head\" 10000 | git update-ref --create-reflog --stdin
+        git commit -q --allow-empty -m two; GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i --keep-empty HEAD~1";
+    const STATE: &str = "git stash list | wc -l; find .git/logs -type f | wc -l; git status | head -n 1; git reflog | wc -l
+        ls .git | grep stockade; true";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        start_anew(laptop);
+        outside(laptop, MANY);
+        let before = outside(laptop, STATE);
+        assert!(before.starts_with("2\n100"), "{before}");
+        let output = session(laptop, "true");
+        assert_eq!(output.stderr(), "");
+        assert_eq!(outside(laptop, STATE), before);
+
+        let words = ["run", "--", "bash", "-c", "echo started; read"];
+        let mut running = laptop.stockade(words).spawn().expect("a session");
+        running.expect("started").expect("it runs");
+        outside(laptop, "cp -al .git/logs ~/copy-of-logs");
+        running.write("\n").expect("write");
+        running.wait().expect("an end");
+        assert_eq!(outside(laptop, STATE), before);
+    });
+}

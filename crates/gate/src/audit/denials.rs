@@ -112,8 +112,12 @@ pub fn danger_of_port(port: u16) -> Option<&'static str> {
         2375 | 2376 => Some("whoever reaches Docker is root on this machine"),
         4444 | 9515 => Some("whoever reaches WebDriver drives a browser outside"),
         5037 => Some("whoever reaches adb drives the phones at this machine"),
-        5900..=5999 => Some("whoever reaches VNC may see and use your desktop"),
-        6000..=6063 => Some("whoever reaches X11 may see your screen and type for you"),
+        // Not 5984, CouchDB's.
+        5900..=5909 => Some("whoever reaches VNC may see and use your desktop"),
+        // Of the screen and of ssh. Not 6006, which web servers for developers use.
+        6000..=6003 | 6010..=6019 => {
+            Some("whoever reaches X11 may see your screen and type for you")
+        }
         6443 | 10250 => Some("whoever reaches Kubernetes may run containers on this machine"),
         8888 => Some("whoever reaches Jupyter may run programs outside"),
         2345 | 5005 | 5678 | 9222 | 9229 => {
@@ -435,8 +439,8 @@ mod tests {
             (&[2375, 2376], "Docker"),
             (&[4444, 9515], "WebDriver"),
             (&[5037], "adb"),
-            (&[5900, 5901, 5999], "VNC"),
-            (&[6000, 6010, 6063], "X11"),
+            (&[5900, 5901, 5909], "VNC"),
+            (&[6000, 6010, 6019], "X11"),
             (&[6443, 10250], "Kubernetes"),
             (&[8888], "Jupyter"),
         ] {

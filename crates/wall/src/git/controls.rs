@@ -30,7 +30,7 @@ const MANY_DIRECTORIES: &str = "there are too many git directories to look at al
 pub(super) const MANY_FILES: &str = "there are too many files to look at all of them";
 
 /// So many new files of a kind in a directory are nothing that git or people make.
-pub(super) const MOST_NEW: usize = 64;
+pub(crate) const MOST_NEW: usize = 64;
 
 /// Nor are so many hooks, in so many worktrees, that settings name.
 const MOST_NAMED: usize = 256;
@@ -119,10 +119,6 @@ pub(crate) struct Collection<'a> {
     pub(crate) named: Named,
     pub(crate) controls: Controls,
     pub(crate) unseen: Unseen,
-    /// Folders that git writes to, in which there are no other links than those in `controls`.
-    pub(crate) walked: HashSet<PathBuf>,
-    /// Those of which there was time for a part.
-    pub(crate) cut: HashSet<PathBuf>,
 }
 
 impl Collection<'_> {

@@ -1,7 +1,7 @@
 //! Links, pipes and files with second names among git's own files.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     ffi::OsStr,
     fs,
     io::ErrorKind::{NotFound, PermissionDenied},
@@ -14,13 +14,13 @@ use std::{
 
 use super::{
     controls::{Collection, Kind, MANY_FILES, MOST_NEW},
-    objects::is_of_single,
+    objects::{Odd, is_of_single, odd_in},
     repositories::{UNLISTED, is_too_deep, modules::GITFILE},
 };
 use crate::{
     facts::line_of,
     leftovers::{baseline::Baseline, restore::is_aside},
-    nofollow,
+    nofollow::{self, MOST_ENTRIES},
     tables::autorun::{PIPE, REDIRECTION},
 };
 
@@ -35,7 +35,12 @@ const WRITTEN: &[&str] = &[
     "refs/tags", "refs/stash", "packed-refs", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "COMMIT_EDITMSG",
     "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "EDIT_DESCRIPTION", "MERGE_RR", "AUTO_MERGE",
     "index", "shallow", "gc.log", "info", "objects/info/commit-graph", "objects/pack", "rr-cache",
-    "rebase-merge", "rebase-apply", "sequencer", "lfs", "modules", "worktrees",
+    "rebase-merge", "rebase-apply", "sequencer", "lfs", "modules", "worktrees", "reftable", "objects/info",
+    "objects/info/commit-graphs", "objects/pack/multi-pack-index", "MERGE_MODE", "MERGE_AUTOSTASH",
+    "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES",
+    "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK", "BISECT_RUN", "BISECT_FIRST_PARENT", "NOTES_MERGE_REF",
+    "NOTES_MERGE_PARTIAL", "NOTES_MERGE_WORKTREE", "addp-hunk-edit.diff", "ADD_EDIT.patch", "gc.pid", "gitdir",
+    "locked", "description",
 ];
 /// The directories among these.
 const FOLDERS: [&str; 8] = [
@@ -50,15 +55,18 @@ const FOLDERS: [&str; 8] = [
 ];
 
 /// Those whose files git writes to in place.
-const IN_PLACE: [&str; 5] = [
+pub(crate) const IN_PLACE: [&str; 5] = [
     "logs",
     "rebase-merge",
     "rebase-apply",
     "sequencer",
     "rr-cache",
 ];
-/// How many files in each of these a brief look is for.
+/// Those with a directory for each worktree or submodule.
+const KEPT: [&str; 2] = ["worktrees", "modules"];
+/// How much of these a brief look is for.
 const FEW_FILES: usize = 4096;
+const FEW_DIRECTORIES: usize = 1024;
 
 /// Where files have second names in ordinary work. Git writes to none of them in place.
 const STORED: [&str; 3] = ["objects", "lfs", "annex"];
@@ -83,8 +91,10 @@ impl Collection<'_> {
                 self.add_odd_objects(&directory, of);
                 continue;
             }
-            let links_count = !is_stored(top, objects, &directory);
-            let Some(entries) = self.entries(&directory, top, links_count, of) else {
+            // Who makes a second name changes the directory that it is in.
+            let links_count = !is_stored(top, objects, &directory)
+                && (self.before.is_none() || self.is_touched(&directory));
+            let Some(entries) = self.entries(&directory, top, of) else {
                 continue;
             };
             for entry in entries {
@@ -99,10 +109,9 @@ impl Collection<'_> {
                 if is_named && kind.is_file() && nofollow::begins_with(&path, GITFILE) {
                     self.add(&path, Kind::Whole(REDIRECTION), of);
                 }
-                // Repositories of submodules and worktrees have a look of their own, and so have folders that
-                // git writes to. Nothing leads git to what was moved aside.
+                // Repositories of submodules and worktrees have a look of their own. Nothing leads git to what
+                // was moved aside.
                 let is_elsewhere = self.repositories.contains(&path)
-                    || self.walked.contains(&path)
                     || directory == top && is_aside(&entry.file_name());
                 if kind.is_dir()
                     && !is_elsewhere
@@ -123,7 +132,6 @@ impl Collection<'_> {
         &mut self,
         directory: &Path,
         top: &Path,
-        links_count: bool,
         of: Option<&Path>,
     ) -> Option<Vec<fs::DirEntry>> {
         if is_too_deep(directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
@@ -131,7 +139,7 @@ impl Collection<'_> {
             return None;
         }
         match nofollow::list(directory) {
-            Ok(entries) if directory != top && self.has_many_new_links(&entries, links_count) => {
+            Ok(entries) if directory != top && self.has_many_new_links(&entries) => {
                 self.add_whole(directory, REDIRECTION, of);
                 None
             }
@@ -163,54 +171,58 @@ impl Collection<'_> {
 
     /// The same in the folders whose files git writes to in place. What it writes there may be text that a
     /// session has chosen, such as the name of a person or branch: through a link, that gets into any file.
+    /// And what git keeps of worktrees, it removes through one.
     pub(super) fn add_links_to_folders(&mut self, top: &Path, of: Option<&Path>) {
-        for folder in IN_PLACE.map(|name| top.join(name)) {
-            if self.walked.contains(&folder) || !is_real(&folder) {
+        for name in KEPT {
+            // The end looks at what is more.
+            if let Ok(odd) = odd_in(&top.join(name), FEW_FILES, &|| false)
+                && odd.links.len() <= MOST_NEW
+            {
+                self.add_odd(&odd, of);
+            }
+        }
+        let folders = IN_PLACE.map(|name| top.join(name));
+        let mut left: Vec<_> = folders.into_iter().filter(is_real).collect();
+        // Another look has time for more.
+        let mut few = if self.is_brief {
+            FEW_DIRECTORIES
+        } else {
+            usize::MAX
+        };
+        while let Some(directory) = left.pop() {
+            if few == 0 || self.is_over(&directory, MANY_FILES) {
+                return;
+            }
+            few -= 1;
+            if is_too_deep(&directory).is_some() || directory.as_os_str().len() > LONGEST_PATH {
+                self.add_whole(&directory, REDIRECTION, of);
                 continue;
             }
-            let mut left = vec![folder.clone()];
-            // Another look has time for more.
-            let mut few = if self.is_brief { FEW_FILES } else { usize::MAX };
-            while let Some(directory) = left.pop() {
-                for entry in self
-                    .entries(&directory, top, true, of)
-                    .into_iter()
-                    .flatten()
-                {
-                    few = few.saturating_sub(1);
-                    if few == 0 {
-                        return;
+            match odd_in(&directory, MOST_ENTRIES, &|| false) {
+                Ok(odd) => {
+                    let new = odd.links.iter().filter(|(link, _)| self.is_new(link));
+                    match new.count() > MOST_NEW {
+                        true => self.add_whole(&directory, REDIRECTION, of),
+                        false => self.add_odd(&odd, of),
                     }
-                    if self.is_over(&directory, MANY_FILES) {
-                        self.cut.insert(folder);
-                        return;
-                    }
-                    let Ok(kind) = entry.file_type() else {
-                        continue;
-                    };
-                    self.add_entry(&entry.path(), kind, true, of);
-                    if kind.is_dir() {
-                        left.push(entry.path());
-                    }
+                    left.extend(odd.directories);
                 }
+                Err(error) if error.kind() == NotFound => {}
+                // It is another user's, since the owner is let in.
+                Err(error) if error.kind() == PermissionDenied => {
+                    self.unseen.add(&directory, UNLISTED);
+                }
+                Err(_) => self.add_whole(&directory, REDIRECTION, of),
             }
-            self.walked.insert(folder);
         }
     }
 
-    /// Of these repositories, the folders for which there was no time. Where there was none before the session
-    /// either, only those that are too large themselves.
-    pub(crate) fn unwalked<'a>(
-        &self,
-        repositories: impl Iterator<Item = &'a PathBuf>,
-    ) -> BTreeSet<PathBuf> {
-        let was_whole = self
-            .before
-            .is_some_and(|before| before.has_all_repositories);
-        let folders = repositories.flat_map(|top| IN_PLACE.map(|name| top.join(name)));
-        let folders = folders.filter(|folder| was_whole || self.cut.contains(folder));
-        let folders = folders.filter(|folder| !self.walked.contains(folder));
-        folders.filter(is_real).collect()
+    pub(super) fn add_odd(&mut self, odd: &Odd, of: Option<&Path>) {
+        for (path, _) in &odd.links {
+            if let Ok(metadata) = fs::symlink_metadata(path) {
+                self.add_link(path, metadata.file_type(), of);
+            }
+        }
     }
 
     /// What git writes to most, whatever else there is to be looked at: its own files, and the log of the
@@ -259,13 +271,10 @@ impl Collection<'_> {
         }
     }
 
-    fn has_many_new_links(&self, entries: &[fs::DirEntry], links_count: bool) -> bool {
+    fn has_many_new_links(&self, entries: &[fs::DirEntry]) -> bool {
         let is_new = |entry: &&fs::DirEntry| {
-            let (path, kind) = (entry.path(), entry.file_type());
-            let is_linked = |kind: fs::FileType| {
-                links_count && kind.is_file() && self.is_new(&path) && has_second_name(&path)
-            };
-            kind.is_ok_and(|kind| self.is_new_link(&path, kind) || is_linked(kind))
+            let kind = entry.file_type();
+            kind.is_ok_and(|kind| self.is_new_link(&entry.path(), kind))
         };
         entries.iter().filter(is_new).count() > MOST_NEW
     }
@@ -306,12 +315,12 @@ fn is_stored(top: &Path, objects: &Path, directory: &Path) -> bool {
 }
 
 /// Whether it is a directory, and no link to one.
-pub(super) fn is_real(path: &PathBuf) -> bool {
+pub(crate) fn is_real(path: &PathBuf) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Whether a link is the old form of saying which branch is checked out.
-fn is_branch(link: &Path) -> bool {
+pub(crate) fn is_branch(link: &Path) -> bool {
     let to = fs::read_link(link).unwrap_or_default();
     let is_plain = |part| matches!(part, Component::Normal(_));
     link.file_name() == Some("HEAD".as_ref())

@@ -6,7 +6,7 @@
 pub(crate) mod branches;
 pub(crate) mod controls;
 pub(crate) mod index;
-mod links;
+pub(crate) mod links;
 mod names;
 pub(crate) mod objects;
 pub(crate) mod repositories;

@@ -162,16 +162,9 @@ impl Collection<'_> {
     /// Links and pipes among single objects. Those that were there before may have come with their directory
     /// from elsewhere, so they count as well.
     pub(super) fn add_odd_objects(&mut self, directory: &Path, of: Option<&Path>) {
-        let Ok(odd) = odd_in(directory) else {
-            return self.add_whole(directory, REDIRECTION, of);
-        };
-        if odd.len() > MOST_NEW {
-            return self.add_whole(directory, REDIRECTION, of);
-        }
-        for path in odd {
-            if let Ok(metadata) = fs::symlink_metadata(&path) {
-                self.add_link(&path, metadata.file_type(), of);
-            }
+        match odd_in(directory, MOST_ENTRIES, &|| false) {
+            Ok(odd) if odd.links.len() <= MOST_NEW => self.add_odd(&odd, of),
+            _ => self.add_whole(directory, REDIRECTION, of),
         }
     }
 
@@ -215,8 +208,19 @@ fn listed<'a>(objects: &'a Path, list: &'a [u8]) -> impl Iterator<Item = PathBuf
     lines.map(|line| objects.join(OsStr::from_bytes(line)))
 }
 
-/// What is no file in a directory of single objects. There may be very many files.
-fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// What is no file in a directory, of which there may be very many.
+#[derive(Debug, Default)]
+pub(crate) struct Odd {
+    /// Links, and with them pipes, of which this is said.
+    pub(crate) links: Vec<(PathBuf, bool)>,
+    pub(crate) directories: Vec<PathBuf>,
+    /// There was no time for all of it.
+    pub(crate) is_cut: bool,
+}
+
+/// Looks at the kinds of at most so many entries, as the directory itself tells them.
+pub(crate) fn odd_in(directory: &Path, most: usize, is_over: &dyn Fn() -> bool) -> io::Result<Odd> {
+    const OFTEN: usize = 1024;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || open(directory, flags, Mode::empty());
     let opened = match open() {
@@ -228,12 +232,16 @@ fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }?;
     let mut buffer = Vec::with_capacity(1 << 15);
     let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
-    let (mut odd, mut seen) = (Vec::new(), 0);
+    let (mut odd, mut seen) = (Odd::default(), 0_usize);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         seen += 1;
-        if seen > MOST_ENTRIES {
+        if seen > most {
             return Err(Errno::FBIG.into());
+        }
+        if seen.is_multiple_of(OFTEN) && is_over() {
+            odd.is_cut = true;
+            break;
         }
         let name = entry.file_name().to_bytes();
         let kind = match entry.file_type() {
@@ -244,8 +252,11 @@ fn odd_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
             }
             kind => kind,
         };
-        if matches!(kind, FileType::Symlink | FileType::Fifo) {
-            odd.push(directory.join(OsStr::from_bytes(name)));
+        let path = || directory.join(OsStr::from_bytes(name));
+        match kind {
+            FileType::Symlink | FileType::Fifo => odd.links.push((path(), kind == FileType::Fifo)),
+            FileType::Directory if name != b"." && name != b".." => odd.directories.push(path()),
+            _ => {}
         }
     }
     Ok(odd)

@@ -458,7 +458,7 @@ impl Search<'_> {
                     // What a session can write may lie in it.
                     let within = |top: &&PathBuf| top.starts_with(&nested);
                     for top in self.writable.iter().filter(within) {
-                        self.walk(top.clone(), DEEP, is_reached, depth + 1);
+                        self.walk(vec![top.clone()], DEEP, is_reached, depth + 1);
                     }
                 }
                 if self.is_writable(&nested) && nested != *root {
@@ -467,7 +467,7 @@ impl Search<'_> {
                     }
                     match is_whole {
                         // If it is there, git looks at what is in it.
-                        true => self.walk(nested, DEEP, is_reached, depth + 1),
+                        true => self.walk(vec![nested], DEEP, is_reached, depth + 1),
                         false => self.look_at(&nested, is_reached, depth + 1),
                     }
                 }

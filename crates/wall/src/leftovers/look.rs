@@ -1,7 +1,7 @@
 //! One look at what counts: before a session, while it runs, and after it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -29,8 +29,6 @@ pub(super) struct Look {
     pub(super) unseen: Unseen,
     /// The stage that it came to.
     pub(super) last: Stage,
-    /// Folders that git writes to for which there was no time.
-    pub(super) unwalked: BTreeSet<PathBuf>,
 }
 
 impl Watch {
@@ -147,18 +145,9 @@ impl Watch {
             named: Named::default(),
             controls: Controls::new(),
             unseen: Unseen::default(),
-            walked: HashSet::new(),
-            cut: HashSet::new(),
         };
         collection.add_repositories(repositories, tops);
         let last = collection.stage;
-        let is_known =
-            |it: &&PathBuf| before.is_some_and(|before| before.repositories.contains(*it));
-        let all = repositories.found.keys().chain(&repositories.worktrees);
-        let unwalked = match last < Stage::Rest && !repositories.is_brief {
-            true => collection.unwalked(all.filter(is_known)),
-            false => BTreeSet::new(),
-        };
         collection.stage = Stage::Settings;
         for path in &self.own.writable {
             if let Some(path) = collection.reached_file(path, None) {
@@ -170,7 +159,6 @@ impl Watch {
             controls: collection.controls,
             unseen: collection.unseen,
             last,
-            unwalked,
         };
         if repositories.is_brief {
             return end(collection);

@@ -73,9 +73,11 @@ use crate::{
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
 /// was not made to be slow.
 const START: Duration = Duration::from_millis(300);
-const END: Duration = Duration::from_millis(900);
+const END: Duration = Duration::from_millis(700);
 /// How long the end looks at what was found in the tree.
-const REST: Duration = Duration::from_millis(250);
+const REST: Duration = Duration::from_millis(200);
+/// How long it looks for links in the folders that git writes to, besides.
+const FOLDERS: Duration = Duration::from_millis(250);
 /// How long it looks at the workspace's own repository, besides.
 const TOP: Duration = Duration::from_millis(200);
 const MOST_FILES: usize = 1_000_000;
@@ -349,15 +351,14 @@ impl Watch {
             true => settlement.compare(&repositories, &rest()),
             false => settlement.compare(&repositories, &bounds),
         }
-        if settlement.has_closed.get() {
-            settlement.compare(&repositories, &rest());
-        }
         settlement.close_ways(&repositories, is_cut);
         let before = repositories.len();
-        self.search(&gits, &bounds, &mut repositories, Some(DEEP));
+        let deep = if is_cut { rest() } else { bounds };
+        self.search(&gits, &deep, &mut repositories, Some(DEEP));
         if repositories.len() > before {
             settlement.compare(&repositories, &rest());
         }
+        settlement.close_folders(&repositories, is_interrupted);
         let mut findings = settlement.end();
         let unseen = repositories.unseen.0.iter();
         findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));

@@ -1,10 +1,11 @@
 //! One comparison after a session: each changed file is judged, reported and restored.
 
+mod folders;
 mod settings;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -35,7 +36,6 @@ use crate::{
 
 const SECOND_NAME: &str =
     "it had a second name (a hard link), by which git itself could have been made to write to it";
-const UNWALKED: &str = "git writes there through links, and there was no time to look for them";
 const TOO_MANY: &str = "there was no time to look at all repositories that git comes to by it";
 
 /// One look after the session.
@@ -55,8 +55,6 @@ pub(super) struct Settlement<'a> {
     patience: Cell<Duration>,
     /// Which repositories the last comparison had no time for.
     unjudged: RefCell<Unjudged>,
-    /// Whether directories were moved aside because there was no time for them: without these, there may be.
-    pub(super) has_closed: Cell<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +89,6 @@ impl<'a> Settlement<'a> {
             // While it runs, who holds a lock for long has others wait.
             patience: Cell::new(Duration::from_millis(if is_live { 20 } else { 200 })),
             unjudged: RefCell::default(),
-            has_closed: Cell::default(),
         };
         for (top, git) in gits {
             settlement.compare_top(top, git);
@@ -144,9 +141,6 @@ impl<'a> Settlement<'a> {
         let (controls, unseen) = (look.controls, look.unseen);
         // What the last stage looks at makes git run and write nothing.
         let is_cut = half.are_reached() && look.last < Stage::Rest;
-        if !self.is_live {
-            self.close_folders(&look.unwalked);
-        }
         self.unjudged.replace(match is_cut {
             true => Unjudged::Any,
             false => Unjudged::None,
@@ -327,18 +321,6 @@ impl<'a> Settlement<'a> {
             stage: Stage::Rest,
         };
         self.put_back(path, &control, None, &[(Change::Changed, why)], true);
-    }
-
-    /// Git writes text that a session can choose to files of these repositories, through any link. If there was
-    /// no time to look for links, the directories of such files go. Git makes them anew.
-    fn close_folders(&self, unwalked: &BTreeSet<PathBuf>) {
-        for folder in unwalked {
-            if is_in(folder, &self.watch.writable) {
-                self.has_closed.set(true);
-                let whole = Content::of_unlisted(folder);
-                self.set_aside(folder, folder.parent(), whole, UNWALKED);
-            }
-        }
     }
 
     /// Settings and attributes that are gone come back as they were. What is gone with its

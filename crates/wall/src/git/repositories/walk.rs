@@ -25,18 +25,24 @@ const READ: &[&str] = &[".gitattributes", ".gitignore", ".gitmodules", ".mailmap
 impl Search<'_> {
     /// What lies in the tree, as deep as this.
     pub(crate) fn look_in_tree(&mut self, git: &Git, deepest: usize) {
+        let mut tops = vec![self.workspace.to_owned()];
         // What git keeps for itself is a place for repositories, too, that others lead to.
         if deepest > SHALLOW {
-            self.walk(self.workspace.join(".git"), deepest, false, 0);
-            if let Some(outside) = &git.outside {
-                self.walk(outside.clone(), deepest, false, 0);
-            }
+            tops.push(self.workspace.join(".git"));
+            tops.extend(git.outside.clone());
         }
-        self.walk(self.workspace.to_owned(), deepest, false, 0);
+        self.walk(tops, deepest, false, 0);
     }
 
-    pub(super) fn walk(&mut self, top: PathBuf, deepest: usize, is_reached: bool, depth: usize) {
-        let mut level = vec![top];
+    /// What lies nearer to any of these comes first, so that none of them hides what is in another one.
+    pub(super) fn walk(
+        &mut self,
+        tops: Vec<PathBuf>,
+        deepest: usize,
+        is_reached: bool,
+        depth: usize,
+    ) {
+        let mut level = tops;
         // One for all of them: a tree has many directories, most of them small.
         let mut buffer = Vec::with_capacity(1 << 15);
         for _ in 0..deepest {
