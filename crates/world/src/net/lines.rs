@@ -21,19 +21,24 @@ pub(super) fn interface_up(name: &str, link_local: &str) -> Vec<String> {
 }
 
 /// Asks again soon for a neighbour that did not answer because its wire was
-/// not switched on yet.
+/// not switched on yet. Gives it up no sooner than by default: on a busy machine an
+/// answer may take its time.
 pub(super) fn impatient(interface: &str) -> [String; 2] {
-    ask_again_after(20, interface)
+    ask_again_after(20, 150, interface)
 }
 
 /// As by default.
 pub(super) fn patient(interface: &str) -> [String; 2] {
-    ask_again_after(1000, interface)
+    ask_again_after(1000, 3, interface)
 }
 
-fn ask_again_after(milliseconds: u32, interface: &str) -> [String; 2] {
-    ["arp_cache", "ndisc_cache"]
-        .map(|table| format!("ntable change name {table} dev {interface} retrans {milliseconds}"))
+fn ask_again_after(milliseconds: u32, times: u32, interface: &str) -> [String; 2] {
+    ["arp_cache", "ndisc_cache"].map(|table| {
+        format!(
+            "ntable change name {table} dev {interface} retrans {milliseconds} \
+             ucast_probes {times} mcast_probes {times}"
+        )
+    })
 }
 
 pub(super) fn address_add(address: IpAddr, prefix: u8, interface: &str) -> String {
