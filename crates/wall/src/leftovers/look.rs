@@ -105,11 +105,13 @@ impl Watch {
             .flat_map(|(_, git)| git.directories.iter().cloned())
             .collect();
         for (top, git) in gits {
+            // What git keeps for itself is little. However much it is, there is time for the tree.
+            let half = bounds.half();
             let mut search = Search {
                 workspace: top,
                 writable: &self.writable,
                 own: &own,
-                bounds,
+                bounds: if depth.is_some() { &half } else { bounds },
                 since: (!self.taken.is_empty()).then_some(self.baseline.taken),
                 repositories: std::mem::take(repositories),
             };
@@ -117,7 +119,9 @@ impl Watch {
                 None => search.look_from_top(git),
                 // Of a repository above what is given, no more than that can be written.
                 Some(depth) if is_in(top, &self.writable) => {
-                    search.look_in_tree(git, depth);
+                    search.look_in_gits(git, depth);
+                    search.bounds = bounds;
+                    search.look_in_tree(depth);
                 }
                 Some(_) => {}
             }

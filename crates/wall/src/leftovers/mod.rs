@@ -73,7 +73,7 @@ use crate::{
 /// How long the start may look, and the end. Both are far longer than they take in any tree that
 /// was not made to be slow.
 const START: Duration = Duration::from_millis(300);
-const END: Duration = Duration::from_millis(700);
+const END: Duration = Duration::from_millis(800);
 /// How long the end looks at what was found in the tree.
 const REST: Duration = Duration::from_millis(200);
 /// How long it looks for links in the folders that git writes to, besides.

@@ -24,14 +24,17 @@ const READ: &[&str] = &[".gitattributes", ".gitignore", ".gitmodules", ".mailmap
 
 impl Search<'_> {
     /// What lies in the tree, as deep as this.
-    pub(crate) fn look_in_tree(&mut self, git: &Git, deepest: usize) {
-        let mut tops = vec![self.workspace.to_owned()];
-        // What git keeps for itself is a place for repositories, too, that others lead to.
+    pub(crate) fn look_in_tree(&mut self, deepest: usize) {
+        self.walk(vec![self.workspace.to_owned()], deepest, false, 0);
+    }
+
+    /// What git keeps for itself is a place for repositories, too, that others lead to.
+    pub(crate) fn look_in_gits(&mut self, git: &Git, deepest: usize) {
         if deepest > SHALLOW {
-            tops.push(self.workspace.join(".git"));
+            let mut tops = vec![self.workspace.join(".git")];
             tops.extend(git.outside.clone());
+            self.walk(tops, deepest, false, 0);
         }
-        self.walk(tops, deepest, false, 0);
     }
 
     /// What lies nearer to any of these comes first, so that none of them hides what is in another one.
