@@ -1,9 +1,7 @@
 //! Directories that are given with `--write`, and files and remotes that settings name (P1, P2, P3):
 //! what a session leaves behind there runs no more than in the workspace's own repository.
 
-use std::time::Duration;
-
-use stockade_world::{Laptop, Output, eventually, test};
+use stockade_world::{Laptop, Output, PATIENCE, eventually, test};
 
 use super::f_files::said;
 use super::p_git::ran;
@@ -136,7 +134,7 @@ fn p03_what_one_session_plants_in_what_is_given_is_not_given_to_the_next() {
         let mut running = laptop.stockade(words).spawn().expect("a session");
         running.expect("planted").expect("it is planted");
         let settings = || said(laptop, Place::Outside, "git -C ~/lib config --list --local");
-        eventually("it is put back", Duration::from_secs(5), || {
+        eventually("it is put back", PATIENCE, || {
             !settings().contains("fsmonitor")
         })
         .expect("put back while the session runs");
@@ -217,7 +215,7 @@ fn p02_gitlinks_of_a_submodule_are_followed_from_where_its_worktree_says() {
         running.expect("planted").expect("it is planted");
         // While the session runs, only what git comes to by itself is looked at.
         let settings = "cat ~/project/other/x/.git/config";
-        eventually("it is put back", Duration::from_secs(5), || {
+        eventually("it is put back", PATIENCE, || {
             !said(laptop, Place::Outside, settings).contains("fsmonitor")
         })
         .expect("put back while the session runs");

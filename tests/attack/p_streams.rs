@@ -163,6 +163,9 @@ fn streams_that_are_pipes_work_as_without_the_sandbox() {
         "sleep 60 | { WHO true; echo $?; pkill -P $$ sleep; }",
         "true | WHO cat; echo $?",
         "mkfifo f; (printf '1\\n2\\n' > f &); { WHO head -c 2; cat; } < f; rm f",
+        // Its writer may have ended before the session starts, or write later.
+        "mkfifo f; (echo hi > f &); timeout 30 cat f > /dev/null; (echo hi > f &); WHO timeout 30 cat < f; echo $?; rm f",
+        "mkfifo f; (exec > f; echo hi; sleep 1; echo ho) & WHO timeout 30 cat < f; rm f",
         // A program that looks for the end of its reader learns of it.
         "echo x > f; WHO timeout 30 tail -f f | head -n 1; echo $((PIPESTATUS[0] == 124)); rm f",
         "{ WHO bash -c 'sleep 0.2; echo 1'; echo 2; } | cat",

@@ -40,7 +40,7 @@ const WRITTEN: &[&str] = &[
     "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES",
     "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK", "BISECT_RUN", "BISECT_FIRST_PARENT", "NOTES_MERGE_REF",
     "NOTES_MERGE_PARTIAL", "NOTES_MERGE_WORKTREE", "addp-hunk-edit.diff", "ADD_EDIT.patch", "gc.pid", "gitdir",
-    "locked", "description",
+    "locked", "description", "lost-found",
 ];
 /// The directories among these.
 const FOLDERS: [&str; 8] = [
@@ -55,12 +55,13 @@ const FOLDERS: [&str; 8] = [
 ];
 
 /// Those whose files git writes to in place.
-pub(crate) const IN_PLACE: [&str; 5] = [
+pub(crate) const IN_PLACE: [&str; 6] = [
     "logs",
     "rebase-merge",
     "rebase-apply",
     "sequencer",
     "rr-cache",
+    "lost-found",
 ];
 /// Those with a directory for each worktree or submodule.
 const KEPT: [&str; 2] = ["worktrees", "modules"];

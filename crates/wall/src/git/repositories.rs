@@ -40,7 +40,7 @@ const TOO_DEEP: &str = "there are too many git directories in one another below 
 const MOST_GITLINKS: usize = 50_000;
 const MANY_SUBMODULES: &str = "there are too many submodules to look at all of them";
 const UNREAD: &str = "nobody can tell which submodules it leads to";
-pub(super) const UNLISTED: &str = "it cannot be listed";
+pub(crate) const UNLISTED: &str = "it cannot be listed";
 
 /// What was found.
 #[derive(Debug, Default)]

@@ -138,7 +138,7 @@ pub(crate) struct WardenStreams {
     /// What comes from this stream goes here, for the command to read.
     fed: Vec<(Name, OwnedFd)>,
     /// The same for a pipe that others may read from as well.
-    offered: Option<(Name, OwnedFd)>,
+    offered: Option<(Name, File, OwnedFd)>,
     flags: Vec<(Name, OFlags)>,
 }
 
@@ -252,7 +252,8 @@ impl WardenStreams {
     fn offered(&mut self, name: Name) -> io::Result<OwnedFd> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setpipe_size(&writer, ONE_PIECE)?;
-        self.offered = Some((name, writer));
+        // While root can still open what another user made.
+        self.offered = Some((name, opened_anew(name.descriptor())?, writer));
         Ok(reader)
     }
 
@@ -282,10 +283,9 @@ impl WardenStreams {
             // It ends with what reads from it.
             thread.spawn(move || feed(&socket, File::from(writer)))?;
         }
-        let offer = self.offered.map(|(name, writer)| {
-            let pipe = opened_anew(name.descriptor())?;
+        let offer = self.offered.map(|(name, pipe, writer)| {
             let thread = thread::Builder::new().name("input".to_owned());
-            thread.spawn(move || offer(&pipe, &writer))
+            thread.spawn(move || offer(name, &pipe, &writer))
         });
         Ok(Relay {
             writers,
@@ -315,10 +315,12 @@ fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> i
 /// the command has read it. So if the command ends, what it has not read is still in the caller's.
 ///
 /// The command can write to its own pipe. It then loses count of what it reads there, and of nothing else.
-fn offer(from: &File, to: &OwnedFd) -> io::Result<()> {
+fn offer(name: Name, from: &File, to: &OwnedFd) -> io::Result<()> {
+    // What was opened anew does not tell that the writers of a named pipe have gone before.
+    let caller = name.descriptor();
     loop {
         let mut fds = [
-            PollFd::new(from, PollFlags::IN),
+            PollFd::new(&caller, PollFlags::IN),
             PollFd::new(to, PollFlags::empty()),
         ];
         match poll(&mut fds, None) {

@@ -188,11 +188,11 @@ fn may_be_target(word: &[u8]) -> bool {
     word.starts_with(b"*") || leads_somewhere(word)
 }
 
-/// What follows `NAME/` in a word, if it begins with a digit.
+/// What follows `NAME/` in a word, if it begins with a digit. A network (`192.0.2.0/24`) is none.
 fn version(word: &[u8]) -> Option<&[u8]> {
     let end = word.iter().position(|byte| *byte == b'/')?;
     let (name, version) = (word.get(..end)?, word.get(end.saturating_add(1)..)?);
-    let is_version = !name.is_empty()
+    let is_version = name.first().is_some_and(u8::is_ascii_alphabetic)
         && name.iter().all(|byte| is_token(*byte))
         && version.first().is_some_and(u8::is_ascii_digit);
     is_version.then_some(version)

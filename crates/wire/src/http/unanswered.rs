@@ -5,7 +5,7 @@
 //! in a request that follows before anything is answered. So the lines behind it are looked at. A body
 //! would hide where a request begins, so what announces one is refused, too.
 //!
-//! Protocols whose first line is one word are not looked at: no server takes that for a request.
+//! Protocols whose first line is one word are not looked at: nearly no server takes that for a part of a request.
 
 use super::Broken;
 use super::opening::{LateRequest, is_space};
@@ -165,7 +165,8 @@ impl Part {
         if let Self::Line { words, is_in_word } = self
             && (byte != b'\n' || *words > 0)
         {
-            let is_word = !is_space(byte);
+            // And what is white space to Python.
+            let is_word = !is_space(byte) && !matches!(byte, 0x1c..=0x1f | 0x85 | 0xa0);
             if is_word && !*is_in_word {
                 *words = words.saturating_add(1).min(2);
             }

@@ -8,13 +8,14 @@
 use std::{
     collections::VecDeque,
     fs,
+    io::ErrorKind::{NotFound, PermissionDenied},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
 use super::{
     super::{FOLDERS, bounds::Bounds, content::Content, finding::Change, restore},
-    Control, Controls, Kind, MOST_FILES, Repositories, Settlement, Stage,
+    Control, Controls, Kind, MOST_FILES, Repositories, Settlement, Stage, changed,
 };
 use crate::{
     config::GitSettings,
@@ -23,6 +24,7 @@ use crate::{
         controls::MOST_NEW,
         links::{IN_PLACE, is_branch, is_real},
         objects::odd_in,
+        repositories::UNLISTED,
     },
     nofollow,
     tables::autorun::{PIPE, REDIRECTION},
@@ -56,6 +58,8 @@ struct Folder<'a> {
     is_flat: bool,
     seen: usize,
     links: usize,
+    /// A directory in it has changed since the session began.
+    is_touched: bool,
 }
 
 impl Settlement<'_> {
@@ -103,6 +107,7 @@ impl Settlement<'_> {
                         is_flat,
                         seen: 0,
                         links: 0,
+                        is_touched: false,
                     }
                 })
         });
@@ -133,9 +138,21 @@ impl Settlement<'_> {
             return false;
         };
         folder.seen += 1;
-        // What cannot be listed is another user's, or too deep for git as well.
-        let Ok(odd) = odd_in(&directory, usize::MAX, &|| bounds.are_reached()) else {
-            return true;
+        folder.is_touched |= fs::symlink_metadata(&directory)
+            .is_ok_and(|metadata| changed(&metadata) >= self.watch.taken(&directory));
+        let odd = match odd_in(&directory, usize::MAX, &|| bounds.are_reached()) {
+            Ok(odd) => odd,
+            Err(error) if error.kind() == NotFound => return true,
+            // It is another user's, since the owner is let in.
+            Err(error) if error.kind() == PermissionDenied => {
+                self.find(&directory, Change::Unseen, UNLISTED);
+                return true;
+            }
+            // Its path may be too long here, and not for git, which may come by a shorter one.
+            Err(_) => {
+                self.give_up(folder, true);
+                return false;
+            }
         };
         for (path, is_pipe) in odd.links {
             let before = self.watch.baseline.contents.get(&path);
@@ -188,7 +205,7 @@ impl Settlement<'_> {
     }
 
     fn give_up(&self, folder: &Folder<'_>, closes: bool) {
-        match closes && !folder.is_flat {
+        match closes && folder.is_touched && !folder.is_flat {
             true => self.close(folder, UNWALKED),
             false => self.find(&folder.path, Change::Unseen, UNWALKED),
         }

@@ -182,7 +182,7 @@ fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
         "G_ET /x FOO/1.1\r\n",
         "1 x FOO/1.1\r\n",
         "FOO ?x f.o-o/1\r\n",
-        "x a b c 1/2 \r\n",
+        "x a b c y/2 \r\n",
         "M-X http://other.example/\r\n",
         "INVITE sip:a@example.org SIP/2.0\r\n",
     ] {

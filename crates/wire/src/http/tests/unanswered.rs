@@ -17,6 +17,9 @@ fn a_host_and_a_request_behind_a_line_of_two_words_are_seen() {
         (b"FOO_ /x\nhOsT \t: other.example", Broken::Behind),
         (b"1 /x y\r\nA: b\r\n host:", Broken::Behind),
         (b"\x01\xff \0\r\nHOST:", Broken::Behind),
+        // To Python's server, that is white space.
+        (b"GET\x1f/x\r\nHost:", Broken::Behind),
+        (b"GET\xa0/x\r\nHost:", Broken::Behind),
         (b"FOO x\rHost:", Broken::Behind),
         // They would hide what follows.
         (b"FOO x\r\nContent-Length: 5\r\n", Broken::Behind),
