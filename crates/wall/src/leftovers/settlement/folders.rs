@@ -74,12 +74,21 @@ impl Settlement<'_> {
         let (known, new): (Vec<_>, Vec<_>) = all.partition(|it| known.contains(*it));
         // However many repositories a session makes, there is time for those that were there.
         let half = bounds.half();
-        for folder in self.walk(&known, repositories, &half) {
+        let unfinished = self.walk(&known, repositories, &half);
+        // The end says so for all of it.
+        if is_interrupted() {
+            return;
+        }
+        for folder in unfinished {
             // The user's own may be many, on a slow disk.
             let is_grown = folder.seen + folder.left.len() >= GROWN;
             self.give_up(&folder, is_grown);
         }
-        for folder in self.walk(&new, repositories, &bounds) {
+        let unfinished = self.walk(&new, repositories, &bounds);
+        if is_interrupted() {
+            return;
+        }
+        for folder in unfinished {
             self.give_up(&folder, true);
         }
     }
