@@ -77,8 +77,8 @@ fn p01_logs_are_no_links_while_the_session_runs() {
 #[test]
 fn p01_links_that_were_moved_aside_lead_nowhere_later() {
     let plant = format!(
-        "mkdir -p .git/logs/refs/remotes/d; cd .git/logs/refs/remotes/d; ln -s {TARGET} main
-         for i in $(seq 70); do ln -s {TARGET} l$i; done"
+        "mkdir d; ln -s {TARGET} d/main; for i in $(seq 70); do ln -s {TARGET} d/l$i; done
+         mkdir -p .git/logs/refs/remotes; mv d .git/logs/refs/remotes/"
     );
     // A new name for the user's branches at the remote, as a session may choose one.
     let lead = |from: &str| {
