@@ -11,11 +11,25 @@ as_root() {
     fi
 }
 
+# apt-get has no option to wait while another program updates the lists, as on a machine that has
+# just started. So this tries again, for up to five minutes.
+update_lists() {
+    left=60
+    until said=$(as_root env LC_ALL=C apt-get update -qq 2>&1); do
+        case $said in *lists/lock*) left=$((left - 1)) ;; *) left=0 ;; esac
+        if [ "$left" = 0 ]; then
+            echo "$said" >&2
+            return 1
+        fi
+        sleep 5
+    done
+}
+
 # install_packages NAME...: names as Debian has them.
 install_packages() {
     echo "Installing system packages: $*"
     if command -v apt-get >/dev/null; then
-        as_root apt-get update -qq
+        update_lists
         # Another installation may be under way, as on a machine that has just started.
         as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"
     elif command -v dnf >/dev/null; then
