@@ -210,6 +210,62 @@ fn p01_floods_in_one_repository_hide_no_link_in_another() {
     });
 }
 
+/// What an earlier session made in many repositories is no reason to overlook one later.
+#[test]
+fn p01_old_floods_in_many_repositories_hide_no_link() {
+    const NESTED: &str = "for i in 1 2 3 4 5 6 7 8; do git init -q a$i
+        git -C a$i -c user.name=a -c user.email=a commit -q --allow-empty -m x; done";
+    const PLANT: &str = "cd z; git config user.email u@e; log=.git/logs/refs/remotes/origin/main
+         rm -f $log; mkdir -p $(dirname $log)";
+    let plant = format!("{PLANT}; {NAME}; ln -s {TARGET} $log; true");
+    let flood: Vec<_> = (1..9)
+        .map(|i| flood(&format!("a{i}/.git/logs"), 1, 60_000))
+        .collect();
+    let flood = flood.join(";");
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let start = || {
+            start_anew(laptop);
+            outside(laptop, "git clone -q -b main ~/origin.git z");
+            outside(laptop, NESTED);
+        };
+        let fetch = FETCH.replace("git fetch", "git -C z fetch");
+        start();
+        outside(laptop, &format!("({plant})"));
+        outside(laptop, &fetch);
+        assert!(has_run(laptop), "positive control");
+        start();
+        session(laptop, &flood);
+        let output = session(laptop, &plant);
+        outside(laptop, &fetch);
+        assert!(!has_run(laptop), "{output:?}");
+    });
+}
+
+/// Git writes references to what a link among them leads to, under names that a session chooses.
+#[test]
+fn p01_floods_hide_no_link_among_references() {
+    const PLANT: &str = "rm -rf .git/refs/remotes/origin; mkdir -p .git/refs/remotes
+        ln -s /home/dev/docs .git/refs/remotes/origin";
+    const AFTER: &str =
+        "git fetch -q ~/origin.git '+main:refs/remotes/origin/a' 2>/dev/null; ls ~/docs";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let start = || {
+            start_anew(laptop);
+            outside(laptop, "rm -rf ~/docs; mkdir ~/docs");
+        };
+        start();
+        outside(laptop, PLANT);
+        assert_eq!(outside(laptop, AFTER), "a\n", "positive control");
+        for flood in ["true", &flood(".git/a", 8, 40_000)] {
+            start();
+            let output = session(laptop, &format!("{flood}; {PLANT}"));
+            assert_eq!(outside(laptop, AFTER), "", "{flood}: {output:?}");
+        }
+    });
+}
+
 /// `git gc` removes what it takes for a worktree that is gone. `git add -p` writes a hunk.
 #[test]
 fn p01_floods_hide_no_link_that_git_empties_or_writes_through() {

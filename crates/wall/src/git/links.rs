@@ -176,7 +176,7 @@ impl Collection<'_> {
     pub(super) fn add_links_to_folders(&mut self, top: &Path, of: Option<&Path>) {
         for name in KEPT {
             // The end looks at what is more.
-            if let Ok(odd) = odd_in(&top.join(name), FEW_FILES, &|| false)
+            if let Ok(odd) = odd_in(&top.join(name), FEW_FILES)
                 && odd.links.len() <= MOST_NEW
             {
                 self.add_odd(&odd, of);
@@ -199,7 +199,7 @@ impl Collection<'_> {
                 self.add_whole(&directory, REDIRECTION, of);
                 continue;
             }
-            match odd_in(&directory, MOST_ENTRIES, &|| false) {
+            match odd_in(&directory, MOST_ENTRIES) {
                 Ok(odd) => {
                     let new = odd.links.iter().filter(|(link, _)| self.is_new(link));
                     match new.count() > MOST_NEW {

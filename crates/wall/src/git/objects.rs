@@ -8,9 +8,12 @@ use std::{
         self,
         ErrorKind::{NotADirectory, NotFound},
     },
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::{FileTypeExt as _, MetadataExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{FileTypeExt as _, MetadataExt as _},
+        },
     },
     path::{Component, Path, PathBuf},
 };
@@ -162,7 +165,7 @@ impl Collection<'_> {
     /// Links and pipes among single objects. Those that were there before may have come with their directory
     /// from elsewhere, so they count as well.
     pub(super) fn add_odd_objects(&mut self, directory: &Path, of: Option<&Path>) {
-        match odd_in(directory, MOST_ENTRIES, &|| false) {
+        match odd_in(directory, MOST_ENTRIES) {
             Ok(odd) if odd.links.len() <= MOST_NEW => self.add_odd(&odd, of),
             _ => self.add_whole(directory, REDIRECTION, of),
         }
@@ -214,52 +217,85 @@ pub(crate) struct Odd {
     /// Links, and with them pipes, of which this is said.
     pub(crate) links: Vec<(PathBuf, bool)>,
     pub(crate) directories: Vec<PathBuf>,
-    /// There was no time for all of it.
-    pub(crate) is_cut: bool,
 }
 
-/// Looks at the kinds of at most so many entries, as the directory itself tells them.
-pub(crate) fn odd_in(directory: &Path, most: usize, is_over: &dyn Fn() -> bool) -> io::Result<Odd> {
-    const OFTEN: usize = 1024;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || open(directory, flags, Mode::empty());
-    let opened = match open() {
-        Err(Errno::ACCESS) => {
-            nofollow::open_up(&nofollow::pin(directory)?)?;
-            open()
-        }
-        opened => opened,
-    }?;
-    let mut buffer = Vec::with_capacity(1 << 15);
-    let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
-    let (mut odd, mut seen) = (Odd::default(), 0_usize);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        seen += 1;
-        if seen > most {
-            return Err(Errno::FBIG.into());
-        }
-        if seen.is_multiple_of(OFTEN) && is_over() {
-            odd.is_cut = true;
+/// Looks at the kinds of all entries, as the directory itself tells them, if these are at most so many.
+pub(crate) fn odd_in(directory: &Path, most: usize) -> io::Result<Odd> {
+    let mut listing = Listing::open(directory.to_owned())?;
+    let mut odd = Odd::default();
+    while listing.read_more(&mut odd)? {
+        if listing.seen > most {
             break;
         }
-        let name = entry.file_name().to_bytes();
-        let kind = match entry.file_type() {
-            // Not every file system says so here.
-            FileType::Unknown => {
-                let stat = statat(&opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
-                FileType::from_raw_mode(stat.st_mode)
-            }
-            kind => kind,
-        };
-        let path = || directory.join(OsStr::from_bytes(name));
-        match kind {
-            FileType::Symlink | FileType::Fifo => odd.links.push((path(), kind == FileType::Fifo)),
-            FileType::Directory if name != b"." && name != b".." => odd.directories.push(path()),
-            _ => {}
-        }
+    }
+    if listing.seen > most {
+        return Err(Errno::FBIG.into());
     }
     Ok(odd)
+}
+
+/// A directory of which a part has been read.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    directory: PathBuf,
+    opened: OwnedFd,
+    seen: usize,
+}
+
+impl Listing {
+    /// Without following a link in its place.
+    pub(crate) fn open(directory: PathBuf) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || open(&directory, flags, Mode::empty());
+        let opened = match open() {
+            Err(Errno::ACCESS) => {
+                nofollow::open_up(&nofollow::pin(&directory)?)?;
+                open()
+            }
+            opened => opened,
+        }?;
+        Ok(Self {
+            directory,
+            opened,
+            seen: 0,
+        })
+    }
+
+    /// Reads some hundreds of entries. Whether there may be more.
+    pub(crate) fn read_more(&mut self, odd: &mut Odd) -> io::Result<bool> {
+        const SOME: usize = 512;
+        let until = self.seen + SOME;
+        let mut buffer = Vec::with_capacity(1 << 15);
+        let mut entries = RawDir::new(&self.opened, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            self.seen += 1;
+            let name = entry.file_name().to_bytes();
+            let kind = match entry.file_type() {
+                // Not every file system says so here.
+                FileType::Unknown => {
+                    let stat = statat(&self.opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
+            let path = || self.directory.join(OsStr::from_bytes(name));
+            match kind {
+                FileType::Symlink | FileType::Fifo => {
+                    odd.links.push((path(), kind == FileType::Fifo));
+                }
+                FileType::Directory if name != b"." && name != b".." => {
+                    odd.directories.push(path());
+                }
+                _ => {}
+            }
+            // What is left in the buffer would be lost.
+            if self.seen >= until && entries.is_buffer_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Whether a directory holds single objects: there are many, git writes no file twice, and takes

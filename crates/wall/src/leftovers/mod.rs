@@ -358,7 +358,7 @@ impl Watch {
         if repositories.len() > before {
             settlement.compare(&repositories, &rest());
         }
-        settlement.close_folders(&repositories, is_interrupted);
+        settlement.close_folders(&gits, &repositories, is_interrupted);
         let mut findings = settlement.end();
         let unseen = repositories.unseen.0.iter();
         findings.extend(unseen.map(|(path, why)| Finding::new(path, Change::Unseen, *why)));

@@ -7,16 +7,10 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use super::{Setting, address::is_on_a_server};
-use crate::{
-    facts::{absolute, named_directory},
-    git::repositories::turns_back,
-    nofollow,
-};
+use super::{Setting, address::is_on_a_server, worktree::is_own_worktree};
 
 /// What a setting does to people who run git outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +32,8 @@ pub(crate) struct Context<'a> {
     pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
     pub(crate) is_new: bool,
+    /// The session runs, and may be between two steps of a `git mv`.
+    pub(crate) is_live: bool,
     /// The branches that were there before; nothing if they are not known.
     pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// The remotes that other files of the repository had an address of.
@@ -358,37 +354,6 @@ fn is_address_or_path(name: &[u8]) -> bool {
     name.contains(&b':') || parts.any(|part| part.is_empty() || part.starts_with(b"."))
 }
 
-/// Whether a submodule's repository is told to work on a directory of the workspace, as git does
-/// when it makes one.
-fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
-    let Some(repository) = context.repository else {
-        return false;
-    };
-    let parts: Vec<_> = repository
-        .components()
-        .map(std::path::Component::as_os_str)
-        .collect();
-    // Git has those of a linked worktree beside its index.
-    let is_of_worktree = |names: &[&OsStr]| match names {
-        [git, trees, _, modules] => [*git, *trees, *modules] == [".git", "worktrees", "modules"],
-        _ => false,
-    };
-    let is_module = parts.windows(2).any(|pair| pair == [".git", "modules"])
-        || parts.windows(4).any(is_of_worktree);
-    let is_own = |worktree: &Path| {
-        let is_inside = |place: &PathBuf| worktree.starts_with(place) && worktree != place;
-        context.writable.iter().any(is_inside)
-            && !worktree.components().any(|part| part.as_os_str() == ".git")
-    };
-    let worktree = repository.join(text);
-    // By its name, and by where it leads: a link could be the session's.
-    let leads_away = nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
-    let is_plain = !turns_back(&worktree, repository);
-    // Git sets it when the worktree is there and says whose it is.
-    let leads_back = || named_directory(&worktree.join(".git")).as_deref() == Some(repository);
-    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && leads_back()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -410,30 +375,6 @@ mod tests {
         let describes =
             |setting: &Setting| matches!(setting.verdict(&context), Verdict::Describes(_));
         settings.iter().all(describes)
-    }
-
-    #[test]
-    fn a_submodule_has_its_files_where_a_file_leads_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let workspace = std::fs::canonicalize(directory.path()).unwrap();
-        let repository = workspace.join(".git/modules/sub");
-        let sub = workspace.join("sub");
-        for path in [&repository, &sub, &workspace.join("other")] {
-            std::fs::create_dir_all(path).unwrap();
-        }
-        let writable = [workspace];
-        let context = Context {
-            repository: Some(&repository),
-            writable: &writable,
-            ..Context::default()
-        };
-        let is_own = |text| is_own_worktree(text, &context);
-        assert!(!is_own("../../../sub"), "nothing leads back");
-        std::fs::write(sub.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
-        assert!(is_own("../../../sub"));
-        for other in ["../../../other", "../../../other/../sub", "../../.."] {
-            assert!(!is_own(other), "{other}");
-        }
     }
 
     #[test]

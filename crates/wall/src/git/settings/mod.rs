@@ -13,6 +13,7 @@ mod differential_tests;
 mod own;
 mod program;
 mod settle;
+mod worktree;
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -21,6 +22,7 @@ pub(crate) use compose::{Composer, is_host_name};
 pub(crate) use own::{Own, in_file};
 pub(crate) use program::{GitProgram, read};
 pub(crate) use settle::{Change, settle};
+pub(crate) use worktree::names_absent_worktree;
 
 use crate::facts::absolute;
 

@@ -1,14 +1,17 @@
 //! Links in the folders that git writes to, at the end of a session, whatever else there is.
 //!
 //! Git writes text that a session can choose to files of its own, such as its logs, through any link in their
-//! place. A session can make so many files that no look has time for all of them. So this one takes its turns: a
-//! directory of each folder, then the next of each. A folder with few directories is done soon, however many
-//! others have. One that is not done in time has far more than anybody needs, and goes.
+//! place. A session can make so many files that no look has time for all of them. So this one takes its turns:
+//! some hundreds of entries of each folder, then the next of each. A folder with few entries is done soon, however
+//! many others have. One that is not done in time has far more than anybody needs, and goes.
 
 use std::{
     collections::VecDeque,
     fs,
-    io::ErrorKind::{NotFound, PermissionDenied},
+    io::{
+        self,
+        ErrorKind::{NotFound, PermissionDenied},
+    },
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -19,11 +22,11 @@ use super::{
 };
 use crate::{
     config::GitSettings,
-    facts::is_in,
+    facts::{Git, is_in},
     git::{
         controls::MOST_NEW,
         links::{IN_PLACE, is_branch, is_real},
-        objects::odd_in,
+        objects::{Listing, Odd, odd_in},
         repositories::UNLISTED,
     },
     nofollow,
@@ -33,38 +36,61 @@ use crate::{
 const UNWALKED: &str = "git writes there through links, and there was no time to look for them";
 const MANY_LINKS: &str = "git writes there through links, of which there were very many";
 
-/// Directories of a repository of which only what is directly in them is looked at.
-const FLAT: [&str; 10] = [
-    "",
-    "worktrees",
-    "modules",
-    "info",
-    "objects",
-    "objects/info",
-    "objects/info/commit-graphs",
-    "objects/pack",
-    "reftable",
-    "refs",
+/// How much of a part of a repository is looked at, and what becomes of it if there was no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// What is directly in it.
+    Flat,
+    /// All of it. It is never moved as a whole, because nothing makes it anew.
+    Whole,
+    /// All of it, to which git writes in place. It goes.
+    Written,
+}
+
+const PARTS: [(&str, Reach); 10] = [
+    ("", Reach::Flat),
+    ("worktrees", Reach::Flat),
+    ("modules", Reach::Flat),
+    ("info", Reach::Flat),
+    ("objects", Reach::Flat),
+    ("objects/info", Reach::Flat),
+    ("objects/info/commit-graphs", Reach::Flat),
+    ("objects/pack", Reach::Flat),
+    ("reftable", Reach::Flat),
+    ("refs", Reach::Whole),
 ];
 
 /// With so many directories, a folder of a repository that was there before goes as well if it is not done.
 const GROWN: usize = 512;
 
+/// How many directories may be open, each read in part.
+const MOST_OPEN: usize = 128;
+
 /// A part of a repository, and what is left to be looked at of it.
+#[derive(Debug)]
 struct Folder<'a> {
     repository: &'a Path,
     path: PathBuf,
+    reach: Reach,
+    /// The directory that has been read in part.
+    listing: Option<Listing>,
     left: VecDeque<PathBuf>,
-    is_flat: bool,
     seen: usize,
     links: usize,
     /// A directory in it has changed since the session began.
     is_touched: bool,
 }
 
+impl Folder<'_> {
+    fn is_done(&self) -> bool {
+        self.listing.is_none() && self.left.is_empty()
+    }
+}
+
 impl Settlement<'_> {
     pub(in crate::leftovers) fn close_folders(
         &self,
+        gits: &[(&Path, Git)],
         repositories: &Repositories,
         is_interrupted: &dyn Fn() -> bool,
     ) {
@@ -72,9 +98,16 @@ impl Settlement<'_> {
         let known = &self.watch.baseline.repositories;
         let all = repositories.found.keys().chain(&repositories.worktrees);
         let (known, new): (Vec<_>, Vec<_>) = all.partition(|it| known.contains(*it));
+        // Nor has the workspace's own to wait for those that earlier sessions made.
+        let is_own = |it: &&PathBuf| {
+            let mut directories = gits.iter().flat_map(|(_, git)| &git.directories);
+            directories.any(|own| own == *it)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = known.into_iter().partition(is_own);
+        let (own, others) = (own.into_iter(), others.into_iter());
         // However many repositories a session makes, there is time for those that were there.
         let half = bounds.half();
-        let unfinished = self.walk(&known, repositories, &half);
+        let unfinished = self.walk(own.chain(others), repositories, &half);
         // The end says so for all of it.
         if is_interrupted() {
             return;
@@ -84,7 +117,7 @@ impl Settlement<'_> {
             let is_grown = folder.seen + folder.left.len() >= GROWN;
             self.give_up(&folder, is_grown);
         }
-        let unfinished = self.walk(&new, repositories, &bounds);
+        let unfinished = self.walk(new.into_iter(), repositories, &bounds);
         if is_interrupted() {
             return;
         }
@@ -96,73 +129,74 @@ impl Settlement<'_> {
     /// Says which folders are not done.
     fn walk<'a>(
         &self,
-        tops: &[&'a PathBuf],
+        tops: impl Iterator<Item = &'a PathBuf>,
         repositories: &Repositories,
         bounds: &Bounds<'_>,
     ) -> VecDeque<Folder<'a>> {
-        let folders = tops.iter().copied().flat_map(|top| {
-            let deep = IN_PLACE.iter().map(|name| (name, false));
-            deep.chain(FLAT.iter().map(|name| (name, true)))
-                .map(move |(name, is_flat)| {
-                    let path = if name.is_empty() {
-                        top.clone()
-                    } else {
-                        top.join(name)
-                    };
-                    Folder {
-                        repository: top,
-                        left: [path.clone()].into(),
-                        path,
-                        is_flat,
-                        seen: 0,
-                        links: 0,
-                        is_touched: false,
-                    }
-                })
+        let folders = tops.flat_map(|top| {
+            let written = IN_PLACE.map(|name| (name, Reach::Written));
+            let parts = written.into_iter().chain(PARTS);
+            parts.map(move |(name, reach)| {
+                let path = match name {
+                    "" => top.clone(),
+                    name => top.join(name),
+                };
+                Folder {
+                    repository: top,
+                    left: [path.clone()].into(),
+                    path,
+                    reach,
+                    listing: None,
+                    seen: 0,
+                    links: 0,
+                    is_touched: false,
+                }
+            })
         });
         let is_ours = |folder: &Folder<'_>| {
             is_in(&folder.path, &self.watch.writable) && is_real(&folder.path)
         };
         let mut folders: VecDeque<_> = folders.filter(is_ours).collect();
+        let mut open = 0;
         while let Some(mut folder) = folders.pop_front() {
             if bounds.are_reached() {
                 folders.push_front(folder);
                 break;
             }
-            if self.step(&mut folder, repositories, bounds) && !folder.left.is_empty() {
+            open -= usize::from(folder.listing.is_some());
+            let may_be_open = open < MOST_OPEN;
+            let goes_on = self.step(&mut folder, may_be_open, repositories, bounds);
+            open += usize::from(folder.listing.is_some());
+            if goes_on && !folder.is_done() {
                 folders.push_back(folder);
             }
         }
         folders
     }
 
-    /// Looks at the next directory of a folder. Whether there is more to be looked at.
+    /// Looks at some entries of the next directory of a folder; at all of them unless it may be left open.
+    /// Whether the folder stays.
     fn step(
         &self,
         folder: &mut Folder<'_>,
+        may_be_open: bool,
         repositories: &Repositories,
         bounds: &Bounds<'_>,
     ) -> bool {
-        let Some(directory) = folder.left.pop_front() else {
-            return false;
-        };
-        folder.seen += 1;
-        folder.is_touched |= fs::symlink_metadata(&directory)
-            .is_ok_and(|metadata| changed(&metadata) >= self.watch.taken(&directory));
-        let odd = match odd_in(&directory, usize::MAX, &|| bounds.are_reached()) {
-            Ok(odd) => odd,
-            Err(error) if error.kind() == NotFound => return true,
-            // It is another user's, since the owner is let in.
-            Err(error) if error.kind() == PermissionDenied => {
-                self.find(&directory, Change::Unseen, UNLISTED);
-                return true;
-            }
+        let mut odd = Odd::default();
+        let read = self.read_some(folder, &mut odd, may_be_open, bounds);
+        match read {
+            Ok(()) => {}
+            Err(error) if error.kind() == NotFound => {}
             // Its path may be too long here, and not for git, which may come by a shorter one.
             Err(_) => {
                 self.give_up(folder, true);
                 return false;
             }
-        };
+        }
+        if folder.reach != Reach::Flat {
+            folder.left.extend(odd.directories);
+        }
         for (path, is_pipe) in odd.links {
             let before = self.watch.baseline.contents.get(&path);
             let is_same = |content: Content| before.is_some_and(|before| before.is_same(&content));
@@ -172,25 +206,56 @@ impl Settlement<'_> {
             folder.links += 1;
             if folder.links <= MOST_NEW {
                 self.judge_link(folder, &path, is_pipe, repositories);
-            } else if !folder.is_flat {
+            } else if folder.reach == Reach::Written {
                 self.close(folder, MANY_LINKS);
                 return false;
             } else if self.watch.mode != GitSettings::Tell {
                 let covers = &self.watch.covers;
                 let removed = restore::put(&path, None, &self.patience, covers, None, || true);
+                let directory = path.parent().unwrap_or(&path);
                 let change = Box::new(Change::Appeared);
                 match removed {
-                    Ok(()) => self.find(&directory, Change::Undone(change), MANY_LINKS),
-                    Err(_) => self.find(&directory, Change::Unseen, MANY_LINKS),
+                    Ok(()) => self.find(directory, Change::Undone(change), MANY_LINKS),
+                    Err(_) => self.find(directory, Change::Unseen, MANY_LINKS),
                 }
             }
         }
-        if odd.is_cut {
-            folder.left.push_front(directory);
-        } else if !folder.is_flat {
-            folder.left.extend(odd.directories);
-        }
         true
+    }
+
+    fn read_some(
+        &self,
+        folder: &mut Folder<'_>,
+        odd: &mut Odd,
+        may_be_open: bool,
+        bounds: &Bounds<'_>,
+    ) -> io::Result<()> {
+        let mut listing = match folder.listing.take() {
+            Some(listing) => listing,
+            None => {
+                let Some(directory) = folder.left.pop_front() else {
+                    return Ok(());
+                };
+                folder.seen += 1;
+                folder.is_touched |= fs::symlink_metadata(&directory)
+                    .is_ok_and(|metadata| changed(&metadata) >= self.watch.taken(&directory));
+                match Listing::open(directory.clone()) {
+                    // It is another user's, since the owner is let in.
+                    Err(error) if error.kind() == PermissionDenied => {
+                        self.find(&directory, Change::Unseen, UNLISTED);
+                        return Ok(());
+                    }
+                    listing => listing?,
+                }
+            }
+        };
+        while listing.read_more(odd)? {
+            if may_be_open || bounds.are_reached() {
+                folder.listing = Some(listing);
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn judge_link(
@@ -214,7 +279,7 @@ impl Settlement<'_> {
     }
 
     fn give_up(&self, folder: &Folder<'_>, closes: bool) {
-        match closes && folder.is_touched && !folder.is_flat {
+        match closes && folder.is_touched && folder.reach == Reach::Written {
             true => self.close(folder, UNWALKED),
             false => self.find(&folder.path, Change::Unseen, UNWALKED),
         }
@@ -233,7 +298,7 @@ impl Settlement<'_> {
             return;
         }
         let is_it = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.ino() == number);
-        let aside = odd_in(folder.repository, usize::MAX, &|| false).unwrap_or_default();
+        let aside = odd_in(folder.repository, usize::MAX).unwrap_or_default();
         let mut aside = aside.directories.into_iter();
         let Some(aside) = aside.find(|path| *path != folder.path && is_it(path)) else {
             return;

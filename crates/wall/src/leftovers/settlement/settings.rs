@@ -50,6 +50,7 @@ impl Settlement<'_> {
             repository,
             is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
+            is_live: self.is_live,
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: &self.watch.writable,
             elsewhere: self.remotes_elsewhere(path, control, controls),
@@ -65,7 +66,11 @@ impl Settlement<'_> {
         let Some(contents) = settled.contents else {
             const MOST: usize = 4096;
             let mut harmless = locked(harmless);
-            if harmless.len() < MOST {
+            let may_change = repository.is_some_and(|repository| {
+                let settings = settings::parse(now).unwrap_or_default();
+                settings::names_absent_worktree(&settings, repository)
+            });
+            if harmless.len() < MOST && !may_change {
                 harmless.insert(path.to_owned(), hash);
             }
             return;
