@@ -245,10 +245,10 @@ fn p01_old_floods_in_many_repositories_hide_no_link() {
 /// Git writes references to what a link among them leads to, under names that a session chooses.
 #[test]
 fn p01_floods_hide_no_link_among_references() {
-    const PLANT: &str = "rm -rf .git/refs/remotes/origin; mkdir -p .git/refs/remotes
-        ln -s /home/dev/docs .git/refs/remotes/origin";
+    const PLANT: &str =
+        "mkdir -p .git/refs/remotes/origin/a; ln -s /home/dev/docs .git/refs/remotes/origin/a/b";
     const AFTER: &str =
-        "git fetch -q ~/origin.git '+main:refs/remotes/origin/a' 2>/dev/null; ls ~/docs";
+        "git fetch -q ~/origin.git '+main:refs/remotes/origin/a/b/c' 2>/dev/null; ls ~/docs";
     test(&standard(), |world| {
         let laptop = world.laptop();
         let start = || {
@@ -257,8 +257,8 @@ fn p01_floods_hide_no_link_among_references() {
         };
         start();
         outside(laptop, PLANT);
-        assert_eq!(outside(laptop, AFTER), "a\n", "positive control");
-        for flood in ["true", &flood(".git/a", 8, 40_000)] {
+        assert_eq!(outside(laptop, AFTER), "c\n", "positive control");
+        for flood in ["true", &flood(".git/refs/remotes/origin", 8, 40_000)] {
             start();
             let output = session(laptop, &format!("{flood}; {PLANT}"));
             assert_eq!(outside(laptop, AFTER), "", "{flood}: {output:?}");
