@@ -99,6 +99,7 @@ fn p01_links_that_were_moved_aside_lead_nowhere_later() {
         assert!(first.stderr().contains("put back"), "{first:?}");
         let aside = outside(laptop, name);
         assert!(!aside.is_empty(), "{first:?}");
+        assert!(first.stderr().contains(aside.trim_end()), "it says where");
         let second = session(laptop, &lead(name));
         outside(laptop, FETCH);
         assert!(!has_run(laptop), "{aside}: {second:?}");

@@ -106,6 +106,10 @@ impl Keeping {
     /// # Errors
     /// If it has changed since, was too long to be kept, or cannot be written.
     pub fn accept(&self, kept: &Kept) -> io::Result<()> {
+        if kept.theirs.is_directory() {
+            let why = "it was moved aside, beside it or to the top of the repository, to a name that ends in .stockade";
+            return Err(io::Error::other(why));
+        }
         if !kept.can_be_given_back() {
             return Err(io::Error::other("it was too long to be kept"));
         }

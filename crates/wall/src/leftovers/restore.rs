@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     os::{fd::OwnedFd, unix::ffi::OsStringExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -32,7 +32,8 @@ const ASIDE: &str = ".stockade";
 /// What became of a file.
 #[derive(Debug)]
 pub(super) enum Put {
-    Done,
+    /// Also where a directory is now that was in the way.
+    Done(Option<PathBuf>),
     /// What was there is gone, and what should be there could not be made.
     Removed(io::Error),
 }
@@ -47,19 +48,20 @@ pub(super) fn put_or_remove(
     aside: Option<&Path>,
     is_still: impl Fn() -> bool,
 ) -> io::Result<Put> {
-    let Err(error) = put(path, content, patience, covers, aside, &is_still) else {
-        return Ok(Put::Done);
+    let error = match put(path, content, patience, covers, aside, &is_still) {
+        Ok(moved) => return Ok(Put::Done(moved)),
+        Err(error) => error,
     };
     // Else it is another one by now, which will be looked at.
     if content.is_none() || !is_still() {
         return Err(error);
     }
     let removed = put(path, None, patience, covers, aside, &is_still);
-    removed.or_else(|_| empty(path, covers))?;
+    removed.or_else(|_| empty(path, covers).map(|()| None))?;
     // What was removed may have made room.
     let is_gone = || fs::symlink_metadata(path).is_err();
     match put(path, content, patience, covers, aside, is_gone) {
-        Ok(()) => Ok(Put::Done),
+        Ok(moved) => Ok(Put::Done(moved)),
         Err(_) => Ok(Put::Removed(error)),
     }
 }
@@ -86,7 +88,7 @@ fn uncovered<'a>(path: &'a Path, covers: &Covers) -> io::Result<(OwnedFd, &'a Os
 
 /// Makes a path what it is to be; nothing is to be nothing there. `is_still` is asked at the last
 /// moment whether it is still what is to be replaced; locks of git's are waited for as long as there is
-/// patience left. What is covered inside is not touched. A directory that is in the way is moved to `aside`.
+/// patience left. What is covered inside is not touched. A directory that is in the way is moved to `aside`; says where it is now.
 pub(super) fn put(
     path: &Path,
     content: Option<&Content>,
@@ -94,7 +96,7 @@ pub(super) fn put(
     covers: &Covers,
     aside: Option<&Path>,
     is_still: impl Fn() -> bool,
-) -> io::Result<()> {
+) -> io::Result<Option<PathBuf>> {
     let (directory, name) = uncovered(path, covers)?;
     nofollow::open_up(&directory)?;
     let is_changed = || io::Error::other("it changes again and again");
@@ -102,7 +104,7 @@ pub(super) fn put(
     match content {
         None => {
             check()?;
-            remove(&directory, name, aside)
+            remove(&directory, path, aside)
         }
         Some(Content::File { bytes, mode }) => {
             let new = New::create(&directory, name, patience)?;
@@ -110,16 +112,17 @@ pub(super) fn put(
             file.write_all(bytes)?;
             fchmod(file, Mode::from_raw_mode(*mode))?;
             check()?;
-            make_way(&directory, name, aside)?;
-            new.rename_to(name)?.then_some(()).ok_or_else(is_changed)
+            let moved = make_way(&directory, path, aside)?;
+            new.rename_to(name)?.then_some(moved).ok_or_else(is_changed)
         }
         Some(Content::Link(to)) => {
             check()?;
-            remove(&directory, name, aside)?;
-            Ok(symlinkat(to, &directory, name)?)
+            let moved = remove(&directory, path, aside)?;
+            symlinkat(to, &directory, name)?;
+            Ok(moved)
         }
         Some(Content::Directory(_) | Content::Other(_)) => {
-            remove(&directory, name, aside)?;
+            remove(&directory, path, aside)?;
             Err(io::Error::other("it was too large to be kept"))
         }
     }
@@ -184,33 +187,37 @@ impl Drop for New<'_> {
     }
 }
 
-fn remove(directory: &OwnedFd, name: &OsStr, aside: Option<&Path>) -> io::Result<()> {
-    make_way(directory, name, aside)?;
+fn remove(directory: &OwnedFd, path: &Path, aside: Option<&Path>) -> io::Result<Option<PathBuf>> {
+    let moved = make_way(directory, path, aside)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     match unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Ok(()) | Err(Errno::NOENT) => Ok(moved),
         Err(error) => Err(error.into()),
     }
 }
 
 /// A directory where a file should be cannot be replaced by one. It is moved aside: to the top of the repository,
 /// where no name of git's leads to it, or else to another name.
-fn make_way(directory: &OwnedFd, name: &OsStr, aside: Option<&Path>) -> io::Result<()> {
+fn make_way(directory: &OwnedFd, path: &Path, aside: Option<&Path>) -> io::Result<Option<PathBuf>> {
     use rustix::fs::FileType;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        let new = random_name(name)?;
-        if let Some(Ok(aside)) = aside.map(nofollow::pin)
-            && renameat(directory, name, &aside, &new).is_ok()
-        {
-            return Ok(());
-        }
-        renameat(directory, name, directory, &new)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Ok(None);
     }
-    Ok(())
+    let new = random_name(name)?;
+    if let Some(top) = aside
+        && let Ok(aside) = nofollow::pin(top)
+        && renameat(directory, name, &aside, &new).is_ok()
+    {
+        return Ok(Some(top.join(new)));
+    }
+    renameat(directory, name, directory, &new)?;
+    Ok(Some(path.with_file_name(new)))
 }
 
 /// A name that nobody can have taken before.

@@ -221,7 +221,7 @@ impl<'a> Settlement<'a> {
         let is_still = || Content::of(path, &bounds).as_ref() == Some(&content);
         let covers = &self.watch.covers;
         match restore::put(path, Some(&content), &self.patience, covers, None, is_still) {
-            Ok(()) => self.find(path, Change::Undone(Box::new(Change::Changed)), SECOND_NAME),
+            Ok(_) => self.find(path, Change::Undone(Box::new(Change::Changed)), SECOND_NAME),
             Err(error) => {
                 let why = format!("{SECOND_NAME}; it could NOT be put back: {error}");
                 self.find(path, Change::Changed, &why);
@@ -599,7 +599,8 @@ impl<'a> Settlement<'a> {
             done => done,
         };
         match done {
-            Ok(Put::Done) => {
+            Ok(Put::Done(Some(moved))) => tell(true, &format!("; what was there is in {moved:?}")),
+            Ok(Put::Done(None)) => {
                 let lost = |error| format!("; what the session made of it is lost: {error}");
                 tell(true, &kept.map_or_else(lost, |_| String::new()));
             }

@@ -215,7 +215,7 @@ impl Settlement<'_> {
                 let directory = path.parent().unwrap_or(&path);
                 let change = Box::new(Change::Appeared);
                 match removed {
-                    Ok(()) => self.find(directory, Change::Undone(change), MANY_LINKS),
+                    Ok(_) => self.find(directory, Change::Undone(change), MANY_LINKS),
                     Err(_) => self.find(directory, Change::Unseen, MANY_LINKS),
                 }
             }
