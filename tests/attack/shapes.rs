@@ -144,3 +144,39 @@ fn n17_a_query_in_fragments_reaches_no_server() {
             .expect("the query reaches the server");
     });
 }
+
+/// Connects to port 7 of an address with a key that nobody else has, and then without one.
+const SIGNED: &str = r#"
+import errno, socket, struct, sys
+address = (sys.argv[1], 7)
+key = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(sys.argv[1]))
+key += struct.pack("=BBHi80s", 0, 0, 3, 0, b"key")
+for option in [key, None]:
+    with socket.socket() as signed:
+        signed.settimeout(5)
+        if option:
+            signed.setsockopt(socket.IPPROTO_TCP, 14, option)
+        try:
+            signed.connect(address)
+            print("open")
+        except OSError as error:
+            print(errno.errorcode.get(error.errno, error))
+"#;
+
+/// Its connection outside would stand, and the one inside never.
+#[test]
+fn n16_a_signed_connection_takes_no_place() {
+    test(&standard(), |world| {
+        let web = world.host("web");
+        let _echo = web.tcp_echo(7).expect("listen");
+        let connect = |place: Place<'_>| {
+            let asker = place
+                .python(world.laptop(), SIGNED)
+                .arg(web.v4().to_string());
+            asker.run().expect("an end").stdout()
+        };
+        assert_eq!(connect(INSIDE), "EHOSTUNREACH\nopen\n");
+        // Outside, nothing answers but the time that it takes.
+        assert_eq!(connect(Place::Outside), "timed out\nopen\n");
+    });
+}

@@ -47,6 +47,31 @@ fn asked(lines: &[Value]) -> Vec<&str> {
     names.filter_map(|line| line["name"].as_str()).collect()
 }
 
+/// The class of a question has 16 bits that no line shows.
+#[test]
+fn p14_questions_of_other_classes_do_not_leave() {
+    const CLASS: usize = 32;
+    let of_class = |class: u8| {
+        let mut question = query("www.example.com", A);
+        assert_eq!(question[CLASS - 1..=CLASS], [0, 1]);
+        question[CLASS] = class;
+        question
+    };
+    test(&standard(), |world| {
+        let mut speaker = Speaker::start(INSIDE, world.laptop());
+        for class in [3, 77] {
+            for question in [by_udp, by_tcp].map(|by| by(SERVER, &of_class(class))) {
+                let answer = speaker.say_one(&question);
+                assert!(!answer.bytes().is_empty(), "{question:?}");
+            }
+        }
+        assert_eq!(world.dns().queries().count(), 0);
+        speaker.say_one(&by_udp(SERVER, &of_class(1)));
+        speaker.end();
+        assert!(world.dns().queries().count() > 0, "positive control");
+    });
+}
+
 #[test]
 fn p14_every_question_that_leaves_is_in_the_log_whatever_its_bytes() {
     test(&standard(), |world| {

@@ -8,7 +8,7 @@ use std::{
 use stockade_config::{Effective, Limits, Loader, Sourced, shown_path};
 use stockade_gate::{Denial, Denials, Fix, Ruling, Subject};
 use stockade_policy::{
-    Flow, Policy, Reason, Rule, STRANGERS, decide,
+    Flow, NamePattern, Policy, Reason, Rule, STRANGERS, decide,
     registry::{self, Class},
 };
 use stockade_wall::{
@@ -240,6 +240,9 @@ fn wider_than_tried(fixes: &[Fix]) -> &'static str {
 pub(crate) fn danger_of_rule(rule: &Rule) -> Option<&'static str> {
     if rule.is_of_strangers() {
         return Some(STRANGERS);
+    }
+    if rule.name().is_some_and(NamePattern::holds_public_suffix) {
+        return Some("strangers can have names below this domain");
     }
     let network = rule.network()?;
     let flow = Flow::tcp((network.addr(), 1).into())?;

@@ -175,6 +175,10 @@ impl Hold {
             syn,
             injector: Rc::clone(injector),
         };
+        // Its connection could not stand, and would take a place until it is given up.
+        if arrival.syn.is_signed() {
+            return arrival.fail(Failure::Unreachable(Unreachable::AdminProhibited));
+        }
         let tcp = Rc::clone(&self.tcp);
         // The gate itself answers DNS, whatever server it was meant for.
         if key.destination.port() == dns::PORT {

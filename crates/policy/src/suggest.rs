@@ -168,8 +168,9 @@ fn parent(name: &Hostname) -> Option<Hostname> {
     // A domain of one label has strangers below it, or a whole network.
     let is_wide = !parent.contains('.');
     let rule: Option<Rule> = format!("*.{parent}").parse().ok();
-    rule.filter(|_| !is_wide)?;
-    parent.parse().ok()
+    let pattern = rule.as_ref().and_then(Rule::name)?;
+    let has_one_owner = !is_wide && !pattern.holds_public_suffix();
+    has_one_owner.then(|| parent.parse().ok()).flatten()
 }
 
 fn rules(services: &BTreeMap<Place, BTreeSet<Service>>) -> Vec<Rule> {
@@ -372,7 +373,14 @@ mod tests {
         .concat();
         let rules = suggested(&three, &["x.y.example.org"]);
         assert_eq!(rules, ["tcp://c.example.org:80", "tcp://*.example.org:443"]);
-        for domain in ["co.uk", "github.io", "lan", "ck", "s3.amazonaws.com"] {
+        for domain in [
+            "co.uk",
+            "github.io",
+            "lan",
+            "ck",
+            "s3.amazonaws.com",
+            "amazonaws.com",
+        ] {
             let names = ["a", "b", "c", "d"].map(|host| format!("{host}.{domain}"));
             let flows: Vec<_> = names.iter().map(|name| at(name, 443)).collect();
             let rules = suggested(&flows, &[]);

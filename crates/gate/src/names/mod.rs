@@ -92,8 +92,8 @@ impl Names {
             None if !open => return Ok(self.refuse_malformed(query)),
             None => {}
         }
-        // No program needs another class, and what it means nobody knows.
-        if !open && query.qclass() != Class::IN {
+        // No program needs another class, and no line of the log would show it.
+        if query.qclass() != Class::IN {
             return Ok(query.error(Rcode::Refused, None));
         }
         if query.qtype() == Type::AAAA && !self.ipv6 {

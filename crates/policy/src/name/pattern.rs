@@ -6,7 +6,7 @@ use super::{Hostname, LONGEST, hostname};
 use crate::syntax::{Fault, Part, Problem};
 
 /// `example.org`, or `*.example.org`: all subdomains at any depth, but not the
-/// domain itself. A wildcard is never over a public suffix.
+/// domain itself. A wildcard is never right over a public suffix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NamePattern {
     /// The name itself, or what comes after `*.`.
@@ -39,6 +39,22 @@ impl NamePattern {
     /// Whether its top-level domain is one of the internet, and not a private one (`lan`, `corp`).
     pub fn is_public(&self) -> bool {
         psl::suffix(self.name.as_str().as_bytes()).is_some_and(|suffix| suffix.is_known())
+    }
+
+    /// Whether strangers can have names somewhere below it, as in `*.amazonaws.com`: there is a public suffix
+    /// (`s3.amazonaws.com`) further down.
+    pub fn holds_public_suffix(&self) -> bool {
+        use psl::Psl as _;
+        let mut asked = 0_usize;
+        let labels = self.name.as_str().rsplit('.').map(str::as_bytes);
+        let count = labels.clone().count();
+        // The list is a tree: whether there is more below a name shows in whether it asks for one label more.
+        psl::List.find(
+            labels
+                .chain([&b""[..]])
+                .inspect(|_| asked = asked.saturating_add(1)),
+        );
+        self.wildcard && asked > count
     }
 
     pub fn is_wildcard(&self) -> bool {

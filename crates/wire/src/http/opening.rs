@@ -155,13 +155,8 @@ fn is_request(method: &[u8], rest: &[u8]) -> bool {
         || ends_like_a_request(rest)
         || METHODS.contains(&method)
         || (is_any_method(method) && leads_somewhere(rest))
-        || (is_name(method) && is_url(rest))
-}
-
-/// Letters, digits and what joins them, as waitress takes it for a method. The banner of ssh has more.
-fn is_name(word: &[u8]) -> bool {
-    word.iter()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte))
+        // Some servers take any word for a method, and the site from the URL.
+        || (!method.starts_with(b"SSH-") && is_url(rest))
 }
 
 fn is_url(rest: &[u8]) -> bool {

@@ -80,6 +80,28 @@ impl Syn {
         self.sequence
     }
 
+    /// Whether it is signed with a key (TCP MD5, TCP-AO). A kernel without the key takes no such packet.
+    pub fn is_signed(&self) -> bool {
+        const END: u8 = 0;
+        const PADDING: u8 = 1;
+        const SIGNATURES: [u8; 2] = [19, 29];
+        let mut options = self.segment.get(20..).unwrap_or_default();
+        while let [kind, rest @ ..] = options {
+            if SIGNATURES.contains(kind) {
+                return true;
+            }
+            options = match (*kind, rest) {
+                (END, _) | (_, []) => return false,
+                (PADDING, rest) => rest,
+                // Its length counts the kind as well.
+                (_, [length, ..]) => options
+                    .get(usize::from(*length).max(2)..)
+                    .unwrap_or_default(),
+            };
+        }
+        false
+    }
+
     /// The packet itself without data, to be sent on its way.
     pub fn complete(&self) -> Vec<u8> {
         let mut packet = self.header.clone();

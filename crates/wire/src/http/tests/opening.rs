@@ -184,6 +184,8 @@ fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
         "FOO ?x f.o-o/1\r\n",
         "x a b c y/2 \r\n",
         "M-X http://other.example/\r\n",
+        "G!T http://other.example/\r\n",
+        "G.T http://other.example/ x\r\n",
         "INVITE sip:a@example.org SIP/2.0\r\n",
     ] {
         let step = first(lax.as_bytes());

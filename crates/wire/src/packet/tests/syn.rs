@@ -51,6 +51,26 @@ fn a_captured_syn_says_where_it_goes() {
 }
 
 #[test]
+fn a_signed_syn_is_known_by_its_option() {
+    let with = |options: &[u8]| {
+        let mut packet = bytes(SYN_V4);
+        packet[40..40 + options.len()].copy_from_slice(options);
+        Syn::parse(&packet).unwrap()
+    };
+    assert!(!with(&[]).is_signed());
+    for kind in [19, 29] {
+        assert!(with(&[kind, 18]).is_signed());
+        assert!(
+            with(&[1, 2, 4, 5, 180, kind, 12]).is_signed(),
+            "behind others"
+        );
+        assert!(!with(&[3, 4, kind, 0, 0]).is_signed(), "inside of another");
+        assert!(!with(&[0, kind]).is_signed(), "behind the end");
+    }
+    assert!(!with(&[255, 0, 255, 0]).is_signed(), "of no length");
+}
+
+#[test]
 fn a_completed_syn_differs_from_the_captured_one_in_its_checksum_only() {
     for hex in CAPTURED {
         let captured = bytes(hex);
