@@ -129,6 +129,133 @@ fn p06_a_shim_that_the_session_could_replace_does_not_start_one() {
     });
 }
 
+/// A project's own environment is active in the shell, and another project is worked on.
+#[test]
+fn f11_no_program_that_another_project_planted_is_the_agent() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let home = laptop.home();
+        let marker = home.join("marker");
+        let outside = format!("test -r ~/.netrc && touch {}; ", marker.display());
+        let plant = agent("planted").replace("where=nowhere", &format!("{outside}where=nowhere"));
+        for place in ["cloned/.git", "tools/bin", "venv", "other"] {
+            fs::create_dir_all(home.join(place)).expect("a directory");
+        }
+        fs::write(home.join("venv/pyvenv.cfg"), "home = /usr/bin\n").expect("a file");
+        for place in ["cloned/.venv/bin", "venv/bin", "tools/bin"] {
+            program(&home.join(place).join("claude"), &plant);
+            program(&home.join(place).join("pytest"), &agent("tests"));
+        }
+        symlink(home.join("tools/bin"), home.join("led")).expect("a link");
+        let rest = "/home/dev/.local/bin:/usr/bin:/bin";
+        let run = |bin: &str, variable: &str, directory: &str, line: &[&str]| {
+            let environment = Path::new(bin).parent().expect("a directory");
+            let command = laptop.command("/usr/bin/bash");
+            let command = command.args(["-c", "exec \"$@\"", "bash"]).args(line);
+            let command = command.env("PATH", format!("{SHIMS}:{bin}:{rest}"));
+            let command = command.env(variable, environment);
+            command.directory(directory).run().expect("its end")
+        };
+        let stockade = "/run/world/bin/stockade";
+        let planted = "/home/dev/tools/bin";
+        // A directory that no session could write is the user's, and so is any that no agent is taken from.
+        let output = run(planted, "UNUSED", "/home/dev/other", &["claude", "x"]);
+        assert_eq!(
+            output.expect_success().stdout(),
+            "planted inside x\n",
+            "control"
+        );
+        let session = laptop.stockade(["run", "--quiet", "--", "touch", "bin/x"]);
+        let session = session
+            .directory(home.join("tools"))
+            .run()
+            .expect("its end");
+        session.expect_success();
+        let cases = [
+            ("/home/dev/cloned/.venv/bin", "VIRTUAL_ENV"),
+            ("/home/dev/cloned/.venv/bin", "CONDA_PREFIX"),
+            ("/home/dev/venv/bin", "VIRTUAL_ENV"),
+            (planted, "UNUSED"),
+            ("/home/dev/led", "UNUSED"),
+        ];
+        for (bin, variable) in cases {
+            let run = |directory: &str, line: &[&str]| run(bin, variable, directory, line);
+            // Also at its first start, which makes its settings.
+            let _ = fs::remove_file(home.join(".claude.json"));
+            let output = run("/home/dev/other", &["claude", "x"]).expect_success();
+            assert_eq!(output.stdout(), "real inside x\n", "{bin}: {output:?}");
+            let output = run("/home/dev/other", &["claude", "update"]).expect_success();
+            assert!(
+                output
+                    .stderr()
+                    .contains(": /home/dev/.local/bin/claude update")
+            );
+            let output = run("/home/dev", &["claude", "x"]).expect_code(125);
+            assert!(
+                output.stderr().contains(": /home/dev/.local/bin/claude"),
+                "{output:?}"
+            );
+            let list = run("/home/dev/other", &[stockade, "shim", "list"]).stdout();
+            assert!(list.contains(" /home/dev/.local/bin/claude "), "{list}");
+            let named = format!("{bin}/claude");
+            let output = run("/home/dev/other", &[stockade, "run", "--", &named, "x"]);
+            assert_eq!(
+                output.expect_success().stdout(),
+                "planted inside x\n",
+                "named"
+            );
+        }
+        let (bin, variable) = cases[0];
+        let line = [stockade, "run", "--", "pytest", "x"];
+        let output = run(bin, variable, "/home/dev/other", &line).expect_success();
+        assert_eq!(output.stdout(), "tests inside x\n");
+        // With no other one it fails, and nobody is told to run it.
+        fs::remove_file("/home/dev/.local/bin/claude").expect("an agent less");
+        for (bin, variable) in cases {
+            let output = run(bin, variable, "/home/dev/other", &["claude", "update"]);
+            let said = output.expect_code(127).stderr();
+            assert!(
+                said.contains("an earlier session could have put that there"),
+                "{said}"
+            );
+            assert!(
+                said.contains("/claude\"") && !said.contains("outside"),
+                "{said}"
+            );
+            let output = run(bin, variable, "/home/dev", &["claude", "x"]).expect_code(125);
+            assert!(!output.stderr().contains("without a sandbox"), "{output:?}");
+        }
+        assert!(!marker.exists());
+        // Where agents are installed they are found, whatever is active.
+        for place in [
+            ".npm-global/bin",
+            ".nvm/versions/node/v22.1.0/bin",
+            "bin",
+            ".volta/bin",
+        ] {
+            fs::create_dir_all(home.join(".nvm/.git")).expect("a directory");
+            program(&home.join(place).join("claude"), &agent(place));
+            let path = format!("{bin}:/home/dev/{place}");
+            let line = format!(
+                "VIRTUAL_ENV=/home/dev/cloned/.venv PATH={SHIMS}:{path}:{rest} exec claude x"
+            );
+            let output = run(bin, variable, "/home/dev/other", &["bash", "-c", &line]);
+            assert_eq!(
+                output.expect_success().stdout(),
+                format!("{place} inside x\n")
+            );
+        }
+        // An environment of the user's own has agents, too, but nobody is told to run them outside.
+        let bin = "/home/dev/conda/bin";
+        program(&Path::new(bin).join("claude"), &agent("conda"));
+        let line = ["claude", "update"];
+        let output = run(bin, "CONDA_PREFIX", "/home/dev/other", &line);
+        assert_eq!(output.stdout(), "conda inside update\n", "{output:?}");
+        assert!(!output.stderr().contains("outside"), "{output:?}");
+    });
+}
+
 /// Writes wherever a shell of the user's would then find another agent.
 const CHANGE: &str = "
     d=~/.local/share/stockade

@@ -17,6 +17,7 @@ use stockade_config::{
 };
 use stockade_policy::{BROADCAST, Policy, Route, Rule};
 use stockade_sys::transparent::Family;
+use stockade_wall::{EarlierSessions, Environments};
 
 use crate::{exit::refused, settings::Settings};
 
@@ -110,6 +111,12 @@ pub(crate) fn home() -> Result<PathBuf> {
 pub(crate) fn data() -> Result<PathBuf> {
     let home = home()?;
     Ok(Places::new(&home, &home, |name| env::var_os(name)).data)
+}
+
+/// Where an agent's program is not looked for.
+pub(crate) fn earlier_sessions(home: &Path, environments: Environments) -> EarlierSessions {
+    let state = Places::state_of(home, |name| env::var_os(name));
+    EarlierSessions::known(&state, home, environments)
 }
 
 /// The workspace that was typed, for whichever command.

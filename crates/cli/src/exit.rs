@@ -38,7 +38,10 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     if let Some(wall) = error.downcast_ref::<stockade_wall::Error>() {
         // Its messages have their causes in them.
         tell!("stockade: {wall}");
-        let missing = matches!(wall, stockade_wall::Error::AgentMissing(_));
+        let missing = matches!(
+            wall,
+            stockade_wall::Error::AgentMissing(_) | stockade_wall::Error::AgentDoubtful { .. }
+        );
         return if missing { NOT_FOUND } else { FAILED }.into();
     }
     tell!("stockade: {error:#}");

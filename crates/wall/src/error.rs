@@ -83,6 +83,11 @@ pub enum Error {
     )]
     AgentMissing(OsString),
     #[error(
+        "{name:?} was found in PATH only as {path:?}, and an earlier session could have put that there: if \
+         you trust it, name it by its path; if not, install it elsewhere"
+    )]
+    AgentDoubtful { name: OsString, path: PathBuf },
+    #[error(
         "{0:?} is a link through /proc, which leads elsewhere for each program, so Stockade cannot see \
          whether other projects share what is installed there: remove the link"
     )]

@@ -62,9 +62,10 @@ pub use config::{
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
 pub use facts::{
-    CachePlace, Caches, EtcFile, EtcSecret, Facts, Found, Git, GitRefusal, Guarded, Guards,
-    Installation, Kind, Limit, Mounts, Place, Procfs, Resource, SharedFiles, SystemForm,
-    SystemPlace, Toolchains, behind_shim, behind_shim_in, is_led_from_inside, mounted_elsewhere,
+    CachePlace, Caches, EarlierSessions, Environments, EtcFile, EtcSecret, Facts, Found, Git,
+    GitRefusal, Guarded, Guards, Installation, Kind, Limit, Mounts, Place, Procfs, Resource,
+    SharedFiles, SystemForm, SystemPlace, Toolchains, behind_shim, behind_shim_in,
+    is_led_from_inside, mounted_elsewhere,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

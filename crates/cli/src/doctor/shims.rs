@@ -19,7 +19,7 @@ use rustix::{
 };
 use stockade_config::{shown, shown_path};
 use stockade_sys::{deadline::wait_readable, mark::is_stockade, process::without_terminal};
-use stockade_wall::{behind_shim, behind_shim_in};
+use stockade_wall::{Environments, behind_shim, behind_shim_in};
 
 use super::Check;
 use crate::{
@@ -206,7 +206,8 @@ fn problem(who: &str, shell: Shell, name: &str, runs: &str) -> Option<Problem> {
 /// A login shell that finds a shim, and by whose `PATH` the shim finds no agent.
 fn nothing_behind(shell: Shell, name: &str, search: &str) -> Option<Problem> {
     let home = context::home().ok()?;
-    if behind_shim_in(search.as_ref(), name.as_ref(), &home).is_some() {
+    let earlier = context::earlier_sessions(&home, Environments::None);
+    if behind_shim_in(search.as_ref(), name.as_ref(), &home, &earlier).is_some() {
         return None;
     }
     let who = shell.name();
@@ -215,7 +216,7 @@ fn nothing_behind(shell: Shell, name: &str, search: &str) -> Option<Problem> {
         Shell::Zsh => "~/.zprofile",
         Shell::Fish => "~/.config/fish/config.fish",
     };
-    let here = behind_shim(name.as_ref(), &home, None);
+    let here = behind_shim(name.as_ref(), &home, None, Some(&earlier));
     let directory = here.as_deref().and_then(Path::parent);
     let fix = match directory {
         Some(directory) => format!("add {} to PATH in {file}", shown_path(directory)),

@@ -25,7 +25,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use stockade_config::{GENERIC, agents, shown, shown_path};
-use stockade_wall::{Error, NOT_FOUND, PathRefusal, behind_shim};
+use stockade_wall::{Environments, Error, NOT_FOUND, PathRefusal, behind_shim};
 
 use crate::{
     args::{self, ShimCommand},
@@ -70,7 +70,7 @@ pub(crate) fn run(name: &str) -> Result<ExitCode> {
 /// In the sandbox already: the agent's program takes this one's place.
 fn become_real(name: &str, called: &OsStr, arguments: &[OsString]) -> ExitCode {
     let home = context::home().unwrap_or_default();
-    let Some(real) = behind_shim(name.as_ref(), &home, None) else {
+    let Some(real) = behind_shim(name.as_ref(), &home, None, None) else {
         tell!(
             "stockade: this session has no `{name}`: end it, and start one with `stockade {name}`"
         );
@@ -106,17 +106,20 @@ fn tell_update(name: &str, arguments: &[OsString]) {
     }
 }
 
-/// The agent's program, for messages: not one that a session may have put into the workspace or,
-/// where there can be none, into the virtual environment that is active.
+/// The agent's program, to be run outside: not one that a session may have put into a workspace, nor
+/// one of an environment that is active, whosever it is.
 fn real_program(name: &str) -> Option<PathBuf> {
     let places = context::loader_here().ok()?.places;
     let is_workspace = PathRefusal::of_workspace(&places.workspace, &places.home).is_none();
-    let environment = || fs::canonicalize(env::var_os("VIRTUAL_ENV")?).ok();
-    let doubtful = match is_workspace {
-        true => Some(places.workspace),
-        false => environment(),
-    };
-    behind_shim(name.as_ref(), &places.home, doubtful.as_deref())
+    let workspace = Some(places.workspace.as_path()).filter(|_| is_workspace);
+    let earlier = context::earlier_sessions(&places.home, Environments::All);
+    behind_shim(name.as_ref(), &places.home, workspace, Some(&earlier))
+}
+
+/// The agent's program as a session finds it.
+fn behind(name: &str, home: &Path) -> Option<PathBuf> {
+    let earlier = context::earlier_sessions(home, Environments::OfProjects);
+    behind_shim(name.as_ref(), home, None, Some(&earlier))
 }
 
 /// Whoever typed the agent's name may not know that it is a shim.
@@ -192,7 +195,7 @@ fn add(names: &[String], system: bool, write_shell: bool) -> Result<ExitCode> {
     let mut text = String::new();
     for name in names {
         let shim = shims.add(name, &program)?;
-        text += &match behind_shim(name.as_ref(), &loader.places.home, None) {
+        text += &match behind(name, &loader.places.home) {
             Some(real) => format!(
                 "{}: runs {} in the sandbox\n",
                 shown_path(&shim.path),
@@ -262,7 +265,7 @@ fn list(is_json: bool) -> Result<ExitCode> {
     let home = context::home()?;
     let all = all();
     let seen = |shim: &Shim| {
-        let real = behind_shim(shim.name.as_ref(), &home, None);
+        let real = behind(&shim.name, &home);
         let first = links::first_in_path(&shim.name);
         let in_force = first
             .as_deref()

@@ -21,7 +21,8 @@ use crate::nofollow;
 
 /// Variables that name an environment, what every environment of that kind has in it, and variables
 /// that belong to them.
-const NAMED: &[(&str, &str)] = &[("VIRTUAL_ENV", SETTINGS), ("CONDA_PREFIX", "conda-meta")];
+pub(super) const NAMED: &[(&str, &str)] =
+    &[("VIRTUAL_ENV", SETTINGS), ("CONDA_PREFIX", "conda-meta")];
 const COMPANIONS: &[&str] = &[
     "VIRTUAL_ENV_PROMPT",
     "CONDA_DEFAULT_ENV",
@@ -29,7 +30,7 @@ const COMPANIONS: &[&str] = &[
     "CONDA_PROMPT_MODIFIER",
 ];
 
-const SETTINGS: &str = "pyvenv.cfg";
+pub(super) const SETTINGS: &str = "pyvenv.cfg";
 
 impl Toolchains {
     /// Adds the environments that are in use.

@@ -28,7 +28,7 @@ use rustix::fs::Access;
 use stockade_sys::mark::is_stockade;
 
 use super::{
-    Found, Kind, may,
+    EarlierSessions, Found, Kind, may,
     place::{is_in, is_led_from_inside, links, look},
 };
 use crate::plan::environment::USUAL_PATH;
@@ -57,6 +57,8 @@ pub(crate) struct Search<'a> {
     pub(crate) state: &'a [PathBuf],
     /// Where the command can write: these, the workspace, and what is asked for.
     pub(crate) writable: &'a [PathBuf],
+    /// For a name that is meant for an agent's own program: who could have put another there.
+    pub(crate) earlier: Option<&'a EarlierSessions>,
 }
 
 /// Programs that are started by an alias of the shell, and where they are in the home.
@@ -82,6 +84,11 @@ impl Installation {
             program: program.clone(),
             parts: Vec::new(),
             search: Vec::new(),
+        };
+        // Interpreters are whichever the caller uses.
+        let search = Search {
+            earlier: None,
+            ..search
         };
         installation.add(&program.real, search, 0);
         Some(installation)
@@ -125,7 +132,7 @@ impl Installation {
 
 impl Search<'_> {
     /// The executable file that a name leads to.
-    fn program(&self, name: &OsStr, outside: bool) -> Option<Found> {
+    pub(super) fn program(&self, name: &OsStr, outside: bool) -> Option<Found> {
         let executable = |path: PathBuf| {
             let found = look(&path).filter(|found| found.kind == Kind::File)?;
             let leads_out =
@@ -137,15 +144,23 @@ impl Search<'_> {
         }
         std::env::split_paths(self.path)
             .filter(|directory| directory.is_absolute())
-            .filter_map(|directory| executable(directory.join(name)))
-            .find(|found| {
+            .filter_map(|directory| {
+                let path = directory.join(name);
+                Some((executable(path.clone())?, path))
+            })
+            .find(|(found, path)| {
                 let is_inside =
                     |path: &Path| path.starts_with(self.workspace) || is_in(path, self.elsewhere);
                 // A shim, of whatever copy of this program, stands for what comes after it.
                 let is_other =
                     !(is_inside(&found.at) || is_inside(&found.real) || is_stockade(&found.real));
-                !outside || is_other
+                let is_doubtful = || {
+                    self.earlier
+                        .is_some_and(|earlier| earlier.could_write(path))
+                };
+                !outside || (is_other && !is_doubtful())
             })
+            .map(|(found, _)| found)
     }
 
     /// The links by which a name leads to this file, if it does.
@@ -182,19 +197,35 @@ impl Search<'_> {
 
 /// The program that a shim of this name stands for, by the name under which it is found: the first
 /// one in the caller's `PATH` that is not Stockade. Relative directories do not count, nor does what
-/// lies in the workspace, if there is one.
-pub fn behind_shim(name: &OsStr, home: &Path, workspace: Option<&Path>) -> Option<PathBuf> {
+/// lies in the workspace, if there is one, or where earlier sessions could write.
+pub fn behind_shim(
+    name: &OsStr,
+    home: &Path,
+    workspace: Option<&Path>,
+    earlier: Option<&EarlierSessions>,
+) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     let path = path.as_deref().unwrap_or(USUAL_PATH.as_ref());
-    behind(path, name, home, workspace)
+    behind(path, name, home, workspace, earlier)
 }
 
 /// The same by another `PATH`, without a workspace.
-pub fn behind_shim_in(path: &OsStr, name: &OsStr, home: &Path) -> Option<PathBuf> {
-    behind(path, name, home, None)
+pub fn behind_shim_in(
+    path: &OsStr,
+    name: &OsStr,
+    home: &Path,
+    earlier: &EarlierSessions,
+) -> Option<PathBuf> {
+    behind(path, name, home, None, Some(earlier))
 }
 
-fn behind(path: &OsStr, name: &OsStr, home: &Path, workspace: Option<&Path>) -> Option<PathBuf> {
+fn behind(
+    path: &OsStr,
+    name: &OsStr,
+    home: &Path,
+    workspace: Option<&Path>,
+    earlier: Option<&EarlierSessions>,
+) -> Option<PathBuf> {
     const NOWHERE: &str = "/dev/null/no workspace";
     let workspace = workspace.unwrap_or(Path::new(NOWHERE));
     let search = Search {
@@ -205,6 +236,7 @@ fn behind(path: &OsStr, name: &OsStr, home: &Path, workspace: Option<&Path>) -> 
         elsewhere: &[],
         state: &[],
         writable: &[workspace.to_owned()],
+        earlier,
     };
     let found = search.program(name, true).or_else(|| search.by_alias(name));
     found.map(|found| found.at)
@@ -332,6 +364,7 @@ mod tests {
                 elsewhere: &[],
                 state: &state,
                 writable: &[state[0].clone(), workspace.clone()],
+                earlier: None,
             };
             let found = Installation::find(program.as_ref(), search, true)?;
             let relative = |part: &Found| {

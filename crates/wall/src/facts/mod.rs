@@ -2,6 +2,7 @@
 //! once, so that the plan itself is a pure function.
 
 mod caches;
+mod earlier;
 mod environments;
 mod etc;
 mod git;
@@ -30,6 +31,7 @@ use stockade_sys::confine::Landlock;
 
 pub use self::{
     caches::{CachePlace, Caches},
+    earlier::{EarlierSessions, Environments},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::{Guarded, Guards},
@@ -128,6 +130,8 @@ pub struct Facts {
     pub installation: Option<Installation>,
     /// The same of the agent that the command may start.
     pub brought: Option<Installation>,
+    /// The agent's program, if it was found only where an earlier session could have put it.
+    pub doubtful: Option<PathBuf>,
     /// The directories of the caller's search path that exist: as they are named, and where they
     /// are.
     pub search_path: Vec<(PathBuf, PathBuf)>,
@@ -208,11 +212,24 @@ impl Facts {
             elsewhere: &elsewhere,
             state: &state,
             writable: &reached,
+            earlier: None,
         };
-        let find = |program: &Option<OsString>, outside| {
-            Installation::find(program.as_deref()?, search, outside)
+        let environments = Environments::OfProjects;
+        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
+            variable(&environment, name).map(OsStr::to_owned)
+        });
+        let find = |program: &Option<OsString>, outside, is_agent: bool| {
+            let earlier = is_agent.then_some(&earlier);
+            Installation::find(program.as_deref()?, Search { earlier, ..search }, outside)
         };
-        let (installation, brought) = (find(program, *is_known), find(brought, true));
+        // Another command that runs with an agent's profile is the caller's own.
+        let is_agent = *is_known && brought.is_none();
+        let installation = find(program, *is_known, is_agent);
+        let brought = find(brought, true, true);
+        let doubtful = match &installation {
+            None if is_agent => program.as_deref().and_then(|it| search.program(it, true)),
+            _ => None,
+        };
         let surroundings = Surroundings {
             home: &home.real,
             workspace: &workspace,
@@ -262,6 +279,7 @@ impl Facts {
             scripts: scripts::find(config, &home.real),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
+            doubtful: doubtful.map(|found| found.at),
             brought,
             search_path: search_path(&environment),
             toolchains,

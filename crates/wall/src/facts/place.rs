@@ -76,13 +76,26 @@ const MOST_LINKS: usize = 40;
 /// The links on the way of an absolute path, and on the ways that they name, each by the place
 /// where it lies.
 pub(super) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
+    follow(path, false).map(|(links, _)| links)
+}
+
+/// The same, and then where the path leads, also if nothing is there now: somebody could make it. One
+/// that leads nowhere is itself.
+pub(super) fn way(path: &Path) -> Vec<PathBuf> {
+    match follow(path, true) {
+        Ok((links, end)) => [links, vec![end]].concat(),
+        Err(_) => vec![path.to_owned()],
+    }
+}
+
+fn follow(path: &Path, may_be_missing: bool) -> io::Result<(Vec<PathBuf>, PathBuf)> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
     let mut way = path.to_owned();
     loop {
         let mut components = way.components();
         let Some(component) = components.next() else {
-            return Ok(links);
+            return Ok((links, real));
         };
         let mut rest = components.as_path().to_owned();
         match component {
@@ -100,6 +113,7 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
                     }
                     // It is no link.
                     Err(error) if error.kind() == io::ErrorKind::InvalidInput => real = next,
+                    Err(_) if may_be_missing => real = next,
                     Err(error) => return Err(error),
                 }
             }

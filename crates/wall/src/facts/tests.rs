@@ -67,6 +67,7 @@ pub(crate) fn facts() -> Facts {
         git_settings: Vec::new(),
         indexes: Vec::new(),
         installation: None,
+        doubtful: None,
         brought: None,
         search_path: Vec::new(),
         toolchains: Toolchains::default(),

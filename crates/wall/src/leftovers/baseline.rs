@@ -133,6 +133,12 @@ pub(crate) fn join(
     })
 }
 
+/// Whether some session had this place as its workspace, or was given it to write.
+pub(crate) fn is_known(state: &Path, place: &Path) -> bool {
+    let directory = state.join("baselines").join(name_of(place));
+    directory.symlink_metadata().is_ok()
+}
+
 /// The baselines of all other sessions that run, each with the directory that it is of.
 fn others(state: &Path, own: &Path) -> io::Result<Vec<(PathBuf, Baseline)>> {
     let mut others = Vec::new();

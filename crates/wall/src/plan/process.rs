@@ -155,7 +155,13 @@ pub(super) fn program(config: &Config, facts: &Facts) -> Result<Option<PathBuf>,
         (Some(_), Some(installation)) if config.agent.is_known => {
             Ok(Some(installation.program.at.clone()))
         }
-        (Some(program), None) if config.agent.is_known => Err(Error::AgentMissing(program.clone())),
+        (Some(program), None) if config.agent.is_known => Err(match &facts.doubtful {
+            Some(path) => Error::AgentDoubtful {
+                name: program.clone(),
+                path: path.clone(),
+            },
+            None => Error::AgentMissing(program.clone()),
+        }),
         _ => Ok(None),
     }
 }

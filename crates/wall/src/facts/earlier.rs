@@ -1,0 +1,100 @@
+//! Where an earlier session, perhaps of another project, could have put a program.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    agents_state,
+    environments::{NAMED, SETTINGS},
+    place::way,
+};
+use crate::{config::Config, leftovers::baseline, plan::PathRefusal};
+
+/// The places that earlier sessions could write.
+#[derive(Debug, Clone)]
+pub struct EarlierSessions {
+    /// Stockade's own directory. It has a record of each place that a session could write, which is
+    /// asked for by the place's name: nothing is listed.
+    state: Option<PathBuf>,
+    /// What agents install among their settings is read-only inside.
+    agents: Vec<PathBuf>,
+    environments: Vec<PathBuf>,
+}
+
+/// Which active environments count: those of `VIRTUAL_ENV` and `CONDA_PREFIX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Environments {
+    /// The `PATH` is not that of this process.
+    None,
+    /// Those that look like a project's: below a repository, or made by `venv` in the home.
+    OfProjects,
+    All,
+}
+
+impl EarlierSessions {
+    /// What Stockade knows by its own directory, which is named, and this process's environment.
+    #[must_use]
+    pub fn known(state: &Path, home: &Path, which: Environments) -> Self {
+        let config = Config {
+            state: Some(state.to_owned()),
+            ..Config::default()
+        };
+        let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        Self::new(&config, &home, which, |name| env::var_os(name))
+    }
+
+    pub(super) fn new(
+        config: &Config,
+        home: &Path,
+        which: Environments,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let named = NAMED.iter().filter_map(|(name, _)| variable(name));
+        let named = named.filter(|value| Path::new(value).is_absolute());
+        let environments = named.filter_map(|value| fs::canonicalize(value).ok());
+        let counts = |environment: &PathBuf| match which {
+            Environments::None => false,
+            Environments::OfProjects => is_of_project(environment, home),
+            Environments::All => true,
+        };
+        Self {
+            state: config.state.clone(),
+            agents: agents_state(config, home),
+            environments: environments.filter(counts).collect(),
+        }
+    }
+
+    /// Whether a program lies in such a place, or a link on the way to it does.
+    pub(super) fn could_write(&self, program: &Path) -> bool {
+        let is_known = |place: &Path| {
+            let is_agents = self.agents.iter().any(|agents| agents == place);
+            let state = self.state.as_ref().filter(|_| !is_agents);
+            state.is_some_and(|state| baseline::is_known(state, place))
+        };
+        let is_place =
+            |place: &Path| self.environments.iter().any(|it| it == place) || is_known(place);
+        let way = way(program);
+        way.iter()
+            .any(|path| path.ancestors().skip(1).any(is_place))
+    }
+}
+
+fn is_of_project(environment: &Path, home: &Path) -> bool {
+    let in_home = environment != home && environment.starts_with(home);
+    let is_venv = in_home && environment.join(SETTINGS).is_file();
+    is_venv || repository_around(environment, home).is_some()
+}
+
+/// The top of the git repository that a path lies in, if a session could have it for its workspace:
+/// not the home of somebody who keeps settings in git.
+fn repository_around(path: &Path, home: &Path) -> Option<PathBuf> {
+    let is_top = |place: &&Path| {
+        place.join(OsStr::new(".git")).symlink_metadata().is_ok()
+            && PathRefusal::of_workspace(place, home).is_none()
+    };
+    path.ancestors().find(is_top).map(Path::to_owned)
+}
