@@ -256,6 +256,122 @@ fn f11_no_program_that_another_project_planted_is_the_agent() {
     });
 }
 
+/// What shims and hooks run outside must not be what a session can write.
+#[test]
+fn p06_no_session_can_replace_what_a_shim_or_a_guard_runs() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let (home, workspace) = (laptop.home(), laptop.workspace());
+        let built = workspace.join("target/release/stockade");
+        fs::create_dir_all(built.parent().expect("a directory")).expect("a directory");
+        fs::copy("/run/world/bin/stockade", &built).expect("a copy");
+        let shim = Path::new(SHIMS).join("claude");
+        let run = |directory: &Path| {
+            let command = laptop.stockade(["run", "--", "bash", "-c", "echo ran"]);
+            command.directory(directory).run().expect("its end")
+        };
+        let expect_refused = |by: &str, path: &Path| {
+            let said = run(&workspace).expect_code(125).stderr();
+            let what = format!("the command could replace the program that the {by} ");
+            assert!(said.contains(&what), "{said}");
+            assert!(said.contains(&format!("{path:?} lies in")), "{said}");
+            assert!(
+                said.contains(&format!("stockade {by} add claude")),
+                "{said}"
+            );
+        };
+        let expect_run = |directory: &Path| {
+            assert_eq!(run(directory).expect_success().stdout(), "ran\n");
+        };
+        expect_run(&workspace);
+        let elsewhere = home.join("other");
+        fs::create_dir(&elsewhere).expect("a directory");
+        let link = |text: &Path| {
+            fs::remove_file(&shim).expect("a shim less");
+            symlink(text, &shim).expect("a link");
+        };
+        let way = home.join("way");
+        symlink(&workspace, &way).expect("a link");
+        let within = workspace.join("link");
+        symlink("/run/world/bin/stockade", &within).expect("a link");
+        for (text, path) in [
+            (&built, &built),
+            (&way.join("target/release/stockade"), &built),
+            (&within, &within),
+            // A session could make it.
+            (
+                &workspace.join("new/stockade"),
+                &workspace.join("new/stockade"),
+            ),
+        ] {
+            link(text);
+            expect_refused("shim", path);
+            expect_run(&elsewhere);
+        }
+        link(Path::new("/run/world/bin/stockade"));
+        expect_run(&workspace);
+
+        let settings = home.join(".claude/settings.json");
+        let guard = |line: &[&str]| {
+            laptop
+                .stockade(line)
+                .run()
+                .expect("its end")
+                .expect_success()
+        };
+        guard(&["guard", "add", "claude"]);
+        expect_run(&workspace);
+        let text = fs::read_to_string(&settings).expect("settings");
+        let asked = text.split('\'').nth(1).expect("a program").to_owned();
+        // One hook of the two is enough.
+        let text = text.replacen(&asked, built.to_str().expect("a path"), 1);
+        fs::write(&settings, text).expect("settings");
+        expect_refused("guard", &built);
+        expect_run(&elsewhere);
+        guard(&["guard", "remove", "claude"]);
+        expect_run(&workspace);
+
+        // Nor do they come to lead there: in the workspace, and in a repository that may become one.
+        let add = |program: &Path, directory: &Path, what: &str| {
+            let command = laptop.command(program).args([what, "add", "claude"]);
+            command.directory(directory).run().expect("its end")
+        };
+        let shims = fs::read_link(&shim).expect("a link");
+        let expect_not_added = |program: &Path, directory: &Path| {
+            for what in ["shim", "guard"] {
+                let said = add(program, directory, what).expect_code(125).stderr();
+                assert!(said.contains("sessions can write"), "{said}");
+                assert!(said.contains("./install.sh"), "{said}");
+            }
+            assert_eq!(fs::read_link(&shim).expect("a link"), shims);
+            assert!(!settings.exists());
+        };
+        expect_not_added(&built, &workspace);
+        expect_not_added(
+            &way.join("target/release/stockade"),
+            &workspace.join("target"),
+        );
+        fs::create_dir_all(workspace.join(".git")).expect("a directory");
+        expect_not_added(&built, &elsewhere);
+        symlink(&built, elsewhere.join("stockade")).expect("a link");
+        expect_not_added(&elsewhere.join("stockade"), home);
+        // Where programs are, they do, also in a home that is a repository.
+        fs::create_dir_all(home.join(".git")).expect("a directory");
+        for place in [".local/bin", ".cargo/bin", "bin"] {
+            let directory = home.join(place);
+            fs::create_dir_all(&directory).expect("a directory");
+            let installed = directory.join("stockade");
+            fs::copy("/run/world/bin/stockade", &installed).expect("a copy");
+            for what in ["shim", "guard"] {
+                add(&installed, &directory, what).expect_success();
+            }
+            assert_eq!(fs::read_link(&shim).expect("a link"), installed);
+            expect_run(&workspace);
+        }
+    });
+}
+
 /// Writes wherever a shell of the user's would then find another agent.
 const CHANGE: &str = "
     d=~/.local/share/stockade

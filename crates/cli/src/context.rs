@@ -17,7 +17,7 @@ use stockade_config::{
 };
 use stockade_policy::{BROADCAST, Policy, Route, Rule};
 use stockade_sys::transparent::Family;
-use stockade_wall::{EarlierSessions, Environments};
+use stockade_wall::{EarlierSessions, Environments, PathRefusal, repository_around, way};
 
 use crate::{exit::refused, settings::Settings};
 
@@ -117,6 +117,38 @@ pub(crate) fn data() -> Result<PathBuf> {
 pub(crate) fn earlier_sessions(home: &Path, environments: Environments) -> EarlierSessions {
     let state = Places::state_of(home, |name| env::var_os(name));
     EarlierSessions::known(&state, home, environments)
+}
+
+/// Refuses to have shims and hooks run a program that sessions may write: one that is run where it was
+/// built.
+pub(crate) fn expect_installed(program: &Path, loader: &Loader) -> Result<()> {
+    let Places {
+        home, workspace, ..
+    } = &loader.places;
+    let real_home = fs::canonicalize(home).unwrap_or_else(|_| home.clone());
+    // People change to these directories, too.
+    let is_for_programs = ["bin", ".local/bin", ".cargo/bin"]
+        .iter()
+        .any(|name| real_home.join(name) == *workspace);
+    let here = Some(workspace).filter(|workspace| {
+        !is_for_programs && PathRefusal::of_workspace(workspace, home).is_none()
+    });
+    let place_of = |path: &PathBuf| {
+        let here = here.filter(|here| path.starts_with(here)).cloned();
+        let place = here.or_else(|| repository_around(path, home))?;
+        Some((path.clone(), place))
+    };
+    let Some((path, place)) = way(program).iter().find_map(place_of) else {
+        return Ok(());
+    };
+    Err(refused(
+        format!(
+            "{} lies in {}, where sessions can write, so one could replace it",
+            shown_path(&path),
+            shown_path(&place)
+        ),
+        "install Stockade (./install.sh), and run this command with the installed program",
+    ))
 }
 
 /// The workspace that was typed, for whichever command.

@@ -15,7 +15,7 @@ use stockade_wall::{
     INNER_STAGE, Limits, MovedState, Nested, Network, PathRequest, Root, Secret,
 };
 
-use crate::context;
+use crate::{context, guard, shim};
 
 /// What of the configuration concerns files, environment and processes, with the logins that it
 /// gives.
@@ -164,6 +164,9 @@ pub(crate) fn config(
             places.state.clone(),
             places.data.clone(),
         ],
+        starters: shim::starters(&places.data)
+            .chain(guard::starters(loader))
+            .collect(),
     })
 }
 

@@ -48,6 +48,19 @@ pub struct Config {
     /// Where Stockade keeps configuration, log and shims, beyond `~/.config/stockade`,
     /// `~/.local/state/stockade` and `~/.local/share/stockade`: never shown, never writable.
     pub own: Vec<PathBuf>,
+    /// How else the user starts a program of Stockade.
+    pub starters: Vec<Starter>,
+}
+
+/// A shim, or the hook of a guard: something outside that runs a program of Stockade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Starter {
+    /// The link or the program.
+    pub path: PathBuf,
+    /// Who runs it, in words.
+    pub name: String,
+    /// What makes it run another one.
+    pub renewal: String,
 }
 
 /// What becomes of settings and hooks of git's that a session left behind.

@@ -150,6 +150,17 @@ pub enum Error {
          write: install Stockade elsewhere, for example in ~/.local/bin, and start it from there"
     )]
     LauncherWritable { path: PathBuf, place: PathBuf },
+    #[error(
+        "the command could replace the program that {name} runs outside: {path:?} lies in {place:?}, \
+         where the command can write: install Stockade elsewhere, for example in ~/.local/bin, and \
+         with that one run `{renewal}`"
+    )]
+    StarterWritable {
+        name: String,
+        path: PathBuf,
+        place: PathBuf,
+        renewal: String,
+    },
     #[error("reading {path}: {error}")]
     Read {
         path: &'static str,

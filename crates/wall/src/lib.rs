@@ -57,7 +57,7 @@ mod terminal;
 pub use caches::{CacheOfWorkspace, CacheStore, Cleared, Housekeeping};
 pub use config::{
     Agent, Asked, CacheMode, Config, Forge, ForgeLogin, ForgeTool, GitSettings, Hardening, Limits,
-    MovedState, Nested, Network, PathRequest, Root, Secret,
+    MovedState, Nested, Network, PathRequest, Root, Secret, Starter,
 };
 pub use discarded::{Discarded, DiscardedPlace, PrivateHome};
 pub use error::Error;
@@ -65,7 +65,7 @@ pub use facts::{
     CachePlace, Caches, EarlierSessions, Environments, EtcFile, EtcSecret, Facts, Found, Git,
     GitRefusal, Guarded, Guards, Installation, Kind, Limit, Mounts, Place, Procfs, Resource,
     SharedFiles, SystemForm, SystemPlace, Toolchains, behind_shim, behind_shim_in,
-    is_led_from_inside, mounted_elsewhere,
+    is_led_from_inside, mounted_elsewhere, repository_around, way,
 };
 pub use inner::Inner;
 pub use launch::{Bubblewrap, Cancel, CommandLine, Launch, Version};

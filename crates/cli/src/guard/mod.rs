@@ -28,6 +28,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use serde_json::{Value, json};
 use stockade_config::{Loader, moved_state, shown_path};
+use stockade_wall::Starter;
 
 use self::{
     agents::{GUARDED, Guarded, refusal},
@@ -153,6 +154,7 @@ fn path(agent: &Guarded, scope: Scope, loader: &Loader) -> Result<PathBuf, &'sta
 
 fn add(agent: &Guarded, scope: Scope, path: PathBuf) -> Result<String> {
     let program = own_program(scope)?;
+    context::expect_installed(Path::new(&program), &context::loader_here()?)?;
     let file = SettingsFile::open(path)?;
     let name = shown_path(&file.path);
     let text = match file.text() {
@@ -275,6 +277,30 @@ impl Guard {
             State::NotInForce { fix, .. } => Some(fix),
         }
     }
+}
+
+/// What the guards of this user's agents run outside, in whatever state they are.
+pub(crate) fn starters(loader: &Loader) -> impl Iterator<Item = Starter> {
+    let scopes = [
+        (Scope::User, ["", ""]),
+        (Scope::System, ["sudo ", "--system "]),
+    ];
+    let each = GUARDED
+        .iter()
+        .flat_map(move |agent| scopes.map(|scope| (agent, scope)));
+    each.flat_map(move |(agent, (scope, [sudo, option]))| {
+        let file = path(agent, scope, loader).ok();
+        let text = file.as_deref().and_then(file::text).unwrap_or_default();
+        let programs = settings::programs(&text, agent).into_iter();
+        programs.map(move |program| Starter {
+            path: program.into(),
+            name: format!(
+                "the guard in {}",
+                shown_path(file.as_deref().unwrap_or(Path::new("")))
+            ),
+            renewal: format!("{sudo}stockade guard add {option}{}", agent.name),
+        })
+    })
 }
 
 /// All guards that this user meets here.

@@ -161,6 +161,22 @@ fn guard_of(hook: &Node) -> Option<String> {
     }
 }
 
+/// The programs that hooks of a guard's ask, however much of it is left.
+pub(super) fn programs(text: &str, agent: &Guarded) -> Vec<String> {
+    let Ok(root) = settings(text, agent) else {
+        return Vec::new();
+    };
+    let events = root.member("hooks").map(Node::members).unwrap_or_default();
+    let groups = events.iter().flat_map(|event| event.value.elements());
+    let hooks = groups.flat_map(|group| {
+        group
+            .member("hooks")
+            .map(Node::elements)
+            .unwrap_or_default()
+    });
+    hooks.filter_map(guard_of).collect()
+}
+
 /// Looks for the guard. A part that is missing or different is as bad as all of it.
 pub(super) fn find(text: &str, agent: &Guarded) -> Result<Found, NotEditable> {
     let root = settings(text, agent)?;

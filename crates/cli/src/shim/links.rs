@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use stockade_config::shown_path;
+use stockade_config::{agents, shown, shown_path};
 use stockade_sys::mark::is_stockade;
+use stockade_wall::Starter;
 
 use crate::{context, exit::refused};
 
@@ -44,6 +45,27 @@ pub(crate) fn all() -> Vec<Shim> {
     let system = Shims::of_system().list();
     let all = user.unwrap_or_default().into_iter();
     all.chain(image).chain(system).collect()
+}
+
+/// What the shims of the user, and those of all users for agents, lead to. Whatever lies in the user's
+/// directory counts: shells run it, also if a session has replaced what it leads to.
+pub(crate) fn starters(data: &Path) -> impl Iterator<Item = Starter> {
+    let user = Shims::of_user(data).directory;
+    let user = fs::read_dir(user).into_iter().flatten().flatten();
+    let user = user.map(|entry| (entry.path(), ["", ""]));
+    let of_all = [SYSTEM, IMAGE].map(Path::new).into_iter();
+    let of_all = of_all.flat_map(|directory| agents().map(|agent| directory.join(agent)));
+    let of_all = of_all
+        .filter(|path| is_ours(path))
+        .map(|path| (path, ["sudo ", "--system "]));
+    user.chain(of_all).map(|(path, [sudo, option])| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Starter {
+            renewal: format!("{sudo}stockade shim add {option}{}", shown(&name)),
+            name: format!("the shim {}", shown_path(&path)),
+            path,
+        }
+    })
 }
 
 /// Whether there is a shim of this name that leads to this very program.

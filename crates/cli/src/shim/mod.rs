@@ -34,7 +34,7 @@ use crate::{
     inside, run, terminal,
 };
 use links::Shims;
-pub(crate) use links::{Shim, all};
+pub(crate) use links::{Shim, all, starters};
 
 /// The code of a command that is there and cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
@@ -188,6 +188,7 @@ fn add(names: &[String], system: bool, write_shell: bool) -> Result<ExitCode> {
         check(name, &loader.places.home)?;
     }
     let program = links::this_program(system)?;
+    context::expect_installed(&program, &loader)?;
     // All or none: a name that is taken is told before the first is made.
     for name in names {
         shims.check_free(name)?;

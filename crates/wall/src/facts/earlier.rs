@@ -91,7 +91,8 @@ fn is_of_project(environment: &Path, home: &Path) -> bool {
 
 /// The top of the git repository that a path lies in, if a session could have it for its workspace:
 /// not the home of somebody who keeps settings in git.
-fn repository_around(path: &Path, home: &Path) -> Option<PathBuf> {
+#[must_use]
+pub fn repository_around(path: &Path, home: &Path) -> Option<PathBuf> {
     let is_top = |place: &&Path| {
         place.join(OsStr::new(".git")).symlink_metadata().is_ok()
             && PathRefusal::of_workspace(place, home).is_none()

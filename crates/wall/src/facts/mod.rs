@@ -31,14 +31,14 @@ use stockade_sys::confine::Landlock;
 
 pub use self::{
     caches::{CachePlace, Caches},
-    earlier::{EarlierSessions, Environments},
+    earlier::{EarlierSessions, Environments, repository_around},
     etc::{EtcFile, EtcSecret},
     git::{Git, GitRefusal},
     guards::{Guarded, Guards},
     installation::{Installation, behind_shim, behind_shim_in},
     limits::{Limit, Resource},
     mounts::{Mounts, mounted_elsewhere},
-    place::{Found, Kind, Place, is_led_from_inside},
+    place::{Found, Kind, Place, is_led_from_inside, way},
     proc::Procfs,
     shared::SharedFiles,
     toolchains::Toolchains,
@@ -54,7 +54,7 @@ use self::{
     toolchains::Surroundings,
 };
 use crate::{
-    config::{Agent, Config, PathRequest},
+    config::{Agent, Config, PathRequest, Starter},
     error::Error,
     nofollow::Names,
     plan::environment::{CERTIFICATES, USUAL_PATH},
@@ -146,6 +146,8 @@ pub struct Facts {
     pub executable: PathBuf,
     /// The links by which the caller started it, each by the place where it lies.
     pub launched_by: Vec<PathBuf>,
+    /// How else the user starts a program of Stockade: the links on the way to it, and its file.
+    pub(crate) starters: Vec<(Starter, Vec<PathBuf>)>,
 }
 
 impl Facts {
@@ -249,6 +251,8 @@ impl Facts {
             .next()
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
+        let starters = config.starters.iter();
+        let starters = starters.map(|it| (it.clone(), way(&it.path))).collect();
         let has_store = |place: &Path, by| shared::has_store(place, by, &home.real, &environment);
         let places = tops.iter().filter(|top| !top.is_state).map(|top| &top.path);
         let shared = SharedFiles::find(places, &writable, &has_store);
@@ -288,6 +292,7 @@ impl Facts {
             landlock: Landlock::of_this_kernel(),
             executable,
             launched_by,
+            starters,
             home,
             workspace,
             current_directory,

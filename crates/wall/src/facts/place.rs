@@ -81,7 +81,8 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// The same, and then where the path leads, also if nothing is there now: somebody could make it. One
 /// that leads nowhere is itself.
-pub(super) fn way(path: &Path) -> Vec<PathBuf> {
+#[must_use]
+pub fn way(path: &Path) -> Vec<PathBuf> {
     match follow(path, true) {
         Ok((links, end)) => [links, vec![end]].concat(),
         Err(_) => vec![path.to_owned()],

@@ -80,6 +80,7 @@ pub(crate) fn facts() -> Facts {
         landlock: Landlock::Version(6),
         executable: "/usr/local/bin/stockade".into(),
         launched_by: Vec::new(),
+        starters: Vec::new(),
     }
 }
 

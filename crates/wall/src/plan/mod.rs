@@ -345,8 +345,8 @@ impl Plan {
     }
 }
 
-/// Refuses to be started from where the command can write: it would decide what the next session
-/// is.
+/// Refuses to be started from where the command can write, and to leave there what shims and guards
+/// start outside: the command would decide what the next session is, or that there is none.
 fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
     let places = files.iter().filter_map(|step| match &step.operation {
         Operation::Writable { source } => Some(source),
@@ -360,6 +360,16 @@ fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
                 path: path.clone(),
                 place: place.clone(),
             });
+        }
+        for (starter, way) in &facts.starters {
+            if let Some(path) = way.iter().find(|path| is_in(path, &names)) {
+                return Err(Error::StarterWritable {
+                    name: starter.name.clone(),
+                    path: path.clone(),
+                    place: place.clone(),
+                    renewal: starter.renewal.clone(),
+                });
+            }
         }
     }
     Ok(())
