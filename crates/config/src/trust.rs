@@ -11,10 +11,11 @@
 //! other paths that lead here now are looked at, too.
 
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Write as _},
     os::unix::{
-        ffi::OsStrExt as _,
+        ffi::{OsStrExt as _, OsStringExt as _},
         fs::{DirBuilderExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
@@ -92,17 +93,27 @@ impl Trust {
     /// Records of other paths of this workspace, and these paths.
     fn files_that_lead_here(&self) -> Vec<(PathBuf, PathBuf)> {
         let here = &self.places.workspace;
-        let entries = fs::read_dir(self.places.trust()).into_iter().flatten();
-        let leads_here = |file: PathBuf| {
-            let value: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
-            let workspace = PathBuf::from(value.get("workspace")?.as_str()?);
-            let leads_here = workspace != *here && fs::canonicalize(&workspace).ok()? == *here;
-            leads_here.then_some((file, workspace))
-        };
-        let files = entries.flatten().map(|entry| entry.path());
-        let mut found: Vec<_> = files.filter_map(leads_here).collect();
+        let leads_here =
+            |path: &Path| path != here && fs::canonicalize(path).is_ok_and(|it| it == *here);
+        let files = self.files().into_iter();
+        let mut found: Vec<_> = files.filter(|(_, path)| leads_here(path)).collect();
         found.sort();
         found
+    }
+
+    /// All records, each with its workspace.
+    fn files(&self) -> Vec<(PathBuf, PathBuf)> {
+        let entries = fs::read_dir(self.places.trust()).into_iter().flatten();
+        let workspace_of = |file: PathBuf| {
+            let value: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+            let workspace = match value.get("workspace")? {
+                Value::String(text) => text.clone().into_bytes(),
+                bytes => serde_json::from_value(bytes.clone()).ok()?,
+            };
+            Some((file, OsString::from_vec(workspace).into()))
+        };
+        let files = entries.flatten().map(|entry| entry.path());
+        files.filter_map(workspace_of).collect()
     }
 
     fn read(&self, path: &Path) -> Result<Option<Record>, Diagnostic> {
@@ -134,9 +145,12 @@ impl Trust {
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
+        let workspace = &self.places.workspace;
+        // A path that is not UTF-8 is a list of its bytes.
+        let bytes = || json!(workspace.as_os_str().as_bytes());
         let value = json!({
             "version": 1,
-            "workspace": self.places.workspace.to_string_lossy(),
+            "workspace": workspace.to_str().map_or_else(bytes, Value::from),
             "sha256": record.hash,
             "text": record.text,
         });

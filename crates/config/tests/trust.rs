@@ -1,8 +1,13 @@
 //! `.stockade.toml` counts while it is what the user agreed to, and its loss widens nothing.
 
 use std::{
+    ffi::OsStr,
     fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{PermissionsExt as _, symlink},
+    },
+    path::Path,
     process::Command,
 };
 
@@ -199,8 +204,7 @@ fn the_record_is_the_users_own_and_a_strange_one_is_refused() {
     user.write(user.workspace_file(), WIDE);
     agree(&user);
     let trust = Trust::new(&user.loader().places);
-    let bits =
-        |path: &std::path::Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    let bits = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
     assert_eq!(bits(&trust.file()), 0o600);
     assert_eq!(bits(trust.file().parent().expect("a directory")), 0o700);
     let left: Vec<_> = fs::read_dir(trust.file().parent().expect("a directory"))
@@ -343,4 +347,31 @@ fn a_project_that_was_moved_away_and_linked_back_keeps_what_it_narrowed() {
     assert!(trust.revoke().expect("revoked"));
     assert!(!trust.revoke().expect("nothing is left"));
     there().load().expect("loaded");
+}
+
+#[test]
+fn a_project_keeps_what_it_narrowed_whatever_bytes_are_in_its_path() {
+    for name in [&b"cafe"[..], b"caf\xe9", b"caf\xef\xbf\xbd"] {
+        let user = User::new();
+        let at = |path: &Path| {
+            let mut loader = user.loader();
+            loader.places.workspace = path.to_owned();
+            loader
+        };
+        let project = user.path("home/top").join(OsStr::from_bytes(name));
+        let moved = user.path("home/top").join("elsewhere");
+        user.write(project.join(".stockade.toml"), NO_INTERNET);
+        let proposal = at(&project)
+            .proposal()
+            .expect("a file")
+            .expect("a proposal");
+        let trust = Trust::new(&at(&project).places);
+        trust.record(&proposal.record).expect("recorded");
+        let loaded = at(&project).load().expect("loaded");
+        assert_eq!(loaded.workspace_file, WorkspaceFile::Trusted);
+        fs::rename(&project, &moved).expect("rename");
+        symlink(&moved, &project).expect("a link");
+        let refusal = at(&moved).load().expect_err("a refusal").to_string();
+        assert!(refusal.contains("was moved away from"), "{refusal}");
+    }
 }
