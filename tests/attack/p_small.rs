@@ -162,3 +162,46 @@ fn p15_a_trusted_project_that_is_moved_and_linked_back_stays_narrow() {
         assert_eq!(said(laptop, Place::Outside, &agree), narrow);
     });
 }
+
+/// Where a session runs that starts like this, whether it has the internet, and how it ends.
+const LOOK: &str = "stockade run --quiet -- bash -c \
+    'pwd; getent hosts www.example.com >/dev/null && echo open || echo closed' 2>&1; echo $?";
+/// Two ways of the user's to close the internet for ~/project/inner.
+const NARROW: [&str; 2] = [
+    "mkdir -p ~/.config/stockade/projects; printf 'workspace = \"~/project/inner\"\\n[network]\\nmode = \"none\"\\n' \
+        > ~/.config/stockade/projects/inner.toml; chmod -R go-w ~/.config/stockade",
+    "printf '[network]\\nmode = \"none\"\\n' > inner/.stockade.toml; (cd inner; stockade trust --yes >/dev/null)",
+];
+
+#[test]
+fn p15_a_project_that_is_moved_from_under_a_shell_stays_narrow() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for narrow in NARROW {
+            // The same shell, before and after a session of the directory above.
+            let line = format!(
+                "mkdir inner; {narrow}; cd inner; {LOOK}; echo then
+                 (cd ..; stockade run --quiet -- mv inner elsewhere); {LOOK}"
+            );
+            let told = said(laptop, Place::Outside, &line);
+            let (before, after) = told.split_once("then\n").expect("two looks");
+            assert_eq!(before, "/home/dev/project/inner\nclosed\n0\n");
+            assert!(!after.contains("open\n"), "{after}");
+            assert!(
+                after.contains("for /home/dev/project/inner would be lost"),
+                "{after}"
+            );
+            assert!(after.ends_with("125\n"), "{after}");
+            // The ways out: go to where it is, or put it back.
+            let there = said(laptop, Place::Outside, &format!("cd elsewhere; {LOOK}"));
+            assert!(
+                there.ends_with("/home/dev/project/elsewhere\nopen\n0\n"),
+                "{there}"
+            );
+            let line = format!("mv elsewhere inner; cd inner; {LOOK}");
+            assert_eq!(said(laptop, Place::Outside, &line), before);
+            let clean = "rm -r inner; rm ~/.config/stockade/projects/*; cd /; true";
+            said(laptop, Place::Outside, clean);
+        }
+    });
+}

@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,7 +14,7 @@ use crate::{
     compare::wider,
     diagnostic::{Diagnostic, Diagnostics},
     environment,
-    files::{Guard, Places, WorkspaceText, own_file, resolved, workspace_file},
+    files::{Guard, Places, WorkspaceText, own_file, resolved, word_of_shell, workspace_file},
     flags::Flags,
     follow,
     keys::Effective,
@@ -164,6 +165,7 @@ impl Loader {
             &layers,
         )?;
         self.check_writable(&effective)?;
+        self.check_moved(&effective)?;
         if let Some(port) = self.login {
             follow::login(&mut effective, port, &layers);
         }
@@ -328,6 +330,54 @@ impl Loader {
         Err(problem
             .help("to do without the file: `stockade trust --revoke`")
             .into())
+    }
+
+    /// Refuses if the sandbox is wider here than in the directory that the shell believes to be in:
+    /// a command inside may have moved that away from under the shell.
+    fn check_moved(&self, here: &Effective) -> Result<(), Diagnostics> {
+        let current = &self.places.current_directory;
+        let shell = self.environment.get(OsStr::new("PWD")).map(Path::new);
+        let leads_here = |path: &Path| fs::canonicalize(path).is_ok_and(|it| it == *current);
+        let Some(shell) = shell.filter(|path| path.is_absolute() && !leads_here(path)) else {
+            return Ok(());
+        };
+        let (home, real) = (resolved(&self.places.home), resolved(shell));
+        // No session could move it from one to the other, unless all of a directory around both,
+        // which is not the home, was its workspace.
+        let in_reach = |above: PathBuf| current.starts_with(&above) && !home.starts_with(&above);
+        for path in self.places.configured() {
+            // The shell may name it by a link of the user's.
+            let concerned = shell.starts_with(&path) || real.starts_with(resolved(&path));
+            if !concerned || !path.ancestors().map(resolved).any(in_reach) {
+                continue;
+            }
+            let mut there = self.clone();
+            there.environment.remove(OsStr::new("PWD"));
+            there.places.workspace = resolved(&path);
+            there.draft = None;
+            // If it does not load, it is not known what is lost.
+            let lost = there.load().map(|there| wider(&there.effective, here));
+            let lost = match lost.as_deref() {
+                Ok([]) => continue,
+                Ok(keys) => {
+                    let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                    format!("restrictions of {}", keys.join(", "))
+                }
+                Err(_) => "configuration".to_owned(),
+            };
+            let (path, current) = (shown_path(&path), word_of_shell(current));
+            let title = format!(
+                "the shell's directory (PWD) is {}, but the current directory is {current}, so the {lost} \
+                 for {path} would be lost",
+                shown_path(shell)
+            );
+            let problem = Diagnostic::new(title);
+            let problem =
+                problem.help("if you did not move the directory, a session did: move it back");
+            let fix = format!("to work here without that: `cd {current}`");
+            return Err(problem.help(fix).into());
+        }
+        Ok(())
     }
 
     /// Refuses a place to write in which the command could change this configuration.

@@ -102,7 +102,7 @@ impl Trust {
     }
 
     /// All records, each with its workspace.
-    fn files(&self) -> Vec<(PathBuf, PathBuf)> {
+    pub(crate) fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let entries = fs::read_dir(self.places.trust()).into_iter().flatten();
         let workspace_of = |file: PathBuf| {
             let value: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     files::{Guard, Places, own_file},
-    parse::default_workspace,
+    parse::{default_workspace, workspace_of},
+    trust::Trust,
 };
 
 /// The words that the key has, besides a path in a file about one project.
@@ -35,5 +36,17 @@ impl Places {
             .find(|path| home.starts_with(path) || path.join(".git").exists())
             .filter(|path| !home.starts_with(path))
             .map(Path::to_owned)
+    }
+
+    /// The directories that files of the user's are about, and those with a trusted
+    /// `.stockade.toml`, as the files and records name them.
+    pub(crate) fn configured(&self) -> Vec<PathBuf> {
+        let guard = Guard::new(self);
+        let roots = self.roots();
+        // What is wrong with them is said when they are loaded.
+        let about = |path: PathBuf| workspace_of(&own_file(&path, &guard).ok()??, &roots);
+        let files = self.project_files().unwrap_or_default().into_iter();
+        let trusted = Trust::new(self).files().into_iter().map(|(_, path)| path);
+        files.filter_map(about).chain(trusted).collect()
     }
 }

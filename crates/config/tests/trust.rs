@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use stockade_config::{Trust, WorkspaceFile};
+use stockade_config::{Loader, Trust, WorkspaceFile};
 
 mod support;
 
@@ -373,5 +373,89 @@ fn a_project_keeps_what_it_narrowed_whatever_bytes_are_in_its_path() {
         symlink(&moved, &project).expect("a link");
         let refusal = at(&moved).load().expect_err("a refusal").to_string();
         assert!(refusal.contains("was moved away from"), "{refusal}");
+    }
+}
+
+/// A project in a directory that a session has, configured by a file of the user's or a trusted one.
+fn in_a_wide_directory(by_project_file: bool) -> User {
+    let user = User::new();
+    let cafe = user.path("home/top/cafe");
+    if by_project_file {
+        fs::create_dir_all(&cafe).expect("directories");
+        let text = format!("workspace = \"~/top/cafe\"\n{NO_INTERNET}");
+        user.write(user.path("home/.config/stockade/projects/cafe.toml"), text);
+    } else {
+        user.write(cafe.join(".stockade.toml"), NO_INTERNET);
+        let loader = in_shell(&user, "top/cafe", "top/cafe");
+        let proposal = loader.proposal().expect("a file").expect("a proposal");
+        let trust = Trust::new(&loader.places);
+        trust.record(&proposal.record).expect("recorded");
+    }
+    user
+}
+
+/// A shell that believes to be in one directory of the home, and is in the other.
+fn in_shell(user: &User, believed: &str, real: &str) -> Loader {
+    let mut loader = user.loader();
+    loader.places.workspace = user.home().join(real);
+    loader.places.current_directory = user.home().join(real);
+    let believed = user.home().join(believed);
+    loader.environment.insert("PWD".into(), believed.into());
+    loader
+}
+
+#[test]
+fn a_project_that_was_moved_from_under_a_shell_keeps_what_it_narrowed() {
+    for by_project_file in [true, false] {
+        let user = in_a_wide_directory(by_project_file);
+        let load = |believed: &str, real: &str| in_shell(&user, believed, real).load();
+        let here = load("top/cafe", "top/cafe").expect("loaded");
+        assert!(!here.effective.network.internet.value);
+        symlink(user.home().join("top"), user.path("home").join("link")).expect("a link");
+        load("link/cafe", "top/cafe").expect("the same directory");
+
+        let rename = |from: &str, to: &str| {
+            fs::rename(user.home().join(from), user.home().join(to)).expect("rename");
+        };
+        rename("top/cafe", "top/elsewhere");
+        fs::create_dir_all(user.home().join("top/elsewhere/sub")).expect("directories");
+        fs::create_dir_all(user.home().join("other")).expect("directories");
+        let refused = |believed: &str, real: &str| {
+            let refusal = load(believed, real).expect_err("a refusal").to_string();
+            assert!(refusal.contains("would be lost"), "{refusal}");
+            assert!(refusal.contains("move it back"), "{refusal}");
+            assert!(refusal.contains("`cd /"), "{refusal}");
+            refusal
+        };
+        let refusal = refused("top/cafe", "top/elsewhere");
+        if by_project_file {
+            assert!(
+                refusal.contains("restrictions of network.internet"),
+                "{refusal}"
+            );
+        }
+        refused("link/cafe", "top/elsewhere");
+        refused("top/cafe/sub", "top/elsewhere/sub");
+        // Nobody agreed to a new directory in its place, or to a link there that leads astray.
+        fs::create_dir(user.home().join("top/cafe")).expect("a directory");
+        refused("top/cafe", "top/elsewhere");
+        fs::remove_dir(user.home().join("top/cafe")).expect("removed");
+        symlink(user.home().join("other"), user.home().join("top/cafe")).expect("a link");
+        refused("top/cafe", "top/elsewhere");
+        refused("link/cafe", "top/elsewhere");
+        fs::remove_file(user.home().join("top/cafe")).expect("removed");
+
+        // The ways out: each that is named, and what narrows as much.
+        load("top/elsewhere", "top/elsewhere").expect("loaded");
+        user.write(user.config(), NO_INTERNET);
+        if by_project_file {
+            load("top/cafe", "top/elsewhere").expect("nothing is lost");
+        }
+        fs::remove_file(user.config()).expect("removed");
+        // No session could move it there, and nothing is configured where this shell was.
+        load("top/cafe", "other").expect("loaded");
+        load("top/plain", "top/elsewhere").expect("loaded");
+        rename("top/elsewhere", "top/cafe");
+        load("top/cafe", "top/cafe").expect("loaded");
     }
 }

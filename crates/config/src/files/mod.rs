@@ -5,4 +5,4 @@ mod read;
 
 pub use places::Places;
 pub use read::resolved;
-pub(crate) use read::{Guard, WorkspaceText, any_file, own_file, workspace_file};
+pub(crate) use read::{Guard, WorkspaceText, any_file, own_file, word_of_shell, workspace_file};

@@ -259,7 +259,7 @@ fn regular(path: &Path, file: &File) -> Result<Metadata, Diagnostic> {
 }
 
 /// A path for the command line that a message proposes.
-fn word_of_shell(path: &Path) -> String {
+pub(crate) fn word_of_shell(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
     if text.chars().all(plain) {
