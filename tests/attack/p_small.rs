@@ -205,3 +205,45 @@ fn p15_a_project_that_is_moved_from_under_a_shell_stays_narrow() {
         }
     });
 }
+
+#[test]
+fn p15_a_repository_in_a_project_takes_no_settings_from_it() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let prepare = "mkdir -p ~/.config/stockade; echo 'workspace = \"repository\"' > ~/.config/stockade/config.toml
+            mkdir -p inner/sub plain/sub; git init -q inner; git init -q plain; echo SECRET > inner/sub/.env";
+        said(laptop, Place::Outside, prepare);
+        let in_sub = |top: &str| said(laptop, Place::Outside, &format!("cd {top}/sub; {LOOK}"));
+        let plant = |top: &str, plant: &str| {
+            let line =
+                format!("cd {top}; stockade run --quiet -- bash -c '{plant}' && echo planted");
+            assert_eq!(said(laptop, Place::Outside, &line), "planted\n", "{plant}");
+        };
+        for narrow in NARROW {
+            said(laptop, Place::Outside, narrow);
+            for way in [
+                "true",
+                "mkdir sub/.git",
+                "rm -rf sub/.git; git init -q sub",
+                "rm -rf sub/.git; echo > sub/.git",
+            ] {
+                plant("inner", way);
+                assert_eq!(
+                    in_sub("inner"),
+                    "/home/dev/project/inner/sub\nclosed\n0\n",
+                    "{way}"
+                );
+            }
+            said(
+                laptop,
+                Place::Outside,
+                "rm -r ~/.config/stockade/projects inner/sub/.git",
+            );
+        }
+        // Where nothing is configured, the innermost repository is the workspace.
+        let outer = "cd plain/sub; stockade run --quiet -- bash -c 'touch ../seen'; ls ..";
+        assert_eq!(said(laptop, Place::Outside, outer), "seen\nsub\n");
+        plant("plain", "rm seen; git init -q sub");
+        assert_eq!(said(laptop, Place::Outside, outer), "sub\n");
+    });
+}

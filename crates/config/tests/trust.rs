@@ -459,3 +459,55 @@ fn a_project_that_was_moved_from_under_a_shell_keeps_what_it_narrowed() {
         load("top/cafe", "top/cafe").expect("loaded");
     }
 }
+
+#[test]
+fn a_repository_in_a_configured_directory_takes_nothing_from_it() {
+    for by_project_file in [true, false] {
+        let user = in_a_wide_directory(by_project_file);
+        user.write(user.config(), "workspace = \"repository\"\n");
+        let workspace = |path: &str| {
+            let path = user.home().join(path);
+            fs::create_dir_all(&path).expect("directories");
+            let mut loader = user.loader();
+            loader.places.workspace = path;
+            let workspace = loader.places.default_workspace();
+            let below = workspace.strip_prefix(user.home()).expect("below the home");
+            below.to_string_lossy().into_owned()
+        };
+        let git = |path: &str| fs::create_dir_all(user.home().join(path).join(".git"));
+        // What a session in it can make, and what one around it can make and remove.
+        for planted in [None, Some("top/cafe"), Some("top/cafe/sub"), Some("top")] {
+            planted.map(git).transpose().expect("directories");
+            assert_eq!(workspace("top/cafe"), "top/cafe", "{planted:?}");
+            assert_eq!(workspace("top/cafe/sub/deep"), "top/cafe", "{planted:?}");
+        }
+        fs::remove_dir(user.home().join("top/cafe/.git")).expect("removed");
+        assert_eq!(workspace("top/cafe/sub/deep"), "top/cafe");
+        // Elsewhere it is the repository, or the directory, as without any file.
+        assert_eq!(workspace("top/other/deep"), "top");
+        assert_eq!(workspace("plain/deep"), "plain/deep");
+        git("plain").expect("directories");
+        assert_eq!(workspace("plain/deep"), "plain");
+        // A file about the inner repository counts there.
+        let inner = format!("workspace = \"~/top/cafe/sub\"\n{NO_INTERNET}");
+        user.write(user.path("home/.config/stockade/projects/sub.toml"), inner);
+        assert_eq!(workspace("top/cafe/sub/deep"), "top/cafe/sub");
+        // A project that was moved and linked back is still one, but a link widens no workspace.
+        let (cafe, moved) = (
+            user.path("home/top/cafe"),
+            user.path("home/top").join("moved"),
+        );
+        git("top/cafe").expect("directories");
+        fs::rename(&cafe, &moved).expect("rename");
+        symlink(&moved, &cafe).expect("a link");
+        assert_eq!(workspace("top/moved/new/deep"), "top/moved");
+        git("code/repository").expect("directories");
+        fs::remove_file(&cafe).expect("removed");
+        symlink(user.path("home/code"), &cafe).expect("a link");
+        assert_eq!(workspace("code/repository/deep"), "code/repository");
+        // A directory that holds the home is no workspace, whatever a file says.
+        let home = format!("workspace = \"~\"\n{NO_INTERNET}");
+        user.write(user.path("home/.config/stockade/projects/home.toml"), home);
+        assert_eq!(workspace("unknown/deep"), "unknown/deep");
+    }
+}
