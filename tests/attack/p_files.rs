@@ -92,12 +92,28 @@ fn p07_dotfiles_that_lead_into_the_workspace_are_told() {
     test(&standard(), |world| {
         let laptop = world.laptop();
         let links = "echo : > rc; mkdir -p conf/nvim ~/.config; rm -f ~/.bashrc
-            ln -s project/rc ~/.bashrc; ln -s ../project/conf/nvim ~/.config/nvim";
+            ln -s project/rc ~/.bashrc; ln -s ../project/conf/nvim ~/.config/nvim
+            echo > ssh; ln -sf ../project/ssh ~/.ssh/config
+            echo > tool; mkdir -p ~/.local/bin; ln -s ../../project/tool ~/.local/bin/tool
+            echo > a.fish; mkdir -p ~/.config/fish/conf.d; ln -s ~/project/a.fish ~/.config/fish/conf.d/a.fish
+            mkdir zsh; echo > zsh/.zshrc";
         said(laptop, Place::Outside, links);
-        let script = "echo 'touch ~/ran' >> rc; echo x > conf/nvim/init.lua; echo x > other";
-        let output = session(laptop, &[], script);
-        let stderr = output.stderr();
-        for name in ["project/rc\"", "project/conf/nvim\""] {
+        let script = "echo 'touch ~/ran' >> rc; echo x > conf/nvim/init.lua; echo x > other
+            for name in ssh tool a.fish zsh/.zshrc; do echo x >> $name; done";
+        let output = laptop
+            .stockade(["run", "--", "bash", "-c", script])
+            .env("ZDOTDIR", "/home/dev/project/zsh")
+            .run()
+            .expect("an end");
+        let stderr = output.expect_success().stderr();
+        for name in [
+            "project/rc\"",
+            "project/conf/nvim\"",
+            "project/ssh\"",
+            "project/tool\"",
+            "project/a.fish\"",
+            "project/zsh/.zshrc\"",
+        ] {
             assert!(stderr.contains(name), "{stderr}");
         }
         assert!(!stderr.contains("other"), "{stderr}");
@@ -143,6 +159,10 @@ fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
             (
                 "claude",
                 "echo '{\"env\": {\"BASH_ENV\": \"/x\"}}' > ~/.claude.json",
+            ),
+            (
+                "claude",
+                "echo '{\"env\": {}, \"primaryApiKey\": \"x\"}' > ~/.claude.json",
             ),
             (
                 "claude",

@@ -145,6 +145,81 @@ fn p02_no_link_has_git_outside_work_where_no_session_was_let_in() {
 }
 
 /// What git makes itself in a session stays, while it runs and after.
+/// The user's project, with a submodule or without, and a directory that git leaves out.
+const ELSEWHERE: &str = r"cd; rm -rf project part planted; git config --global user.name a
+    git config --global user.email a; git config --global protocol.file.allow always
+    git init -q -b main part; echo one > part/one; git -C part add .; git -C part commit -q -m one
+    git init -q -b main project; cd project; echo build/ > .gitignore; git add .; git commit -q -m top";
+const WITH_SUBMODULE: &str = "git submodule --quiet add ~/part a; git commit -q -m sub";
+
+/// Has a submodule be checked out into the home, by what its settings say of its worktree and by a branch
+/// with a link there: what is in the project before, what a session does, and what the user does then.
+const CHECKED_OUT: &[(&str, &str, &str, &str)] = &[
+    (
+        "settings of the worktree, with the true place",
+        WITH_SUBMODULE,
+        "cd a; echo x > planted; git add planted; git commit -q -m x; X=$(git rev-parse HEAD); git checkout -q HEAD~1
+        git update-index --skip-worktree one; rm one; git config extensions.worktreeConfig true
+        git config --worktree core.worktree ../../../a; cd ..
+        export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD; git rm -q --cached a
+        git update-index --add --cacheinfo 120000,$(printf /home/dev | git hash-object -w --stdin),a
+        git update-index --add --cacheinfo 160000,$X,c
+        printf '[submodule \"a\"]\n\tpath = c\n\turl = /home/dev/part\n' > /tmp/m
+        git update-index --add --cacheinfo 100644,$(git hash-object -w /tmp/m),.gitmodules
+        git update-ref refs/heads/feature $(git commit-tree -p HEAD -m f $(git write-tree))",
+        "git checkout feature; git submodule update --init",
+    ),
+    (
+        "a submodule of the session's own",
+        "true",
+        "mkdir -p build .git/modules; git init -q --separate-git-dir .git/modules/a build/x; cd build/x
+        echo x > planted; git add planted; git commit -q -m x; X=$(git rev-parse HEAD); git rm -q planted; git commit -q -m y
+        git config extensions.worktreeConfig true; git config --worktree core.worktree ../../../build/x; cd ../..
+        export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD
+        git update-index --add --cacheinfo 120000,$(printf /home/dev | git hash-object -w --stdin),build/x
+        git update-index --add --cacheinfo 160000,$X,c
+        printf '[submodule \"a\"]\n\tpath = c\n\turl = https://example.com/part\n' > /tmp/m
+        git update-index --add --cacheinfo 100644,$(git hash-object -w /tmp/m),.gitmodules
+        git update-ref refs/heads/feature $(git commit-tree -p HEAD -m f $(git write-tree))",
+        "git checkout feature; git submodule update --init",
+    ),
+    (
+        "a second place of the user's submodule",
+        WITH_SUBMODULE,
+        "cd a; echo x > planted; git add planted; git rm -q one; git commit -q -m x; X=$(git rev-parse HEAD)
+        git branch work; git checkout -q HEAD~1; cd ..
+        git checkout -q -b feature; mkdir build; ln -s /home/dev build/x; git add -f build/x
+        git update-index --cacheinfo 160000,$X,a; git commit -q -m f; git checkout -q main
+        rm -rf build; mkdir -p build/x; echo 'gitdir: ../../.git/modules/a' > build/x/.git
+        git config -f .git/modules/a/config core.worktree ../../../build/x; cp a/one build/x/one",
+        "git checkout feature; git submodule foreach 'git checkout work'",
+    ),
+];
+
+#[test]
+fn p02_no_setting_has_git_check_a_submodule_out_elsewhere() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        for (what, submodule, plant, after) in CHECKED_OUT {
+            let home = format!("{ELSEWHERE}; {submodule}");
+            let after = format!("cd ~/project; ({after}) >&2 || true; ls ~/planted || true");
+            said(laptop, Place::Outside, &home);
+            said(laptop, Place::Outside, &format!("cd ~/project; {plant}"));
+            let planted = said(laptop, Place::Outside, &after);
+            assert_eq!(planted, "/home/dev/planted\n", "positive control: {what}");
+            said(laptop, Place::Outside, &home);
+            let output = session(laptop, plant);
+            assert_eq!(
+                said(laptop, Place::Outside, &after),
+                "",
+                "{what}: {output:?}"
+            );
+            let stderr = output.expect_success().stderr();
+            assert!(stderr.contains("core.worktree"), "{what}: {stderr}");
+        }
+    });
+}
+
 #[test]
 fn p02_submodules_that_a_session_moves_stay() {
     const MOVE: &str = "cd ~/project; for n in 1 2 3 4 5 6 7 8; do

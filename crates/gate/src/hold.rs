@@ -20,7 +20,7 @@ use tokio::{io::unix::AsyncFd, sync::Notify, task::spawn_local, time::sleep};
 
 use crate::{
     dns,
-    event_loop::{busy_poll, for_each_packet},
+    event_loop::{busy_poll, for_each_packet_after},
     flows::FlowKey,
     judge::{FlowRefusal, Judge, Judgement},
     tcp::{Tcp, connection::Connection},
@@ -137,7 +137,9 @@ impl Hold {
     /// `injector` is the way back to where `tap` is.
     pub(crate) async fn watch(self: Rc<Self>, tap: Rc<AsyncFd<Tap>>, injector: Rc<Injector>) {
         let mut buffer = vec![0; 64 * 1024];
-        for_each_packet(&tap, |tap| {
+        // If very many come at once, they wait for the log instead of failing.
+        let pause = async || self.judge.events.caught_up().await;
+        for_each_packet_after(&tap, pause, |tap| {
             let length = tap.receive(&mut buffer)?;
             busy_poll::extend();
             self.arrived(buffer.get(..length).unwrap_or_default(), &injector);

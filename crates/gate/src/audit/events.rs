@@ -1,6 +1,6 @@
 //! What happens at the gate, as it happens, for whoever writes it down.
 //!
-//! The gate never waits for the writer. Of denials that find its queue full only the number is
+//! The gate waits for the writer only before it takes a new attempt to connect, and for a second at most. Of denials that find its queue full only the number is
 //! kept. What passes is never left out: if the writer is too far behind, or has no room left,
 //! nothing new passes. The lines that what has passed still needs are counted: a flow needs one at
 //! its end, too, and a question that has left is told when its answer is there.
@@ -16,6 +16,7 @@ use std::{
 };
 
 use stockade_policy::{Flow, Hostname, Rule, Verdict};
+use tokio::time::sleep;
 
 use super::{
     attribution::PendingProgram,
@@ -298,6 +299,31 @@ impl EventSender {
         may
     }
 
+    /// Returns when the writer, who has more to write than there is room for, has made more, or has not for a
+    /// second. It does not wait for a disk that is full.
+    pub(crate) async fn caught_up(&self) {
+        const NAP: Duration = Duration::from_millis(1);
+        const NAPS: u32 = 1000;
+        for _ in 0..NAPS {
+            if !self.is_behind() {
+                return;
+            }
+            sleep(NAP).await;
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        let Shared {
+            waiting,
+            room,
+            owed,
+            ..
+        } = &*self.shared;
+        let room = room.load(Ordering::Relaxed);
+        let needed = owed.load(Ordering::Relaxed) + LINES_OF_A_FLOW;
+        waiting.load(Ordering::Relaxed) > 0 && room > 0 && needed > room
+    }
+
     /// A packet came for which the gate has no room. It went nowhere.
     pub(crate) fn overlook(&self) {
         self.shared.overlooked.fetch_add(1, Ordering::Relaxed);
@@ -375,8 +401,13 @@ mod tests {
         events.promise_question();
         assert_eq!(received.owed(), 3);
         assert!(events.have_room());
+        assert!(!events.is_behind());
         received.set_room(4);
         assert!(!events.have_room());
+        assert!(events.is_behind());
+        received.set_room(0);
+        assert!(!events.is_behind(), "nobody waits for a full disk");
+        received.set_room(4);
         // What was written has used the room: its end still has some.
         assert!(received.take().is_ok());
         received.set_room(3);

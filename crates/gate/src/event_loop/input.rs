@@ -13,9 +13,19 @@ const AT_ONCE: usize = 128;
 /// lost, as on any network.
 pub(crate) async fn for_each_packet<T: AsRawFd>(
     socket: &AsyncFd<T>,
+    handle: impl FnMut(&T) -> io::Result<usize>,
+) {
+    for_each_packet_after(socket, async || {}, handle).await;
+}
+
+/// The same, and waits for `pause` before each time.
+pub(crate) async fn for_each_packet_after<T: AsRawFd>(
+    socket: &AsyncFd<T>,
+    pause: impl AsyncFn(),
     mut handle: impl FnMut(&T) -> io::Result<usize>,
 ) {
     while let Ok(mut ready) = socket.readable().await {
+        pause().await;
         let mut received = 0;
         while let Ok(count) = ready.try_io(|socket| handle(socket.get_ref())) {
             received += count.unwrap_or(1);
@@ -23,6 +33,7 @@ pub(crate) async fn for_each_packet<T: AsRawFd>(
                 yield_now().await;
                 break;
             }
+            pause().await;
         }
     }
 }

@@ -3,4 +3,4 @@
 pub(crate) mod busy_poll;
 mod input;
 
-pub(crate) use input::for_each_packet;
+pub(crate) use input::{for_each_packet, for_each_packet_after};

@@ -183,7 +183,8 @@ impl Collection<'_> {
             }
         }
         let folders = IN_PLACE.map(|name| top.join(name));
-        let mut left: Vec<_> = folders.into_iter().filter(is_real).collect();
+        // The logs come first, to which git writes most.
+        let mut left: Vec<_> = folders.into_iter().rev().filter(is_real).collect();
         // Another look has time for more.
         let mut few = if self.is_brief {
             FEW_DIRECTORIES
@@ -327,4 +328,33 @@ pub(crate) fn is_branch(link: &Path) -> bool {
     link.file_name() == Some("HEAD".as_ref())
         && to.starts_with("refs")
         && to.components().all(is_plain)
+}
+
+/// Whether a link is one by which `git init` and `git clone` try whether the file system has links. They remove it
+/// at once. Nothing of git's has such a name, and it leads to its own directory.
+pub(crate) fn is_trial(link: &Path, to: &Path) -> bool {
+    let name = link.file_name().unwrap_or_default().as_bytes();
+    let random = name.strip_prefix(b"t").unwrap_or_default();
+    to == Path::new("testing") && random.len() == 6 && random.iter().all(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_that_git_tries_is_told_from_others() {
+        let is_trial = |link: &str, to: &str| is_trial(Path::new(link), Path::new(to));
+        assert!(is_trial("/w/.git/tQdp903", "testing"));
+        for (link, to) in [
+            ("/w/.git/tQdp903", "../testing"),
+            ("/w/.git/tQdp903", "/home/dev/.bashrc"),
+            ("/w/.git/tags", "testing"),
+            ("/w/.git/tQdp9034", "testing"),
+            ("/w/.git/xQdp903", "testing"),
+            ("/w/.git/tQd.903", "testing"),
+        ] {
+            assert!(!is_trial(link, to), "{link} -> {to}");
+        }
+    }
 }

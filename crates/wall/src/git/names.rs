@@ -39,8 +39,7 @@ impl Collection<'_> {
             }
         }
         for path in all {
-            let is_plain = |beginning: &[u8]| names_plain_packs(beginning) == Some(true);
-            if is_odd(nofollow::read_beginning(&path), is_plain) {
+            if is_odd_pack_list(&path) {
                 self.add(&path, Kind::Whole(NAMES), of);
             }
         }
@@ -95,6 +94,24 @@ fn is_odd(read: io::Result<Vec<u8>>, is_plain: impl Fn(&[u8]) -> bool) -> bool {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => false,
         Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
     }
+}
+
+/// Whether there are indexes of several packs in a directory of objects that name other files than those
+/// beside them, or more such indexes than there is time for.
+pub(super) fn has_odd_pack_lists(objects: &Path) -> bool {
+    let packs = objects.join("pack");
+    let layers = nofollow::list_at_most(&packs.join("multi-pack-index.d"), MOST_NEW);
+    let is_odd_layer = |entry: &fs::DirEntry| is_odd_pack_list(&entry.path());
+    is_odd_pack_list(&packs.join("multi-pack-index"))
+        || match layers {
+            Ok(layers) => layers.iter().any(is_odd_layer),
+            Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
+        }
+}
+
+fn is_odd_pack_list(path: &Path) -> bool {
+    let is_plain = |beginning: &[u8]| names_plain_packs(beginning) == Some(true);
+    is_odd(nofollow::read_beginning(path), is_plain)
 }
 
 /// Whether an index of several packs names only files beside it, as far as its beginning says. `None` if it

@@ -23,7 +23,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::controls::{Collection, Kind, MOST_NEW};
+use super::{
+    controls::{Collection, Kind, MOST_NEW},
+    names::has_odd_pack_lists,
+};
 use crate::{
     leftovers::{Identity, baseline::Baseline, changed, content::Content},
     nofollow::{self, MOST_ENTRIES},
@@ -101,6 +104,7 @@ impl Collection<'_> {
                 if [&real, &lfs_beside(&real)]
                     .iter()
                     .any(|it| self.holds_link(it, &mut left))
+                    || has_odd_pack_lists(&real)
                 {
                     return true;
                 }

@@ -77,10 +77,15 @@ impl Finding {
     }
 }
 
-/// The most dangerous first. Of what was undone, an index: without it, git takes all files for new.
+/// The most dangerous first. Of what was undone, an index: without it, git takes all files for new. Of what
+/// was not looked at, what lies nearest to the top: a session can make very many repositories below.
 pub(super) fn sort(findings: &mut [Finding]) {
     let is_index = |it: &Finding| it.path.ends_with("index") && it.rank() == UNDONE;
-    findings.sort_by_key(|it| (it.rank(), !is_index(it)));
+    let depth = |it: &Finding| match it.what {
+        Change::Unseen => it.path.iter().count(),
+        _ => 0,
+    };
+    findings.sort_by_key(|it| (it.rank(), !is_index(it), depth(it)));
 }
 
 /// Of many of a kind, the first few.

@@ -49,7 +49,7 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
         let all = STATE.iter().flat_map(Autoruns::names);
         all.filter_map(move |(name, why)| Some((moved.path_of(name)?, why)))
     });
-    let dotfiles = dotfiles(&facts.home.real, &tops).into_iter();
+    let dotfiles = dotfiles(facts, &tops).into_iter();
     let dotfiles = dotfiles.map(|path| (path, DOTFILE));
     let tracked = facts.guards.tracked.iter();
     let tracked = tracked.map(|guarded| (guarded.path.clone(), guarded.reason));
@@ -165,21 +165,49 @@ fn is_below(path: &Path, tops: &[impl AsRef<Path>]) -> bool {
     tops.any(|top: &Path| path.starts_with(top) && path != top)
 }
 
+/// Where the home has what programs run or obey by themselves, besides its top.
+const DOTFILES: [&str; 16] = [
+    ".config",
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/fish/conf.d",
+    ".config/fish/functions",
+    ".config/git",
+    ".config/nvim",
+    ".config/systemd/user",
+    ".config/zsh",
+    ".gnupg",
+    ".local/bin",
+    ".local/share/applications",
+    ".ssh",
+    ".vim",
+    "bin",
+];
+const ZSH: [&str; 5] = [".zshenv", ".zprofile", ".zshrc", ".zlogin", ".zlogout"];
+
 /// What dotfiles of the home lead to in the workspace, which then is a repository of dotfiles, or
-/// in what is given like it.
-fn dotfiles(home: &Path, tops: &[&Path]) -> Vec<PathBuf> {
+/// in what is given like it. So do those of zsh if a variable says that they are there.
+fn dotfiles(facts: &Facts, tops: &[&Path]) -> Vec<PathBuf> {
     const MOST: usize = 2000;
+    let home = &facts.home.real;
     let list = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
     let is_dotfile = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
     let top = list(home).take(MOST).filter(is_dotfile);
-    let below = ["", "systemd/user", "autostart"];
-    let below = below.map(|name| home.join(".config").join(name));
+    let below = DOTFILES.map(|name| home.join(name));
     let below = below
         .iter()
         .flat_map(|directory| list(directory).take(MOST));
-    top.chain(below)
+    let links = top
+        .chain(below)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
-        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
+        .filter_map(|entry| fs::canonicalize(entry.path()).ok());
+    let mut variables = facts.environment.iter();
+    let zsh = variables.find_map(|(name, value)| (name == "ZDOTDIR").then_some(value));
+    let zsh = zsh.and_then(|directory| fs::canonicalize(directory).ok());
+    let zsh = zsh.iter().flat_map(|at| ZSH.map(|name| at.join(name)));
+    links
+        .chain(zsh)
         .filter(|real| is_below(real, tops))
         .collect()
 }

@@ -26,6 +26,7 @@ use crate::{
     facts::{Git, is_in},
     git::{
         controls::{Control, Controls, Kind, Stage},
+        links::is_trial,
         repositories::{Repositories, Repository},
         settings::GitProgram,
         unfinished::without_commands,
@@ -416,6 +417,9 @@ impl<'a> Settlement<'a> {
                     && control.content.is_unlisted()
                     && (control.stage != Stage::Written || control.place_aside(path).is_none()) => {
             }
+            Kind::Whole(REDIRECTION)
+                if self.is_live
+                    && matches!(&control.content, Content::Link(to) if is_trial(path, to)) => {}
             Kind::Whole(why) => {
                 // By its file system, too: the session may write to several, with equal numbers.
                 let moved = identity(path).filter(|_| control.content.is_unlisted());

@@ -72,6 +72,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard("autoenv runs it outside, when a shell enters or leaves the directory", &[
         ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".env.leave",
     ]),
+    guard("shadowenv takes variables from it outside, when a shell enters the directory", &[".shadowenv.d"]),
     guard(MISE, &[
         "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml",
         ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml", ".rtx.toml",
@@ -81,7 +82,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     tell(MISE, &[".tool-versions"]),
     guard("VS Code runs its tasks outside, when it opens the directory", &[".vscode"]),
     guard(EDITOR, &[".devcontainer", ".devcontainer.json"]),
-    guard("JetBrains IDEs run its configurations outside", &[".idea"]),
+    guard("JetBrains IDEs run its configurations outside", &[".idea", ".run"]),
     guard("Zed runs its tasks and servers outside", &[".zed"]),
     guard("Fleet runs its configurations outside", &[".fleet"]),
     guard(EDITOR, &[".nova", ".vs", ".lapce", ".theia"]),
@@ -161,7 +162,7 @@ pub(crate) const STATE: &[Autoruns] = &[
         ".claude/scheduled_tasks.json", ".claude/scheduled-tasks", ".claude/keybindings.json", ".claude/daemon.json",
         ".claude/cowork_settings.json", ".claude/loop.md", ".claude/chrome",
     ]),
-    tell("Claude Code starts its servers outside, in any project", &[".claude.json", ".claude/.config.json"]),
+    tell("Claude Code starts servers and logs in by it outside, in any project", &[".claude.json", ".claude/.config.json"]),
     tell("Codex runs or obeys it outside, in any project", &[
         ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/prompts", ".codex/skills",
         ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/.env", ".codex/agents",
@@ -194,6 +195,8 @@ pub(crate) const CLAUDE_JSON_PARTS: &[&str] = &[
     "statusLine",
     "enableAllProjectMcpServers",
     "bypassPermissionsModeAccepted",
+    "primaryApiKey",
+    "accountUuid",
 ];
 /// What says that nobody has to be asked about a project any more.
 pub(crate) const CLAUDE_JSON_TRUST: &[&str] = &[

@@ -32,6 +32,10 @@ pub(crate) struct Context<'a> {
     pub(crate) writable: &'a [PathBuf],
     /// The session made the repository.
     pub(crate) is_new: bool,
+    /// The file is that of one worktree (`config.worktree`).
+    pub(crate) is_of_worktree: bool,
+    /// The worktree that the file named before.
+    pub(crate) worktree: Option<Vec<u8>>,
     /// The session runs, and may be between two steps of a `git mv`.
     pub(crate) is_live: bool,
     /// The branches that were there before; nothing if they are not known.

@@ -144,6 +144,8 @@ impl<'a> Comparison<'a> {
             context,
         };
         this.context.known = this.known();
+        let mut worktrees = said.iter().rev().filter(|it| it.is("core", "worktree"));
+        this.context.worktree = worktrees.next().map(|it| it.bytes().to_vec());
         // The remotes that have an address when all is settled.
         let addresses = says.iter().filter(|setting| setting.is_address());
         let stays = |it: &&Setting| this.was.contains_key(&it.key) || this.judge(it).is_none();

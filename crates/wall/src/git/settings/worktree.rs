@@ -20,6 +20,11 @@ pub(super) fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     let Some(repository) = context.repository else {
         return false;
     };
+    // `git submodule update` puts it right in `config`, whatever links a branch has brought by then. What
+    // `config.worktree` says stays, and counts more.
+    if context.is_of_worktree {
+        return false;
+    }
     let parts: Vec<_> = repository
         .components()
         .map(std::path::Component::as_os_str)
@@ -41,10 +46,16 @@ pub(super) fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     let leads_away = nofollow::real(&worktree).is_ok_and(|real| !is_own(&real));
     let is_plain = !turns_back(&worktree, repository);
     // Git sets it when the worktree is there and says whose it is.
-    let leads_back = || named_directory(&worktree.join(".git")).as_deref() == Some(repository);
+    let leads_from =
+        |worktree: &Path| named_directory(&worktree.join(".git")).as_deref() == Some(repository);
+    let leads_back = || leads_from(&worktree);
+    // Git moves that file from one place to the other before.
+    let is_elsewhere = |old: &PathBuf| absolute(old) != absolute(&worktree) && leads_from(old);
+    let before = context.worktree.as_deref().map(OsStr::from_bytes);
+    let is_first = !before.is_some_and(|old| is_elsewhere(&repository.join(old)));
     let is_moving = || context.is_live && is_absent(&worktree);
     let is_its = || leads_back() || is_moving();
-    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && is_its()
+    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && is_first && is_its()
 }
 
 /// `git mv` moves the worktree of a submodule before it says so in the submodule's settings. Until then, git
@@ -83,9 +94,30 @@ mod tests {
         assert!(!is_own("../../../sub"), "nothing leads back");
         fs::write(sub.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
         assert!(is_own("../../../sub"));
+        let of_worktree = Context {
+            is_of_worktree: true,
+            ..context.clone()
+        };
+        assert!(!is_own_worktree("../../../sub", &of_worktree));
         for other in ["../../../other", "../../../other/../sub", "../../.."] {
             assert!(!is_own(other), "{other}");
         }
+        let moved = Context {
+            worktree: Some(b"../../../sub".to_vec()),
+            ..context.clone()
+        };
+        let new = writable[0].join("new");
+        fs::create_dir_all(&new).unwrap();
+        fs::write(new.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
+        assert!(is_own("../../../new"), "control");
+        assert!(
+            !is_own_worktree("../../../new", &moved),
+            "the old place leads there as well"
+        );
+        assert!(is_own_worktree("../../../sub", &moved));
+        fs::remove_file(sub.join(".git")).unwrap();
+        assert!(is_own_worktree("../../../new", &moved), "git mv");
+        fs::remove_dir_all(&new).unwrap();
         let moving = Context {
             is_live: true,
             ..context

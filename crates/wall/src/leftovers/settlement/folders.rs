@@ -104,18 +104,18 @@ impl Settlement<'_> {
             directories.any(|own| own == *it)
         };
         let (own, others): (Vec<_>, Vec<_>) = known.into_iter().partition(is_own);
-        let (own, others) = (own.into_iter(), others.into_iter());
         // However many repositories a session makes, there is time for those that were there.
-        let half = bounds.half();
-        let unfinished = self.walk(own.chain(others), repositories, &half);
-        // The end says so for all of it.
-        if is_interrupted() {
-            return;
-        }
-        for folder in unfinished {
-            // The user's own may be many, on a slow disk.
-            let is_grown = folder.seen + folder.left.len() >= GROWN;
-            self.give_up(&folder, is_grown);
+        for known in [own, others] {
+            let unfinished = self.walk(known.into_iter(), repositories, &bounds.half());
+            // The end says so for all of it.
+            if is_interrupted() {
+                return;
+            }
+            for folder in unfinished {
+                // The user's own may be many, on a slow disk.
+                let is_grown = folder.seen + folder.left.len() >= GROWN;
+                self.give_up(&folder, is_grown);
+            }
         }
         let unfinished = self.walk(new.into_iter(), repositories, &bounds);
         if is_interrupted() {

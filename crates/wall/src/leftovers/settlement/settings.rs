@@ -50,6 +50,7 @@ impl Settlement<'_> {
             repository,
             is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
+            is_of_worktree: path.ends_with("config.worktree"),
             is_live: self.is_live,
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: &self.watch.writable,
