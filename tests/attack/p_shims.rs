@@ -160,12 +160,11 @@ fn f11_no_program_that_another_project_planted_is_the_agent() {
         let stockade = "/run/world/bin/stockade";
         let planted = "/home/dev/tools/bin";
         // A directory that no session could write is the user's, and so is any that no agent is taken from.
-        let output = run(planted, "UNUSED", "/home/dev/other", &["claude", "x"]);
-        assert_eq!(
-            output.expect_success().stdout(),
-            "planted inside x\n",
-            "control"
-        );
+        for (bin, variable) in [(planted, "UNUSED"), ("/home/dev/venv/bin", "VIRTUAL_ENV")] {
+            let output = run(bin, variable, "/home/dev/other", &["claude", "x"]);
+            let said = output.expect_success().stdout();
+            assert_eq!(said, "planted inside x\n", "control: {bin}");
+        }
         let session = laptop.stockade(["run", "--quiet", "--", "touch", "bin/x"]);
         let session = session
             .directory(home.join("tools"))
@@ -175,7 +174,6 @@ fn f11_no_program_that_another_project_planted_is_the_agent() {
         let cases = [
             ("/home/dev/cloned/.venv/bin", "VIRTUAL_ENV"),
             ("/home/dev/cloned/.venv/bin", "CONDA_PREFIX"),
-            ("/home/dev/venv/bin", "VIRTUAL_ENV"),
             (planted, "UNUSED"),
             ("/home/dev/led", "UNUSED"),
         ];

@@ -7,11 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    agents_state,
-    environments::{NAMED, SETTINGS},
-    place::way,
-};
+use super::{agents_state, environments::NAMED, place::way};
 use crate::{config::Config, leftovers::baseline, plan::PathRefusal};
 
 /// The places that earlier sessions could write.
@@ -30,7 +26,7 @@ pub struct EarlierSessions {
 pub enum Environments {
     /// The `PATH` is not that of this process.
     None,
-    /// Those that look like a project's: below a repository, or made by `venv` in the home.
+    /// Those that look like a project's: below a repository.
     OfProjects,
     All,
 }
@@ -58,7 +54,7 @@ impl EarlierSessions {
         let environments = named.filter_map(|value| fs::canonicalize(value).ok());
         let counts = |environment: &PathBuf| match which {
             Environments::None => false,
-            Environments::OfProjects => is_of_project(environment, home),
+            Environments::OfProjects => repository_around(environment, home).is_some(),
             Environments::All => true,
         };
         Self {
@@ -81,12 +77,6 @@ impl EarlierSessions {
         way.iter()
             .any(|path| path.ancestors().skip(1).any(is_place))
     }
-}
-
-fn is_of_project(environment: &Path, home: &Path) -> bool {
-    let in_home = environment != home && environment.starts_with(home);
-    let is_venv = in_home && environment.join(SETTINGS).is_file();
-    is_venv || repository_around(environment, home).is_some()
 }
 
 /// The top of the git repository that a path lies in, if a session could have it for its workspace:

@@ -30,7 +30,7 @@ const COMPANIONS: &[&str] = &[
     "CONDA_PROMPT_MODIFIER",
 ];
 
-pub(super) const SETTINGS: &str = "pyvenv.cfg";
+const SETTINGS: &str = "pyvenv.cfg";
 
 impl Toolchains {
     /// Adds the environments that are in use.
