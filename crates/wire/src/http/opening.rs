@@ -156,7 +156,7 @@ fn is_request(method: &[u8], rest: &[u8]) -> bool {
         || METHODS.contains(&method)
         || (is_any_method(method) && leads_somewhere(rest))
         // Some servers take any word for a method, and the site from the URL.
-        || (!method.starts_with(b"SSH-") && is_url(rest))
+        || is_url(rest)
 }
 
 fn is_url(rest: &[u8]) -> bool {

@@ -186,6 +186,7 @@ fn what_only_the_laxest_server_serves_is_not_let_through_unread() {
         "M-X http://other.example/\r\n",
         "G!T http://other.example/\r\n",
         "G.T http://other.example/ x\r\n",
+        "SSH-2.0-X http://other.example/\r\n",
         "INVITE sip:a@example.org SIP/2.0\r\n",
     ] {
         let step = first(lax.as_bytes());
