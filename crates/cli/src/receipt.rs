@@ -241,7 +241,7 @@ pub(crate) fn danger_of_rule(rule: &Rule) -> Option<&'static str> {
     if rule.is_of_strangers() {
         return Some(STRANGERS);
     }
-    if rule.name().is_some_and(NamePattern::holds_public_suffix) {
+    if rule.name().is_some_and(NamePattern::holds_strangers) {
         return Some("strangers can have names below this domain");
     }
     let network = rule.network()?;
