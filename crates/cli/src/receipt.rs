@@ -93,8 +93,8 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
     if journal.refused > 0 {
         let attempts = terminal::counted(journal.refused, "attempt");
         tell!(
-            "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
-             a line; make room on the disk of the logs"
+            "stockade: {attempts} did not pass although the rules allow it: the log fell behind, \
+             or had no room for a line. If the disk of the logs is full, make room on it"
         );
     }
     if journal.missed > 0 && !quiet {
