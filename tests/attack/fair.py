@@ -1,6 +1,6 @@
 # Takes all that there is of something, then does what another program would do.
 #
-#   fair.py streams|pings|heads|lines|hellos COUNT
+#   fair.py streams|pings|heads|lines|words|hellos COUNT
 #
 # Tells the outcome of each try as "TRY<tab>answer", or the error, and then "done".
 
@@ -11,10 +11,11 @@ import sys
 
 way, count = sys.argv[1], int(sys.argv[2])
 # The caller looks at the time that the gate works. Where others keep the processors busy, that takes longer.
-PATIENCE = 100 if way in ("lines", "hellos") else 20
+HARD_TO_READ = ("lines", "words", "hellos")
+PATIENCE = 100 if way in HARD_TO_READ else 20
 NAME = "www.example.com"
 # Looked up before anything is taken, so that only the gate is waited for.
-ADDRESS = socket.gethostbyname(NAME) if way in ("heads", "lines", "hellos") else None
+ADDRESS = socket.gethostbyname(NAME) if way == "heads" or way in HARD_TO_READ else None
 
 
 def connect(host, port):
@@ -69,6 +70,11 @@ def greeted():
 HELLOS = b"".join(bytes([0x16, 3, 3, 0, 1, byte]) for byte in [1, 0, 0x40, 0, 3, 3]) * 450 + b"\xff" * 8
 
 
+# Behind a line that is no request, what could be a version ends at each carriage return.
+RETURNS = b"\r" * 34
+WORDS = b"x y\r\n" + RETURNS + b"a" * 15_000 + b"a/1.0" + RETURNS[:26] + b"HTTP/1.0" + RETURNS[:26]
+
+
 def tried(number, attempt):
     try:
         print(f"{number}\t{'answer' if attempt() else 'nothing'}")
@@ -84,7 +90,9 @@ for _ in range(count):
         taken.append(ping_socket())
         # The next one comes when this one has its place.
         ping(taken[-1], "93.184.216.34")
-    elif way in ("lines", "hellos"):
+    elif way == "words":
+        taken.append(connect(ADDRESS, 80))
+    elif way in HARD_TO_READ:
         taken.append(greeted())
     else:
         taken.append(head(60_000, b""))
@@ -94,10 +102,11 @@ if way == "heads":
     if not select.select(taken, [], [], PATIENCE)[0]:
         print("all of them\twere held")
 
-if way in ("lines", "hellos"):
+if way in HARD_TO_READ:
+    sent = {"lines": b"\n" * 256_000, "words": WORDS, "hellos": HELLOS}[way]
     for opened in taken:
         # As much as there is room for.
-        opened.send(b"\n" * 256_000 if way == "lines" else HELLOS)
+        opened.send(sent)
 
 for number in range(3):
     if way == "streams":

@@ -319,6 +319,7 @@ fn n16_what_is_hard_to_read_keeps_nobody_waiting() {
         let _net = Standard::serve(world).expect("servers");
         let closed = Place::Closed(&["www.example.com"]);
         is_fair(world, closed, "lines", 4);
+        is_fair(world, closed, "words", 60);
         is_fair(world, closed, "hellos", 40);
     });
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use stockade_world::{Protocol, Standard, World, test};
+use stockade_world::{BLACK_HOLE, Protocol, Standard, World, test};
 
 use super::probe::{Answers, INSIDE, INTERNET, PROBE, Place, Prober, Watch};
+use crate::log::{lines, of};
 use crate::support::standard;
 
 const SHAPES: &str = include_str!("shapes.py");
@@ -161,6 +162,8 @@ for option in [key, None]:
             print("open")
         except OSError as error:
             print(errno.errorcode.get(error.errno, error))
+    if "once" in sys.argv:
+        break
 "#;
 
 /// Its connection outside would stand, and the one inside never.
@@ -178,5 +181,63 @@ fn n16_a_signed_connection_takes_no_place() {
         assert_eq!(connect(INSIDE), "EHOSTUNREACH\nopen\n");
         // Outside, nothing answers but the time that it takes.
         assert_eq!(connect(Place::Outside), "timed out\nopen\n");
+    });
+}
+
+#[test]
+fn p14_a_signed_attempt_is_denied_in_the_log_and_in_the_receipt() {
+    test(&standard(), |world| {
+        for (address, is_allowed) in [
+            ("93.184.216.34", true),
+            // The rules' own reason says more, and how dangerous it is.
+            ("169.254.169.254", false),
+            ("192.168.10.5", false),
+        ] {
+            let asker = INSIDE
+                .python(world.laptop(), SIGNED)
+                .args([address, "once"]);
+            let output = asker.run().expect("an end");
+            assert_eq!(output.stdout(), "EHOSTUNREACH\n");
+            let told = output.stderr();
+            let flow = format!("tcp://{address}:7");
+            assert!(told.contains(&format!("denied {flow}")), "{told}");
+            let lines = lines(world.laptop());
+            let denied = of(&lines, "deny");
+            let line = denied.iter().find(|line| line["what"] == flow.as_str());
+            let line = line.unwrap_or_else(|| panic!("{flow}: {lines:?}"));
+            let is_for_key = line.to_string().contains("signed with a key");
+            assert_eq!(is_for_key, is_allowed, "{line}");
+        }
+    });
+}
+
+/// Signs an attempt that nobody answers after it has begun, and tells when it fails.
+const SIGNED_LATER: &str = r#"
+import errno, select, socket, struct, sys
+address = (sys.argv[1], 7)
+key = struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(sys.argv[1]))
+key += struct.pack("=BBHi80s", 0, 0, 3, 0, b"key")
+plain, signed = socket.socket(), socket.socket()
+outcomes = select.poll()
+for attempt in plain, signed:
+    attempt.setblocking(False)
+    attempt.connect_ex(address)
+    outcomes.register(attempt, select.POLLOUT)
+signed.setsockopt(socket.IPPROTO_TCP, 14, key)
+failed = [descriptor for descriptor, _ in outcomes.poll(20000)]
+print("signed" if failed == [signed.fileno()] else failed)
+print(errno.errorcode.get(signed.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)))
+"#;
+
+#[test]
+fn n16_an_attempt_that_is_signed_later_gives_its_place_up() {
+    test(&standard(), |world| {
+        let attempts = |place: Place<'_>| {
+            let asker = place.python(world.laptop(), SIGNED_LATER).arg(BLACK_HOLE);
+            asker.run().expect("an end").stdout()
+        };
+        assert_eq!(attempts(INSIDE), "signed\nEHOSTUNREACH\n");
+        // Outside, both wait.
+        assert_eq!(attempts(Place::Outside), "[]\nNone\n");
     });
 }

@@ -319,6 +319,48 @@ const TOLERATED: [&str; 13] = [
     "(x) /x",
 ];
 
+/// A URL names the site by itself: to Python's server the first ones, to waitress the others.
+const URLS: [&[u8]; 6] = [
+    b"GET\xa0http://other.example.net/",
+    b"\x85GET http://other.example.net/",
+    b"GET\x1fhttp://other.example.net/",
+    b"G{T http://other.example.net/",
+    b"(G) http://other.example.net/ x",
+    b"SSH-2.0-X http://other.example.net/",
+];
+
+/// Records and lines of others with URLs in them.
+const HONEST: [&[u8]; 6] = [
+    b"{\"url\": \"http://other.example.net/\"}",
+    b"<34>1 http://other.example.net/ x",
+    b"a,url=http://other.example.net/ x=1",
+    b"NICK me http",
+    b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3",
+    b"\x13BitTorrent protocol http://other.example.net/",
+];
+
+#[test]
+fn p10_a_first_line_with_a_url_is_refused_whatever_it_begins_with() {
+    test(&standard(), |world| {
+        let _echo = world.host("web").tcp_echo(7).expect("listen");
+        let said = |line: &[u8]| Saying::tcp(NAME, 7, [line, b"\r\n"].concat());
+        let mut speaker = Speaker::start(CLOSED, world.laptop());
+        for line in URLS {
+            let heard = speaker.say_one(&said(line));
+            assert_eq!(heard.statuses(), "400", "{heard:?}");
+        }
+        for line in HONEST {
+            let heard = speaker.say_one(&said(line));
+            assert!(heard.bytes().starts_with(line), "{heard:?}");
+        }
+        let receipt = speaker.end();
+        assert!(
+            receipt.contains("a URL follows the first word"),
+            "{receipt}"
+        );
+    });
+}
+
 /// How another site can be asked for behind such a line, to a server that takes it for a request.
 fn behind(line: &str) -> [Saying; 3] {
     let first = |fields: &str| Saying::tcp(NAME, 9008, format!("{line}\r\n{fields}\r\n"));

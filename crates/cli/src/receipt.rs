@@ -93,8 +93,8 @@ pub(crate) fn tell_journal(journal: &JournalEnd, quiet: bool) {
     if journal.refused > 0 {
         let attempts = terminal::counted(journal.refused, "attempt");
         tell!(
-            "stockade: {attempts} did not pass although the rules allow it: the log had no room for \
-             a line; make room on the disk of the logs"
+            "stockade: {attempts} did not pass although the rules allow it: the log fell behind, \
+             or had no room for a line. If the disk of the logs is full, make room on it"
         );
     }
     if journal.missed > 0 && !quiet {
@@ -241,7 +241,7 @@ pub(crate) fn danger_of_rule(rule: &Rule) -> Option<&'static str> {
     if rule.is_of_strangers() {
         return Some(STRANGERS);
     }
-    if rule.name().is_some_and(NamePattern::holds_public_suffix) {
+    if rule.name().is_some_and(NamePattern::holds_strangers) {
         return Some("strangers can have names below this domain");
     }
     let network = rule.network()?;

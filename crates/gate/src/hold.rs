@@ -110,8 +110,7 @@ impl Attempts {
                 return None;
             }
             let number = *oldest.key();
-            oldest.get().give_way.notify_one();
-            self.release(number);
+            self.take_back(number);
         }
         self.last += 1;
         let give_way = Rc::new(Notify::new());
@@ -123,6 +122,13 @@ impl Attempts {
         self.held.insert(key, self.last);
         self.order.insert(self.last, waiter);
         Some((self.last, give_way))
+    }
+
+    fn take_back(&mut self, number: u64) {
+        if let Some(waiter) = self.order.get(&number) {
+            waiter.give_way.notify_one();
+        }
+        self.release(number);
     }
 
     /// A later attempt of the same key keeps its place.
@@ -160,7 +166,12 @@ impl Hold {
         if !is_inside(key.client.ip()) {
             return;
         }
-        let attempts = self.attempts.borrow();
+        let mut attempts = self.attempts.borrow_mut();
+        match attempts.held.get(&key) {
+            // It was signed since.
+            Some(&number) if syn.is_signed() => attempts.take_back(number),
+            _ => {}
+        }
         if attempts.held.contains_key(&key) {
             // The first marked SYN may have met a full queue of the listener.
             if self.tcp.acceptor.expects(key) {
@@ -177,13 +188,14 @@ impl Hold {
             syn,
             injector: Rc::clone(injector),
         };
-        // Its connection could not stand, and would take a place until it is given up.
-        if arrival.syn.is_signed() {
+        let Some(flow) = Flow::tcp(key.destination) else {
             return arrival.fail(Failure::Unreachable(Unreachable::AdminProhibited));
-        }
+        };
+        // Its connection could not stand, and would take a place until it is given up.
+        let is_signed = arrival.syn.is_signed();
         let tcp = Rc::clone(&self.tcp);
         // The gate itself answers DNS, whatever server it was meant for.
-        if key.destination.port() == dns::PORT {
+        if key.destination.port() == dns::PORT && !is_signed {
             let Some(place) = self.take_place(key) else {
                 return self.judge.events.overlook();
             };
@@ -196,11 +208,12 @@ impl Hold {
             });
             return;
         }
-        let Some(flow) = Flow::tcp(key.destination) else {
-            return arrival.fail(Failure::Unreachable(Unreachable::AdminProhibited));
+        let judgement = match is_signed {
+            true => Judgement::Refused(self.judge.refuse_signed(key.client, flow)),
+            false => self.judge.judge(key.client, flow),
         };
         // What is denied at once takes no place from anybody.
-        match self.judge.judge(key.client, flow) {
+        match judgement {
             Judgement::Admitted(flow) => {
                 let Some(place) = self.take_place(key) else {
                     return self.judge.events.overlook();

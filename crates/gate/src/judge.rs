@@ -247,6 +247,19 @@ impl Judge {
         self.questions.hold(unknown, &self.attributor)
     }
 
+    /// Refuses a flow that is signed with a key. What the rules deny anyway is denied for their reason.
+    pub(crate) fn refuse_signed(&self, client: SocketAddr, flow: Flow) -> FlowRefusal {
+        let why = Unreachable::AdminProhibited;
+        let verdict = self.verdict(&flow, None, None);
+        if !verdict.is_allowed() && !self.is_host_port(&flow) {
+            return self.refuse(client, flow, why, Box::new(verdict));
+        }
+        let text = "a connection that is signed with a key (TCP MD5, TCP-AO) cannot leave the jail";
+        let ruling = Ruling::Malformed(text.to_owned());
+        let held = self.denied(Subject::Flow(flow), ruling, Some(client));
+        FlowRefusal { why, held }
+    }
+
     fn refuse(
         &self,
         client: SocketAddr,

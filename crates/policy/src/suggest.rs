@@ -169,7 +169,7 @@ fn parent(name: &Hostname) -> Option<Hostname> {
     let is_wide = !parent.contains('.');
     let rule: Option<Rule> = format!("*.{parent}").parse().ok();
     let pattern = rule.as_ref().and_then(Rule::name)?;
-    let has_one_owner = !is_wide && !pattern.holds_public_suffix();
+    let has_one_owner = !is_wide && !pattern.holds_strangers();
     has_one_owner.then(|| parent.parse().ok()).flatten()
 }
 
@@ -380,6 +380,12 @@ mod tests {
             "ck",
             "s3.amazonaws.com",
             "amazonaws.com",
+            "storage.googleapis.com",
+            "r2.cloudflarestorage.com",
+            "oss-cn-hangzhou.aliyuncs.com",
+            "cos.ap-beijing.myqcloud.com",
+            "myqcloud.com",
+            "windows.net",
         ] {
             let names = ["a", "b", "c", "d"].map(|host| format!("{host}.{domain}"));
             let flows: Vec<_> = names.iter().map(|name| at(name, 443)).collect();

@@ -41,9 +41,16 @@ impl NamePattern {
         psl::suffix(self.name.as_str().as_bytes()).is_some_and(|suffix| suffix.is_known())
     }
 
-    /// Whether strangers can have names somewhere below it, as in `*.amazonaws.com`: there is a public suffix
-    /// (`s3.amazonaws.com`) further down.
-    pub fn holds_public_suffix(&self) -> bool {
+    /// Whether it is known that strangers can have names somewhere below it, as in `*.amazonaws.com`: there is a
+    /// public suffix (`s3.amazonaws.com`) further down, or something else where anybody can rent names.
+    pub fn holds_strangers(&self) -> bool {
+        let mut rented = RENTED.iter().filter_map(|it| it.parse::<Hostname>().ok());
+        let is_near =
+            |it: Hostname| it == self.name || it.is_below(&self.name) || self.name.is_below(&it);
+        self.wildcard && (self.holds_public_suffix() || rented.any(is_near))
+    }
+
+    fn holds_public_suffix(&self) -> bool {
         use psl::Psl as _;
         let mut asked = 0_usize;
         let labels = self.name.as_str().rsplit('.').map(str::as_bytes);
@@ -54,7 +61,7 @@ impl NamePattern {
                 .chain([&b""[..]])
                 .inspect(|_| asked = asked.saturating_add(1)),
         );
-        self.wildcard && asked > count
+        asked > count
     }
 
     pub fn is_wildcard(&self) -> bool {
@@ -88,6 +95,21 @@ impl NamePattern {
         Ok(Self { name, wildcard })
     }
 }
+
+/// Storage and hosting services whose users have names of their own, and that the public suffix list lacks.
+const RENTED: [&str; 11] = [
+    "aliyuncs.com",
+    "backblazeb2.com",
+    "bcebos.com",
+    "myhuaweicloud.com",
+    "myqcloud.com",
+    "oraclecloud.com",
+    "qiniucs.com",
+    "r2.cloudflarestorage.com",
+    "storage.googleapis.com",
+    "volces.com",
+    "wasabisys.com",
+];
 
 impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -105,7 +105,7 @@ pub struct JournalEnd {
     pub lost: Option<LostEvents>,
     /// How much happened too fast to be written, or looked at. Nothing of the latter has passed.
     pub missed: u64,
-    /// How much was allowed, and refused because the log had no room for it.
+    /// How much was allowed, and refused because the log fell behind or had no room for it.
     pub refused: u64,
     /// The disk took so long that this was not waited for.
     pub unfinished: bool,

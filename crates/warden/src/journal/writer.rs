@@ -180,7 +180,7 @@ impl Writer {
         if refused > 0 {
             let now = SystemTime::now();
             self.refused += refused;
-            let why = "the log had no room for them, so they were refused";
+            let why = "the log fell behind or had no room for them, so they were refused";
             let line = lines::lost(now, now, refused, why);
             self.log.write_beside(&line, kept);
         }

@@ -118,6 +118,8 @@ pub enum Broken {
     Late,
     #[error("fields of a request follow a first line that a server could take for one")]
     Behind,
+    #[error("a URL follows the first word, so a server could take the line for a request")]
+    Url,
     #[error("a request starts with white space or an empty line")]
     LeadingSpace,
     #[error("a line ends without a carriage return")]

@@ -156,7 +156,7 @@ fn is_request(method: &[u8], rest: &[u8]) -> bool {
         || METHODS.contains(&method)
         || (is_any_method(method) && leads_somewhere(rest))
         // Some servers take any word for a method, and the site from the URL.
-        || (!method.starts_with(b"SSH-") && is_url(rest))
+        || is_url(rest)
 }
 
 fn is_url(rest: &[u8]) -> bool {
@@ -299,64 +299,60 @@ const ALPN: u8 = 8;
 
 /// What a client says after the server has spoken, for who lets it pass unread: whether it begins
 /// with a request line there. Elsewhere such a line may be part of a mail or of a record.
+///
+/// The client may begin anew anywhere in a line, so a line can hold many requests. Each word is read
+/// as it comes, for all of them at once, since the bytes are the client's to choose.
 #[derive(Debug, Default)]
 pub struct LateRequest {
-    line: Vec<u8>,
-    /// Where in it the client began anew. Nothing is kept while there is none.
-    starts: Vec<usize>,
+    /// The last word of the line, as far as it has come.
+    word: Vec<u8>,
+    is_in_word: bool,
+    /// The word has more bytes than when a line last ended.
+    is_new: bool,
+    /// The client has begun anew, and sent nothing but blanks since.
+    is_fresh: bool,
+    /// What came of the word since the client began anew may be a method.
+    is_method: bool,
+    /// The word is the first or the second behind a method.
+    is_second: bool,
+    is_third: bool,
+    /// Before the word, behind a method, stands something that leads somewhere, or may be a target.
+    leads_somewhere: bool,
+    has_target: bool,
+    /// How much came since the client began anew.
+    length: usize,
 }
 
 impl LateRequest {
-    /// So many beginnings in one line are looked at.
-    const MOST: usize = 32;
-    /// What is looked at to drop a line early, however it is cut.
-    const SHORT: usize = 256;
-
     /// The server has said something.
     pub fn turn(&mut self) {
-        if self.starts.len() < Self::MOST && self.starts.last() != Some(&self.line.len()) {
-            self.starts.push(self.line.len());
-        }
+        self.is_fresh = true;
+        self.length = 0;
     }
 
     /// Looks at the next bytes, before they leave. Whether they complete a request line.
     pub fn pass(&mut self, bytes: &[u8]) -> bool {
         for piece in bytes.split_inclusive(|byte| b"\r\n\0".contains(byte)) {
-            if self.starts.is_empty() {
+            if !self.may_become_one() {
                 return false;
             }
-            self.line.extend_from_slice(piece);
-            let line = &self.line;
-            let from = |start: &usize| line.get(*start..).unwrap_or_default();
+            piece.iter().for_each(|byte| self.take(*byte));
+            self.length = self.length.saturating_add(piece.len());
+            // To some servers, a line ends at a carriage return.
+            let is_end = matches!(piece, [.., b'\r' | b'\n']);
+            if is_end && std::mem::take(&mut self.is_new) && self.is_complete() {
+                return true;
+            }
             match piece.last() {
-                Some(b'\n') if self.starts.iter().any(|at| is_late_request(from(at))) => {
-                    return true;
-                }
                 // Servers skip empty lines.
                 Some(b'\n') => {
-                    let is_empty = |at| from(at).iter().all(|byte| is_blank(*byte));
-                    let may_follow = self.starts.iter().any(is_empty);
-                    self.line = Vec::new();
-                    self.starts = Vec::from_iter(may_follow.then_some(0));
+                    let is_fresh = self.is_fresh;
+                    *self = Self::default();
+                    self.is_fresh = is_fresh;
                 }
-                Some(0) => self.starts.clear(),
-                _ if line.len() >= MAX_HEAD => self.starts.clear(),
-                // To some servers, the line ends here.
-                Some(b'\r') if ends_with_version(line) => {
-                    if self.starts.iter().any(|at| is_late_request(from(at))) {
-                        return true;
-                    }
-                    // What has three words and is no request does not become one.
-                    self.starts.retain(|at| words(from(at)).nth(2).is_none());
-                }
-                Some(b'\r') => {}
-                _ => self.starts.retain(|at| {
-                    let start = from(at);
-                    begins_with_word(start.get(..Self::SHORT).unwrap_or(start))
-                }),
-            }
-            if self.starts.is_empty() {
-                self.line = Vec::new();
+                Some(0) => *self = Self::default(),
+                _ if self.length >= MAX_HEAD => *self = Self::default(),
+                _ => {}
             }
         }
         false
@@ -364,45 +360,62 @@ impl LateRequest {
 
     /// How many bytes are kept.
     pub fn kept(&self) -> usize {
-        self.line.capacity()
+        self.word.capacity()
     }
-}
 
-fn begins_with_word(line: &[u8]) -> bool {
-    let mut word = line.iter().skip_while(|byte| is_blank(**byte));
-    word.find(|byte| !is_token(**byte))
-        .is_none_or(|end| is_space(*end))
+    fn may_become_one(&self) -> bool {
+        self.is_fresh
+            || self.is_method
+            || self.is_second
+            || self.is_third
+            || self.leads_somewhere
+            || self.has_target
+    }
+
+    fn take(&mut self, byte: u8) {
+        if is_blank(byte) {
+            self.is_in_word = false;
+            return;
+        }
+        if !std::mem::replace(&mut self.is_in_word, true) {
+            self.begin_word();
+        }
+        self.is_new = true;
+        // Of several beginnings in a word, the last one has the fewest bytes that no method has.
+        self.is_method |= std::mem::take(&mut self.is_fresh);
+        self.is_method &= is_token(byte);
+        if self.word.len() < MAX_HEAD {
+            self.word.push(byte);
+        }
+    }
+
+    fn begin_word(&mut self) {
+        if self.is_second {
+            self.leads_somewhere |= leads_somewhere(&self.word);
+            self.has_target |= may_be_target(&self.word);
+        }
+        self.is_third = self.is_second;
+        self.is_second = std::mem::take(&mut self.is_method);
+        self.word.clear();
+    }
+
+    /// Whether a line that ends here is a request. Narrower than a first line: people write ` HTTP/1.1`
+    /// in chats, too.
+    fn is_complete(&self) -> bool {
+        let is_http = match self.word.split_at_checked(5) {
+            Some((name, [digit, ..])) => {
+                name.eq_ignore_ascii_case(b"HTTP/") && digit.is_ascii_digit()
+            }
+            _ => false,
+        };
+        (is_http && (self.is_third || self.leads_somewhere))
+            || (self.has_target && ends_with_full_version(&self.word))
+    }
 }
 
 fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     line.split(|byte| is_blank(*byte))
         .filter(|word| !word.is_empty())
-}
-
-/// Whether a line that has just ended could be a request, by a look at its last bytes.
-fn ends_with_version(line: &[u8]) -> bool {
-    const LONGEST: usize = 32;
-    let end = line
-        .get(line.len().saturating_sub(LONGEST)..)
-        .unwrap_or(line);
-    names_http(end, is_blank) || words(end).next_back().is_some_and(ends_with_full_version)
-}
-
-/// Narrower than a first line: people write ` HTTP/1.1` in chats, too.
-fn is_late_request(line: &[u8]) -> bool {
-    let mut words = words(line);
-    let (method, target, last) = (words.next(), words.next(), words.next_back());
-    let is_three = words.next().is_none();
-    let (Some(method), Some(target), Some(last)) = (method, target, last) else {
-        return false;
-    };
-    let is_http = last
-        .get(..5)
-        .is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
-        && last.get(5).is_some_and(u8::is_ascii_digit);
-    method.iter().all(|byte| is_token(*byte))
-        && ((is_http && (is_three || leads_somewhere(target)))
-            || (may_be_target(target) && ends_with_full_version(last)))
 }
 
 /// Whether what follows the method is a path or a URL.

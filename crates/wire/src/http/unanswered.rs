@@ -5,6 +5,10 @@
 //! in a request that follows before anything is answered. So the lines behind it are looked at. A body
 //! would hide where a request begins, so what announces one is refused, too.
 //!
+//! A URL in the second word names the site by itself, whatever the first one is: waitress takes any word
+//! without small letters for a method, and Python's server splits words at more white space than others.
+//! Records that begin with a bracket (JSON, XML, syslog) often have one there, and pass.
+//!
 //! Protocols whose first line is one word are not looked at: nearly no server takes that for a part of a request.
 
 use super::Broken;
@@ -15,6 +19,8 @@ use super::opening::{LateRequest, is_space};
 pub struct Unanswered {
     readings: [Reading; 3],
     field: Field,
+    /// How much of `://` has just come.
+    url: usize,
     requests: LateRequest,
     /// The last byte ended a line, to somebody.
     is_at_start: bool,
@@ -42,8 +48,13 @@ enum End {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// In a line that may be a request. It has so many words so far; more than two are not counted.
-    Line { words: u8, is_in_word: bool },
+    /// In a line that may be a request. It has so many words so far; more than three are not counted.
+    Line {
+        words: u8,
+        is_in_word: bool,
+        /// It begins with a bracket.
+        is_record: bool,
+    },
     /// Behind such a line.
     Fields,
     /// Behind another one, up to an empty line.
@@ -55,6 +66,7 @@ enum Part {
 const START: Part = Part::Line {
     words: 0,
     is_in_word: false,
+    is_record: false,
 };
 
 impl Default for Unanswered {
@@ -67,6 +79,7 @@ impl Default for Unanswered {
         Self {
             readings: [End::Feed, End::ReturnFeed, End::Either].map(reading),
             field: Field::default(),
+            url: 0,
             requests: LateRequest::default(),
             is_at_start: true,
             is_return: false,
@@ -121,6 +134,14 @@ impl Unanswered {
             for reading in &mut self.readings {
                 reading.part.take(*byte);
             }
+            self.url = match (self.url, byte) {
+                (_, b':') => 1,
+                (1, b'/') => 2,
+                (2, b'/') if self.readings.iter().any(|it| it.part.is_in_target()) => {
+                    return Err(Broken::Url);
+                }
+                _ => 0,
+            };
         }
         if let Some(end) = end {
             self.end(end);
@@ -148,6 +169,7 @@ impl Unanswered {
             reading.part.take(byte);
         }
         self.field = Field::default();
+        self.url = 0;
         self.is_at_start = true;
         self.is_return = byte == b'\r';
         self.is_empty |= byte == b'\n';
@@ -157,18 +179,34 @@ impl Unanswered {
 impl Part {
     /// No other byte of the line matters.
     fn is_known(self) -> bool {
-        !matches!(self, Self::Line { words: 0 | 1, .. })
+        !matches!(self, Self::Line { words: 0..=2, .. })
+    }
+
+    /// In what a server that takes the line for a request takes for its target.
+    fn is_in_target(self) -> bool {
+        let Self::Line {
+            words, is_record, ..
+        } = self
+        else {
+            return false;
+        };
+        words == 2 && !is_record
     }
 
     /// The next byte, if it is one of the line.
     fn take(&mut self, byte: u8) {
-        if let Self::Line { words, is_in_word } = self
+        if let Self::Line {
+            words,
+            is_in_word,
+            is_record,
+        } = self
             && (byte != b'\n' || *words > 0)
         {
             // And what is white space to Python.
             let is_word = !is_space(byte) && !matches!(byte, 0x1c..=0x1f | 0x85 | 0xa0);
             if is_word && !*is_in_word {
-                *words = words.saturating_add(1).min(2);
+                *is_record |= *words == 0 && b"{[<".contains(&byte);
+                *words = words.saturating_add(1).min(3);
             }
             *is_in_word = is_word;
         }
