@@ -44,11 +44,11 @@ fn put_back_while_flows_are_held(world: &World, kind: &str, most: &str) -> usize
         .expect("a session");
     let told = session.expect("planted\n").expect("a plant");
     let settings = laptop.workspace().join(".git/config");
-    eventually("the setting is put back", Duration::from_secs(10), || {
+    eventually("the setting is undone", Duration::from_secs(10), || {
         let settings = fs::read_to_string(&settings);
         settings.is_ok_and(|settings| !settings.contains("fsmonitor"))
     })
-    .expect("nothing keeps it from being put back");
+    .expect("nothing keeps it from being undone");
     session.write("end\n").expect("end");
     session.wait().expect("an end").expect_success();
     let held = told.split("holds ").nth(1).expect("a number");

@@ -53,7 +53,7 @@ fn p02_repositories_in_that_of_a_linked_worktree_run_nothing() {
             said(laptop, Place::Outside, USE);
             assert!(!ran(laptop), "{case}: {output:?}");
             let undone = "has a new setting \"core.fsmonitor";
-            assert!(output.stderr().contains("put back"), "{output:?}");
+            assert!(output.stderr().contains("undone"), "{output:?}");
             assert!(output.stderr().contains(undone), "{output:?}");
         }
     });
@@ -134,7 +134,7 @@ fn p02_submodules_of_a_linked_worktree_stay() {
         let words = ["run", "--read", "~/part", "--", "bash", "-c", UPDATE];
         let output = laptop.stockade(words).run().expect("an end");
         let stderr = output.expect_success().stderr();
-        assert!(!stderr.contains("put back"), "{stderr}");
+        assert!(!stderr.contains("undone"), "{stderr}");
         let works = "cd ~/project; git status -s; git -C lib/config log --format=%s; git -C lib/config branch";
         let works = said(laptop, Place::Outside, works);
         assert_eq!(works, "new\npart\n* config\n  main\n");
@@ -252,7 +252,7 @@ fn p02_a_repository_above_the_workspace_leads_git_to_nothing_that_runs() {
                 said_inside += &output.stdout();
             }
             assert!(!case.runs(laptop), "{what}: {told}");
-            assert!(told.contains("put back: "), "{what}: {told}");
+            assert!(told.contains("undone: "), "{what}: {told}");
             assert!(
                 said_inside.ends_with("gone\n"),
                 "{what}: {said_inside} {told}"

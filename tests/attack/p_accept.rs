@@ -82,7 +82,7 @@ fn p01_nothing_is_applied_that_was_not_shown() {
         ] {
             said(laptop, Place::Outside, REPOSITORY);
             let output = session(laptop, &plant);
-            assert!(output.stderr().contains("put back"), "{plant}: {output:?}");
+            assert!(output.stderr().contains("undone"), "{plant}: {output:?}");
             let left = said(laptop, Place::Outside, LAST);
             assert!(!left.contains("the-last"), "{plant}: {left}");
             let stderr = output.stderr();

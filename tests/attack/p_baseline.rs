@@ -44,7 +44,7 @@ fn p03_what_one_session_plants_is_not_given_to_the_next() {
         let mut first = planting(laptop);
         assert!(is_planted(laptop), "the detector works");
         let second = session(laptop, "true");
-        assert!(second.stderr().contains("put back"), "{second:?}");
+        assert!(second.stderr().contains("undone"), "{second:?}");
         assert!(!is_planted(laptop));
         said(laptop, Place::Outside, "git status");
         assert!(!ran(laptop));
@@ -92,7 +92,7 @@ fn is_not_given_on(first: &str, second: &str, of: &str) {
         running.expect("planted").expect("it is planted");
         assert_eq!(is_planted(), [true; 2], "the detector works");
         let output = there(second, &["--", "true"]).run().expect("an end");
-        assert!(output.stderr().contains("put back"), "{output:?}");
+        assert!(output.stderr().contains("undone"), "{output:?}");
         assert_eq!(is_planted(), [false; 2], "{output:?}");
         running.write("\n").expect("write");
         running.wait().expect("an end");
@@ -146,7 +146,7 @@ fn a_worktree_that_the_user_makes_while_a_session_runs_is_left_as_it_is() {
             let output = output.expect("an end");
             assert_eq!(output.stdout().trim(), commits, "{directory}: {output:?}");
             assert!(
-                !output.stderr().contains("put back"),
+                !output.stderr().contains("undone"),
                 "{directory}: {output:?}"
             );
         }
@@ -198,12 +198,12 @@ fn p01_what_appears_is_put_back_while_the_session_runs() {
                 let state = said(laptop, Place::Outside, state);
                 state.contains("fsmonitor") || state.contains("post-checkout")
             };
-            eventually("it is put back", Duration::from_secs(5), || !is_there()).expect("put back");
+            eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
             said(laptop, Place::Outside, "git status; git checkout -q -b x");
             assert!(!ran(laptop), "{plant}");
             running.write("\n").expect("write");
             let output = running.wait().expect("an end");
-            assert!(output.stderr().contains("put back"), "{output:?}");
+            assert!(output.stderr().contains("undone"), "{output:?}");
         }
     });
 }
@@ -269,7 +269,7 @@ fn ends_well(what: &str, plant: &str) {
         assert!(lines.len() < 40, "{what}: {} lines", lines.len());
         let first = lines.first().copied().unwrap_or_default();
         assert!(
-            first.contains("put back") || first.contains("NOT CHECKED"),
+            first.contains("undone") || first.contains("NOT CHECKED"),
             "{what}: {stderr}"
         );
         said(laptop, Place::Outside, "git status");
@@ -465,7 +465,7 @@ fn p03_a_session_that_cannot_share_the_baseline_does_not_start() {
         assert!(is_planted(laptop), "nobody has put it back yet");
         let second = session(laptop, "echo started");
         assert!(second.stdout().contains("started"), "positive control");
-        assert!(second.stderr().contains("put back"), "{second:?}");
+        assert!(second.stderr().contains("undone"), "{second:?}");
         assert!(!is_planted(laptop));
         first.write("\n").expect("write");
         first.wait().expect("an end");
@@ -492,10 +492,7 @@ fn p04_a_list_of_files_that_git_does_not_show_is_told() {
             let hidden = session(laptop, &format!("mkdir -p .git/info; {HIDE}"));
             assert!(hidden.stderr().contains(TOLD), "{before}: {hidden:?}");
             // It is the user's to judge: many a tool writes there.
-            assert!(
-                !hidden.stderr().contains("put back"),
-                "{before}: {hidden:?}"
-            );
+            assert!(!hidden.stderr().contains("undone"), "{before}: {hidden:?}");
             let again = session(laptop, "true");
             assert!(!again.stderr().contains(TOLD), "{before}: {again:?}");
         }
@@ -544,7 +541,7 @@ for number in range(8000):
                 stderr = session(laptop, script).stderr();
             }
             // A fast machine has time for all of them; else the index goes.
-            assert!(stderr.contains("put back: "), "{stderr}");
+            assert!(stderr.contains("undone: "), "{stderr}");
             outside(STATUS);
             assert!(!ran(laptop), "{stderr}");
             let own = outside("cat ~/project/zzz/.git/config");

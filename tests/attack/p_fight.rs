@@ -46,7 +46,7 @@ fn p01_a_full_disk_does_not_keep_settings_from_being_put_back() {
                 .is_ok_and(|length: usize| length > 9000);
             was_removed = stderr.contains("was REMOVED");
             assert!(was_removed || is_back, "{output:?}");
-            assert!(is_back || !stderr.contains("put back: "), "{output:?}");
+            assert!(is_back || !stderr.contains("undone: "), "{output:?}");
             if was_removed {
                 assert!(stderr.contains("quarantine/"), "{output:?}");
                 break;
@@ -76,8 +76,8 @@ fn p01_locks_that_a_session_holds_do_not_keep_settings_from_being_put_back() {
         let output = session(laptop, &format!("{EVIL}; python3 -c \"{HOLD}\""));
         said(laptop, Place::Outside, "rm -f .git/config.lock; git status");
         assert!(!ran(laptop), "{output:?}");
-        assert!(output.stderr().contains("put back: "), "{output:?}");
-        assert!(!output.stderr().contains("NOT be put back"), "{output:?}");
+        assert!(output.stderr().contains("undone: "), "{output:?}");
+        assert!(!output.stderr().contains("NOT be undone"), "{output:?}");
         said(
             laptop,
             Place::Outside,
@@ -240,7 +240,7 @@ fn p01_no_way_of_writing_escapes_the_look_while_the_session_runs() {
             let mut running = laptop.stockade(words).spawn().expect("a session");
             running.expect("planted").expect("it is planted");
             let gone = || outside(&format!("{is_there} 2>/dev/null")).is_empty();
-            eventually(what, Duration::from_secs(40), gone).expect("put back");
+            eventually(what, Duration::from_secs(40), gone).expect("undone");
             outside(use_of);
             assert!(!ran(laptop), "{what}");
             running.write("\n").expect("write");
@@ -315,7 +315,7 @@ while time.time() < end:
         let honest = format!("for i in 1 2 3 4 5; do {install}; done; echo done");
         let output = session(laptop, &honest).expect_success();
         assert_eq!(output.stdout(), "done\n");
-        assert!(output.stderr().contains("put back: "), "{output:?}");
+        assert!(output.stderr().contains("undone: "), "{output:?}");
     });
 }
 

@@ -62,9 +62,9 @@ pub(super) fn none_runs(plants: &[Plant]) {
             said(laptop, Place::Outside, use_of);
             assert!(!ran(laptop), "{what}: {output:?}");
             let stderr = output.stderr();
-            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
+            assert!(stderr.contains("stockade: undone: "), "{what}: {stderr}");
             assert!(stderr.contains("stockade accept "), "{what}: {stderr}");
-            assert!(!stderr.contains("NOT be put back"), "{what}: {stderr}");
+            assert!(!stderr.contains("NOT be undone"), "{what}: {stderr}");
             // The repository works as before.
             let works = "cd ~/project; git status -s >/dev/null && git log --format=%s main";
             assert_eq!(said(laptop, Place::Outside, works), "one\n", "{what}");
@@ -408,7 +408,7 @@ fn p01_what_the_users_own_settings_rest_on_stays() {
             said(laptop, Place::Outside, USE);
             assert!(!ran(laptop), "{what}: {output:?}");
             let stderr = output.stderr();
-            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
+            assert!(stderr.contains("stockade: undone: "), "{what}: {stderr}");
         }
         // What only describes comes back, too, if the whole file is gone.
         said(laptop, Place::Outside, REPOSITORY);
@@ -457,7 +457,7 @@ fn p01_what_describes_stays_and_so_does_what_was_there() {
         // With something else between, that is taken out, and this stays.
         let mixed = format!("{EVIL}; git config core.fsmonitor $EVIL; git config branch.x.merge y");
         let output = session(laptop, &mixed);
-        assert_eq!(output.stderr().matches("put back").count(), 2, "{output:?}");
+        assert_eq!(output.stderr().matches("undone").count(), 2, "{output:?}");
         let left = said(laptop, Place::Outside, "git config --list --local");
         assert!(
             left.contains("branch.x.merge=y") && !left.contains("fsmonitor"),
@@ -478,7 +478,7 @@ fn p01_who_wants_to_be_told_only_is() {
         let output = laptop.stockade(words).run().expect("an end");
         let stderr = output.stderr();
         assert!(stderr.contains("new setting \"core.fsmonitor"), "{stderr}");
-        assert!(!stderr.contains("put back"), "{stderr}");
+        assert!(!stderr.contains("undone"), "{stderr}");
         said(laptop, Place::Outside, "git status");
         assert!(ran(laptop));
     });
@@ -509,7 +509,7 @@ fn p01_no_cover_is_taken_off_for_what_a_session_makes_look_like_a_repository() {
             // Once it looks like a repository, the file may be put back before it is read.
             let output = session(laptop, &format!("cat deploy/config; {lead}"));
             assert!(output.stdout().contains("hidden"), "positive control");
-            assert!(output.stderr().contains("put back: "), "{output:?}");
+            assert!(output.stderr().contains("undone: "), "{output:?}");
             let left = said(laptop, Place::Outside, COUNT);
             assert_ne!(left, "5\n", "positive control: {output:?}");
 

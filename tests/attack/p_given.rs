@@ -62,9 +62,9 @@ fn p01_repositories_that_are_given_do_not_run_programs_outside() {
                 said(laptop, Place::Outside, &use_of);
                 assert!(!ran(laptop), "{plant}, {writes:?}: {output:?}");
                 let stderr = output.stderr();
-                let told = "stockade: put back: \"/home/dev/lib/";
+                let told = "stockade: undone: \"/home/dev/lib/";
                 assert!(stderr.contains(told), "{plant}: {stderr}");
-                assert!(!stderr.contains("NOT be put back"), "{plant}: {stderr}");
+                assert!(!stderr.contains("NOT be undone"), "{plant}: {stderr}");
                 let log = "cd ~/lib; git log --format=%s main | tail -n 1";
                 assert_eq!(said(laptop, Place::Outside, log), "one\n", "{plant}");
             }
@@ -134,10 +134,10 @@ fn p03_what_one_session_plants_in_what_is_given_is_not_given_to_the_next() {
         let mut running = laptop.stockade(words).spawn().expect("a session");
         running.expect("planted").expect("it is planted");
         let settings = || said(laptop, Place::Outside, "git -C ~/lib config --list --local");
-        eventually("it is put back", PATIENCE, || {
+        eventually("it is undone", PATIENCE, || {
             !settings().contains("fsmonitor")
         })
-        .expect("put back while the session runs");
+        .expect("undone while the session runs");
         // Neither with the same workspace nor as one.
         session(laptop, &["/home/dev/lib"], "true");
         let there = laptop.stockade(["run", "--", "true"]);
@@ -215,10 +215,10 @@ fn p02_gitlinks_of_a_submodule_are_followed_from_where_its_worktree_says() {
         running.expect("planted").expect("it is planted");
         // While the session runs, only what git comes to by itself is looked at.
         let settings = "cat ~/project/other/x/.git/config";
-        eventually("it is put back", PATIENCE, || {
+        eventually("it is undone", PATIENCE, || {
             !said(laptop, Place::Outside, settings).contains("fsmonitor")
         })
-        .expect("put back while the session runs");
+        .expect("undone while the session runs");
         said(laptop, Place::Outside, status);
         assert!(!ran(laptop));
         running.write("\n").expect("write");

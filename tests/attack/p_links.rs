@@ -58,8 +58,8 @@ fn p01_links_on_the_way_to_what_settings_name_lead_nowhere() {
             outside(USE);
             assert!(!ran(laptop), "{what}: {output:?}");
             let stderr = output.stderr();
-            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
-            assert!(!stderr.contains("NOT be put back"), "{what}: {stderr}");
+            assert!(stderr.contains("stockade: undone: "), "{what}: {stderr}");
+            assert!(!stderr.contains("NOT be undone"), "{what}: {stderr}");
             // Nor is it what the next session starts from.
             session(laptop, "true");
             outside(USE);
@@ -121,7 +121,7 @@ fn p02_no_link_among_objects_leads_git_outside_to_those_of_another_repository() 
             let plant = plant.replace("git -C ~/other gc -q; ", "");
             let output = session(laptop, &format!("{directories}; {plant}"));
             let told = output.stderr();
-            assert!(told.contains("put back: "), "{plant}: {output:?}");
+            assert!(told.contains("undone: "), "{plant}: {output:?}");
             assert_eq!(outside(USE), "", "{plant}: {output:?}");
         }
     });
@@ -149,11 +149,11 @@ fn p01_pipes_among_objects_do_not_hold_up_a_git_outside() {
             let mut running = laptop.stockade(words).spawn().expect("a session");
             running.expect("planted").expect("it is planted");
             let is_there = || !outside("find .git -type p").is_empty();
-            eventually("it is put back", Duration::from_secs(5), || !is_there()).expect("put back");
+            eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
             assert!(!outside(USE).contains("held"), "{plant}");
             running.write("\n").expect("write");
             let output = running.wait().expect("an end");
-            assert!(output.stderr().contains("put back"), "{output:?}");
+            assert!(output.stderr().contains("undone"), "{output:?}");
             assert!(!outside(USE).contains("held"), "{plant}");
         }
     });
@@ -182,7 +182,7 @@ fn p02_one_repository_of_two_gitlinks_hides_no_third() {
         let mut running = laptop.stockade(words).spawn().expect("a session");
         running.expect("planted").expect("it is planted");
         let is_there = || outside("cat b/sub/.git/config").contains("fsmonitor");
-        eventually("it is put back", Duration::from_secs(5), || !is_there()).expect("put back");
+        eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
         outside("git status");
         assert!(!ran(laptop));
         running.write("\n").expect("write");
@@ -208,7 +208,7 @@ fn p02_repositories_in_directories_that_cannot_be_listed_are_put_back() {
         outside(USE);
         assert!(!ran(laptop), "{output:?}");
         let stderr = output.stderr();
-        assert!(stderr.contains("put back: "), "{stderr}");
+        assert!(stderr.contains("undone: "), "{stderr}");
         assert!(!stderr.contains("NOT CHECKED"), "{stderr}");
     });
 }

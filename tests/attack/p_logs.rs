@@ -57,12 +57,12 @@ fn p01_logs_are_no_links_while_the_session_runs() {
                 let log = outside(laptop, "find .git/logs -type l | head -n 1");
                 !log.is_empty()
             };
-            eventually("it is put back", PATIENCE, || !is_there()).expect("put back");
+            eventually("it is undone", PATIENCE, || !is_there()).expect("undone");
             outside(laptop, FETCH);
             assert!(!has_run(laptop), "{count}");
             running.write("\n").expect("write");
             let output = running.wait().expect("an end");
-            assert!(output.stderr().contains("put back"), "{output:?}");
+            assert!(output.stderr().contains("undone"), "{output:?}");
             outside(laptop, FETCH);
             assert!(!has_run(laptop), "{count}: {output:?}");
             assert_eq!(outside(laptop, "cat ~/.bashrc"), "# mine\n");
@@ -96,7 +96,7 @@ fn p01_links_that_were_moved_aside_lead_nowhere_later() {
 
         start_anew(laptop);
         let first = session(laptop, &plant);
-        assert!(first.stderr().contains("put back"), "{first:?}");
+        assert!(first.stderr().contains("undone"), "{first:?}");
         let aside = outside(laptop, name);
         assert!(!aside.is_empty(), "{first:?}");
         assert!(first.stderr().contains(aside.trim_end()), "it says where");
@@ -109,7 +109,7 @@ fn p01_links_that_were_moved_aside_lead_nowhere_later() {
         session(laptop, &plant);
         let bring = format!("{}; mv \"$found\" .git/logs/refs/remotes/", lead(name));
         let second = session(laptop, &bring);
-        assert!(second.stderr().contains("put back"), "{second:?}");
+        assert!(second.stderr().contains("undone"), "{second:?}");
         outside(laptop, FETCH);
         assert!(!has_run(laptop), "{second:?}");
     });

@@ -70,15 +70,15 @@ E";
             let output = session(laptop, &plant);
             assert_ne!(last(outside(use_of)), taken, "{what}: {output:?}");
             let stderr = output.stderr();
-            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
-            assert!(!stderr.contains("NOT be put back"), "{what}: {stderr}");
+            assert!(stderr.contains("stockade: undone: "), "{what}: {stderr}");
+            assert!(!stderr.contains("NOT be undone"), "{what}: {stderr}");
         }
         // What git itself writes stays.
         let ordinary = "touch new; git update-index --force-untracked-cache; git status -s
             git worktree add -q w; git worktree add -q /tmp/x; git repack -adq; git multi-pack-index write";
         outside(REPOSITORY);
         let output = session(laptop, ordinary);
-        assert!(!output.stderr().contains("put back"), "{output:?}");
+        assert!(!output.stderr().contains("undone"), "{output:?}");
         let left = outside(
             "cat .git/worktrees/{w,x}/gitdir; ls .git/objects/pack/multi-pack-index; grep -a -c UNTR .git/index",
         );
@@ -143,7 +143,7 @@ fn p02_objects_of_another_repository_do_not_come_later() {
             let output = session(laptop, &second);
             assert_eq!(outside(&use_of), "", "{what}: {output:?}");
             let stderr = output.stderr();
-            assert!(stderr.contains("stockade: put back: "), "{what}: {stderr}");
+            assert!(stderr.contains("stockade: undone: "), "{what}: {stderr}");
         }
     });
 }

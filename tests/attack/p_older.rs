@@ -40,7 +40,7 @@ fn p02_what_is_planted_in_old_directories_is_put_back() {
             let output = session(laptop, plant);
             said(laptop, Place::Outside, use_of);
             assert!(!ran(laptop), "{plant}: {output:?}");
-            assert!(output.stderr().contains("put back"), "{output:?}");
+            assert!(output.stderr().contains("undone"), "{output:?}");
         }
 
         // What was there and is as it was stays, however deep.

@@ -81,7 +81,7 @@ fn p01_settings_of_git_in_an_agents_state_are_put_back_while_the_session_runs() 
             while git config core.fsmonitor > /dev/null; do sleep 0.1; done; echo gone";
         let output = session(laptop, &format!("timeout 50 bash -c '{script}'"));
         assert_eq!(output.stdout(), "x\ngone\n", "{output:?}");
-        let told = "put back: \"/home/dev/.claude/.git/config\"";
+        let told = "undone: \"/home/dev/.claude/.git/config\"";
         assert!(output.stderr().contains(told), "{output:?}");
     });
 }

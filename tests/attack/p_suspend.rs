@@ -69,7 +69,7 @@ fn p01_nothing_inside_runs_while_the_session_is_suspended() {
             eventually("it goes on", PATIENCE, || beat(laptop) != before).expect(way);
             running.signal(Signal::TERM).expect("it is there");
             let output = running.wait().expect("an end");
-            assert!(output.stderr().contains("put back: "), "{output:?}");
+            assert!(output.stderr().contains("undone: "), "{output:?}");
             said(laptop, Place::Outside, "git status");
             assert!(!ran(laptop), "{way}");
         }
@@ -116,7 +116,7 @@ fn p01_programs_that_wake_each_other_do_not_outlast_a_suspension() {
         };
         eventually("nothing inside runs", PATIENCE, is_quiet).expect("an end");
         let is_clean = || !is_planted(laptop);
-        eventually("it is put back", PATIENCE, is_clean).expect("an end");
+        eventually("it is undone", PATIENCE, is_clean).expect("an end");
         said(laptop, Place::Outside, "git status");
         assert!(!ran(laptop));
     });

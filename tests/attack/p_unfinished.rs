@@ -151,7 +151,7 @@ fn p01_a_list_of_conflicts_goes_while_the_session_runs() {
         eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
         running.write("\n").expect("write");
         let output = running.wait().expect("an end");
-        assert!(output.stderr().contains("put back"), "{output:?}");
+        assert!(output.stderr().contains("undone"), "{output:?}");
     });
 }
 
@@ -185,7 +185,7 @@ fn p01_a_rebase_that_waits_gets_no_commands_while_a_session_runs() {
             assert_eq!(ran(laptop), is_told);
             running.write("\n").expect("write");
             let output = running.wait().expect("an end");
-            assert_eq!(output.stderr().contains("put back"), !is_told, "{output:?}");
+            assert_eq!(output.stderr().contains("undone"), !is_told, "{output:?}");
             assert_eq!(outside("cat file.bin"), "3\n");
         }
 

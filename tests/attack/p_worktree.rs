@@ -133,7 +133,7 @@ fn p02_no_link_has_git_outside_work_where_no_session_was_let_in() {
                 told += &session(laptop, &format!("{EVIL}\n{script}")).stderr();
             }
             assert!(!runs(laptop, case), "{what}: {told}");
-            let gone = format!("put back: \"/home/dev/project/{}\" is new", case.gone);
+            let gone = format!("undone: \"/home/dev/project/{}\" is new", case.gone);
             // Whichever of the two the look comes to first: without one, the other leads nowhere.
             let setting = "has a new setting \"core.worktree = ";
             assert!(
@@ -229,7 +229,7 @@ fn p02_submodules_that_a_session_moves_stay() {
         let laptop = world.laptop();
         said(laptop, Place::Outside, HOME);
         let output = session(laptop, MOVE).expect_success();
-        assert_eq!(output.stderr(), "", "nothing was put back");
+        assert_eq!(output.stderr(), "", "nothing was undone");
         let works =
             "cd ~/project; git submodule status | cut -d' ' -f3; git -C moved log --format=%s
             git -C tree log --format=%s; git status -s --ignore-submodules=none";
@@ -260,7 +260,7 @@ fn p02_worktrees_that_a_session_adds_stay() {
         let words = ["run", "--write", "~/worktrees", "--", "bash", "-c", BESIDE];
         let output = laptop.stockade(words).run().expect("an end");
         let stderr = output.expect_success().stderr();
-        assert!(!stderr.contains("put back"), "{stderr}");
+        assert!(!stderr.contains("undone"), "{stderr}");
         let log = "cd ~/worktrees/beside; git log --format=%s";
         assert_eq!(outside(log), "one\n");
     });

@@ -117,7 +117,7 @@ fn what_appears_is_told_and_what_was_there_is_not() {
             assert!(messages.contains(expected), "{messages}");
         }
         assert!(messages.contains("stockade:   +evil"), "{messages}");
-        let beside = ["stockade: to apply what was put back", "stockade:   "];
+        let beside = ["stockade: to apply what was undone", "stockade:   "];
         let is_finding = |line: &&str| beside.iter().all(|other| !line.starts_with(other));
         let findings = messages.lines().filter(is_finding);
         assert_eq!(findings.count(), 4, "{messages}");

@@ -37,11 +37,11 @@ pub(crate) fn accept(arguments: &args::Accept) -> Result<ExitCode> {
             terminal::write(b"There is nothing to accept.\n")?;
             return Ok(ExitCode::SUCCESS);
         };
-        let what = format!("nothing was put back in a session {}", shown(wanted));
+        let what = format!("nothing was undone in a session {}", shown(wanted));
         return Err(refused(what, "`stockade log --list` shows all sessions"));
     };
     let keeping = keeping(&loader.places, &meant);
-    let kept = keeping.kept().context("what was put back cannot be read")?;
+    let kept = keeping.kept().context("what was undone cannot be read")?;
     // A file that was put back several times is given back as it was left last.
     let mut latest: Vec<&Kept> = Vec::new();
     for kept in kept.iter().rev() {
@@ -130,7 +130,7 @@ fn is_too_long(kept: &Kept) -> bool {
 }
 
 fn described(session: &str, kept: &[&Kept]) -> String {
-    let mut text = format!("put back in session {session}:\n");
+    let mut text = format!("undone in session {session}:\n");
     for kept in kept {
         text.push_str(&format!("{}\n", shown_path(&kept.path)));
         for line in &kept.said {

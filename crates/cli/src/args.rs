@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     ///
     /// The command starts in the current directory if that is in the workspace, otherwise at its
     /// top. With workspace = "repository" in ~/.config/stockade/config.toml, the default is the
-    /// repository around the current directory.
+    /// nearest directory around the current one that you configured, or else the repository.
     #[arg(
         long,
         short = 'C',

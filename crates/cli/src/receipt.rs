@@ -383,6 +383,6 @@ pub(crate) fn tell_findings(findings: &[Finding], session: &str) {
     }
     let is_undone = |finding: &Finding| matches!(finding.what, Change::Undone(_));
     if findings.iter().any(is_undone) {
-        tell!("stockade: to apply what was put back: stockade accept {session}");
+        tell!("stockade: to apply what was undone: stockade accept {session}");
     }
 }

@@ -107,8 +107,8 @@ impl fmt::Display for Idle {
         f.write_str(match self {
             Idle::Repeated { .. } => "an earlier rule says the same",
             Idle::InternetOpen => {
-                "the internet is open already. To allow only your rules, set `internet = false`; for \
-                 private hosts use `near`"
+                "the internet is open already. To allow only your rules, close it (--no-internet, \
+                 `internet = false`); for private hosts use --near (`near`)"
             }
         })
     }

@@ -35,8 +35,8 @@ const FAULTS: [Fault; 2] = [
         fixed: Version(0, 12, 0),
         setuid: false,
         what: "it follows links when it makes files and directories for a sandbox",
-        cost: "nothing here: Stockade lets it make none where a command could have left a link; \
-               other programs that use it may be open",
+        cost: "no effect on Stockade, which does not let it make files where a command could have left a link; \
+               other programs that use bubblewrap may be affected",
     },
 ];
 
@@ -72,7 +72,7 @@ fn judge(path: &Path, version: Version, setuid: bool) -> Check {
     let mut fixes = Vec::new();
     if let Some(newest) = faults.iter().map(|fault| fault.fixed).max() {
         fixes.push(format!(
-            "update it to {newest}, unless your distribution mended its {version}"
+            "update it to {newest}, unless your distribution patched its {version}"
         ));
     }
     if setuid {

@@ -74,7 +74,7 @@ pub(crate) fn suggest(arguments: &args::Suggest) -> Result<ExitCode> {
     if observed.is_empty() {
         return Err(refused(
             "these sessions connected to nothing, so there is nothing to learn from them",
-            "run `stockade run --learn -- COMMAND` with what the command needs",
+            "run `stockade run --learn -- COMMAND` with what the command needs; or take more sessions: --last 5, --project",
         ));
     }
     let suggestion = Suggestion::of(observed, &loader.places)?;

@@ -54,7 +54,7 @@ impl Finding {
 
     /// Whether it should have been put back, and was not.
     pub(super) fn is_left(&self) -> bool {
-        self.why.contains("NOT be put back")
+        self.why.contains("NOT be undone")
     }
 
     /// Whether what was there is gone, and what should be there, too.
@@ -123,7 +123,7 @@ impl fmt::Display for Finding {
         } = self;
         match what {
             Change::Undone(change) => {
-                write!(f, "put back: {}", Self::new(path, (**change).clone(), why))
+                write!(f, "undone: {}", Self::new(path, (**change).clone(), why))
             }
             Change::Appeared => write!(f, "{path:?} is new: {why}"),
             Change::Changed => write!(f, "{path:?} has changed: {why}"),

@@ -57,7 +57,7 @@ impl Keeping {
         const MOST: usize = 1000;
         let mut number = fs::read_dir(&directory)?.count();
         if number >= MOST {
-            return Err(io::Error::other("too much was put back already"));
+            return Err(io::Error::other("too much was undone already"));
         }
         let (mut file, record) = loop {
             let record = directory.join(format!("{number:04}"));

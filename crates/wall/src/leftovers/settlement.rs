@@ -224,7 +224,7 @@ impl<'a> Settlement<'a> {
         match restore::put(path, Some(&content), &self.patience, covers, None, is_still) {
             Ok(_) => self.find(path, Change::Undone(Box::new(Change::Changed)), SECOND_NAME),
             Err(error) => {
-                let why = format!("{SECOND_NAME}; it could NOT be put back: {error}");
+                let why = format!("{SECOND_NAME}; it could NOT be undone: {error}");
                 self.find(path, Change::Changed, &why);
             }
         }
@@ -551,7 +551,7 @@ impl<'a> Settlement<'a> {
             return;
         }
         if !is_ours {
-            let also = "; it was not put back, since it may have been there before";
+            let also = "; it was not undone, since it may have been there before";
             return tell(false, also);
         }
         if self.watch.covers.are_over(path) {
@@ -613,12 +613,12 @@ impl<'a> Settlement<'a> {
                     Ok(kept) => format!("what it was is kept in {kept:?}"),
                     Err(_) => "what it was is lost".to_owned(),
                 };
-                let also = format!("; it could not be put back, and was REMOVED: {error}; {was}");
+                let also = format!("; it could not be undone, and was REMOVED: {error}; {was}");
                 tell(false, &also);
             }
             // Another look was quicker.
             Err(_) if Content::of(path, &bounds).as_ref() == to => tell(true, ""),
-            Err(error) => tell(false, &format!("; it could NOT be put back: {error}")),
+            Err(error) => tell(false, &format!("; it could NOT be undone: {error}")),
         }
     }
 }

@@ -116,7 +116,7 @@ fn hooks_are_found_and_samples_are_not() {
     });
     assert_eq!(
         found,
-        ["put back: \".git/hooks/post-checkout\" is new: git runs them outside"]
+        ["undone: \".git/hooks/post-checkout\" is new: git runs them outside"]
     );
 }
 
@@ -132,7 +132,7 @@ fn settings_that_run_programs_are_found_also_in_a_new_repository() {
     assert_eq!(
         found,
         [
-            "put back: \".git/config\" has a new setting \"core.fsmonitor = ev\\nil\": makes git run a program"
+            "undone: \".git/config\" has a new setting \"core.fsmonitor = ev\\nil\": makes git run a program"
         ]
     );
     fs::remove_dir_all(workspace.path.join(".git")).unwrap();
@@ -143,7 +143,7 @@ fn settings_that_run_programs_are_found_also_in_a_new_repository() {
     assert_eq!(
         found,
         [
-            "put back: \".git/config\" has a new setting \"core.hookspath = x\": makes git run a program"
+            "undone: \".git/config\" has a new setting \"core.hookspath = x\": makes git run a program"
         ]
     );
     let left = fs::read_to_string(workspace.path.join(".git/config"));
@@ -157,7 +157,7 @@ fn what_leads_git_past_what_is_looked_at_is_found() {
     let common = ".git/commondir";
     let found = workspace.found(|| workspace.write(common, "../x\n"));
     let why = "git takes settings and hooks from where it leads";
-    assert_eq!(found, [format!("put back: {common:?} is new: {why}")]);
+    assert_eq!(found, [format!("undone: {common:?} is new: {why}")]);
     assert!(!workspace.path.join(common).exists());
 
     // A worktree that git made is nothing to tell of.
@@ -165,7 +165,7 @@ fn what_leads_git_past_what_is_looked_at_is_found() {
     let found = workspace.found(|| workspace.write(common, "../..\n"));
     assert_eq!(found, [""; 0]);
     let found = workspace.found(|| workspace.write(common, "../../../x\n"));
-    assert_eq!(found, [format!("put back: {common:?} has changed: {why}")]);
+    assert_eq!(found, [format!("undone: {common:?} has changed: {why}")]);
     let found = workspace.found(|| workspace.write(".git/worktrees/t/config.worktree", EVIL));
     assert_eq!(found.len(), 1, "{found:?}");
 
@@ -191,14 +191,14 @@ fn what_leads_git_past_what_is_looked_at_is_found() {
         fs::rename(&dot_git, workspace.path.join("moved")).unwrap();
         symlink("moved", &dot_git).unwrap();
     });
-    assert_eq!(found, [format!("put back: \".git\" is new: {why}")]);
+    assert_eq!(found, [format!("undone: \".git\" is new: {why}")]);
     assert!(fs::symlink_metadata(&dot_git).is_err());
     fs::remove_file(workspace.path.join("config")).unwrap();
     let found = workspace.found(|| {
         workspace.write("HEAD", "ref: refs/heads/main\n");
         workspace.write("commondir", "moved\n");
     });
-    assert_eq!(found, [format!("put back: \"commondir\" is new: {why}")]);
+    assert_eq!(found, [format!("undone: \"commondir\" is new: {why}")]);
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn files_that_settings_include_are_settings() {
     let found = workspace.found(|| workspace.write(".gitconfig", "[alias] x = !evil\n"));
     assert_eq!(
         found,
-        ["put back: \".gitconfig\" has a new setting \"alias.x = !evil\": makes git run a program"]
+        ["undone: \".gitconfig\" has a new setting \"alias.x = !evil\": makes git run a program"]
     );
     let found = workspace.found(|| workspace.write(".git/config", "[core\n"));
     assert!(
-        found[0].starts_with("put back: \".git/config\" cannot be read"),
+        found[0].starts_with("undone: \".git/config\" cannot be read"),
         "{found:?}"
     );
 }
@@ -272,7 +272,7 @@ fn links_among_gits_files_are_found_at_any_depth() {
         }
     });
     let expected = links.map(|link| {
-        format!("put back: \"{link}\" is new: git takes settings and hooks from where it leads")
+        format!("undone: \"{link}\" is new: git takes settings and hooks from where it leads")
     });
     found.sort();
     assert_eq!(found, expected);
@@ -338,7 +338,7 @@ fn a_submodule_that_is_another_repository_is_put_back() {
         let text = format!("gitdir: {}\n", other.path().display());
         workspace.write("sub/.git", &text);
     });
-    let is_of_sub = |line: &&String| line.starts_with("put back: \"sub/.git\" is new");
+    let is_of_sub = |line: &&String| line.starts_with("undone: \"sub/.git\" is new");
     assert_eq!(found.iter().filter(is_of_sub).count(), 1, "{found:?}");
     assert!(!workspace.path.join("sub/.git").exists());
 }
@@ -468,7 +468,7 @@ fn a_git_file_that_leads_away_is_put_back_if_it_is_new() {
     ] {
         let found = workspace.found(plant);
         let why = "git takes settings and hooks from where it leads";
-        assert_eq!(found, [format!("put back: {new:?} is new: {why}")]);
+        assert_eq!(found, [format!("undone: {new:?} is new: {why}")]);
         assert!(fs::symlink_metadata(workspace.path.join(new)).is_err());
     }
     assert!(mine.iter().all(|path| workspace.path.join(path).exists()));
@@ -487,7 +487,7 @@ fn no_remote_gets_a_second_address_in_another_file() {
     assert_eq!(
         found,
         [format!(
-            "put back: {other:?} has a new setting \"remote.origin.url = https://example.net/b\": \
+            "undone: {other:?} has a new setting \"remote.origin.url = https://example.net/b\": \
              makes git talk to another repository"
         )]
     );
@@ -537,8 +537,8 @@ fn no_worktree_gets_another_repository() {
     assert_eq!(
         found,
         [
-            format!("put back: \"own/.git\" is new: {WHY}"),
-            format!("put back: \"sub/.git\" has changed: {WHY}")
+            format!("undone: \"own/.git\" is new: {WHY}"),
+            format!("undone: \"sub/.git\" has changed: {WHY}")
         ]
     );
     assert!(!path("own/.git").exists());
@@ -551,7 +551,7 @@ fn no_worktree_gets_another_repository() {
         fs::remove_file(path("sub/.git")).unwrap();
         repository("sub/.git");
     });
-    let begin = format!("put back: \"sub/.git\" has changed: {WHY}; what was there is in ");
+    let begin = format!("undone: \"sub/.git\" has changed: {WHY}; what was there is in ");
     let is_told = |it: &String| it.starts_with(&begin) && it.ends_with(".stockade\"");
     assert!(found.len() == 1 && found.iter().all(is_told), "{found:?}");
     is_back();

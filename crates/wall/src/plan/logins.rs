@@ -106,8 +106,8 @@ pub(super) fn notes(forge: &Forge, facts: &Facts) -> Vec<String> {
         if forge.logins_of(tool).next().is_none() {
             if facts.found.contains_key(&facts.home.real.join(own)) {
                 notes.push(format!(
-                    "no login for sessions is stored for {usual}, so the command gets your own. \
-                     To use a smaller one: stockade auth {word}"
+                    "no login for sessions is stored for {usual}, so the command gets your own, \
+                     with all its rights. To give it one of its own: stockade auth {word}"
                 ));
             }
             continue;

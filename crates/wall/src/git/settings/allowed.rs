@@ -518,7 +518,7 @@ mod tests {
                 why,
             ),
             None => match setting.verdict(&Context::default()) {
-                Verdict::Drives(why) => ("put back", why),
+                Verdict::Drives(why) => ("undone", why),
                 Verdict::Describes(_) => ("undecided", ""),
             },
         }
@@ -532,9 +532,9 @@ mod tests {
         let rows: Vec<(&str, Setting)> = keys.map(|line| (line, documented(line))).collect();
         assert!(rows.len() > 800, "{}", rows.len());
         let mut page = "# What becomes of each setting of git\n\n\
-            A session may change these settings of a repository, or they are put back at its end and kept for \
+            A session may change these settings of a repository, or they are undone at its end and kept for \
             `stockade accept`.\nThe list is every setting that git 2.47.3 documents. Settings that are not \
-            in it are put back.\n\n\
+            in it are undone.\n\n\
             This page is written by a test: \
             `STOCKADE_UPDATE=1 cargo test -p stockade-wall every_documented_setting`.\n\n\
             | setting | at the end | it concerns |\n|---|---|---|\n".to_owned();

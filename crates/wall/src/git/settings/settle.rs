@@ -80,7 +80,7 @@ pub(crate) fn settle(
     for setting in &says {
         let is_new = !was.contains_key(&setting.key);
         if is_new && comparison.is_rest(setting, &passed) && passed.remove(&setting.key) {
-            undone.extend(comparison.changes(setting, "belongs to what was put back"));
+            undone.extend(comparison.changes(setting, "belongs to what was undone"));
         }
     }
     let promises = |setting: &&Setting| {
@@ -317,7 +317,7 @@ impl<'a> Comparison<'a> {
         if self.lost.contains(remote) {
             let why = match gone.is_address() {
                 true => "git would push to the next remote that there is",
-                false => "belongs to what was put back",
+                false => "belongs to what was undone",
             };
             return Some(why);
         }

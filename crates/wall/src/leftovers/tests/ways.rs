@@ -26,9 +26,9 @@ fn a_new_link_on_the_way_to_what_settings_name_is_put_back() {
         symlink("i", path("info")).unwrap();
         symlink("../c", path("real/a")).unwrap();
     });
-    let mut put_back: Vec<_> = found.iter().filter(|it| it.contains("put back")).collect();
+    let mut put_back: Vec<_> = found.iter().filter(|it| it.contains("undone")).collect();
     put_back.sort();
-    let expected = [".husky/a", "info", "real/a"].map(|it| format!("put back: {it:?} {LINK}"));
+    let expected = [".husky/a", "info", "real/a"].map(|it| format!("undone: {it:?} {LINK}"));
     assert_eq!(put_back, expected.iter().collect::<Vec<_>>(), "{found:?}");
     assert!(path("h/_/post-checkout").exists() && path("c/b/git.inc").exists());
     assert_eq!(fs::read_link(path("conf")).unwrap(), Path::new("real"));
@@ -42,7 +42,7 @@ fn a_new_link_on_the_way_to_what_settings_name_is_put_back() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(fs::read_link(path("conf")).unwrap(), Path::new("real"));
     let found = workspace.found(|| workspace.write("real/a/b/git.inc", "[core]\n\tpager = x\n"));
-    assert!(found.iter().all(|it| it.contains("put back")), "{found:?}");
+    assert!(found.iter().all(|it| it.contains("undone")), "{found:?}");
     assert!(!path("real/a/b/git.inc").exists(), "{found:?}");
 }
 
@@ -63,7 +63,7 @@ fn links_among_objects_that_a_list_of_the_users_names_are_put_back() {
         }
     });
     found.sort();
-    let mut expected = links.map(|it| format!("put back: {it:?} {LINK}"));
+    let mut expected = links.map(|it| format!("undone: {it:?} {LINK}"));
     expected.sort();
     assert_eq!(found, expected);
     assert!(path(".git/objects/info/alternates").exists());
@@ -411,9 +411,7 @@ fn an_untracked_cache_with_a_link_in_it_is_set_aside() {
             git(&format!("{plant}; rm -f /tmp/stamp-$$"));
         });
         assert_eq!(path(".git/index").exists(), stays, "{plant}: {found:?}");
-        let is_told = found
-            .iter()
-            .any(|it| it.contains("put back: \".git/index\""));
+        let is_told = found.iter().any(|it| it.contains("undone: \".git/index\""));
         assert_eq!(is_told, !stays, "{found:?}");
     }
 }
