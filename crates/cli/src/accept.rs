@@ -138,7 +138,7 @@ fn described(session: &str, kept: &[&Kept]) -> String {
         }
         if let Some(theirs) = kept.text() {
             for line in theirs.lines().take(MOST_LINES) {
-                text.push_str(&format!("  | {}\n", shown(line)));
+                text.push_str(&format!("  | {}\n", shown(&line.replace('\t', "    "))));
             }
         }
         if is_too_long(kept) {
