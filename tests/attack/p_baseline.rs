@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stockade_world::{Laptop, Output, Pid, Running, Signal, eventually, test};
+use stockade_world::{Laptop, Output, PATIENCE, Pid, Running, Signal, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{EVIL, REPOSITORY, ran, session};
@@ -198,7 +198,7 @@ fn p01_what_appears_is_put_back_while_the_session_runs() {
                 let state = said(laptop, Place::Outside, state);
                 state.contains("fsmonitor") || state.contains("post-checkout")
             };
-            eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
+            eventually("it is undone", PATIENCE, || !is_there()).expect("undone");
             said(laptop, Place::Outside, "git status; git checkout -q -b x");
             assert!(!ran(laptop), "{plant}");
             running.write("\n").expect("write");

@@ -123,6 +123,32 @@ fn p07_dotfiles_that_lead_into_the_workspace_are_told() {
     });
 }
 
+/// In a linked worktree, they lie among the files of a repository elsewhere.
+#[test]
+fn p07_files_that_run_in_the_repository_of_a_linked_worktree_are_read_only_or_told() {
+    const HOME: &str = "cd; git init -q -b main main; cd main; echo mine > .git/lazygit.yml
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m one; git worktree add -q ../tree";
+    const WRITE: &str = "cd ~/main/.git; echo x > lazygit.yml || echo kept
+        mkdir glab-cli; echo x > glab-cli/config.yml";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, HOME);
+        let session = laptop.stockade(["run", "--", "bash", "-c", WRITE]);
+        let output = session.directory("/home/dev/tree").run().expect("an end");
+        let output = output.expect_success();
+        assert_eq!(output.stdout(), "kept\n", "{output:?}");
+        assert!(
+            output.stderr().contains("glab-cli/config.yml\" is new"),
+            "{output:?}"
+        );
+        let file = said(laptop, Place::Outside, "cat ~/main/.git/lazygit.yml");
+        assert_eq!(file, "mine\n");
+        said(laptop, Place::Outside, WRITE);
+        let file = said(laptop, Place::Outside, "cat ~/main/.git/lazygit.yml");
+        assert_eq!(file, "x\n", "positive control");
+    });
+}
+
 #[test]
 fn p07_what_agents_execute_or_obey_in_their_state_is_told_at_any_depth() {
     test(&standard(), |world| {

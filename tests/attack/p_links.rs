@@ -1,8 +1,6 @@
 //! Where links, pipes and modes of directories lead git outside, or keep Stockade from looking (P1, P2).
 
-use std::time::Duration;
-
-use stockade_world::{eventually, test};
+use stockade_world::{PATIENCE, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{EVIL, REPOSITORY, ran, session};
@@ -149,7 +147,7 @@ fn p01_pipes_among_objects_do_not_hold_up_a_git_outside() {
             let mut running = laptop.stockade(words).spawn().expect("a session");
             running.expect("planted").expect("it is planted");
             let is_there = || !outside("find .git -type p").is_empty();
-            eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
+            eventually("it is undone", PATIENCE, || !is_there()).expect("undone");
             assert!(!outside(USE).contains("held"), "{plant}");
             running.write("\n").expect("write");
             let output = running.wait().expect("an end");
@@ -182,7 +180,7 @@ fn p02_one_repository_of_two_gitlinks_hides_no_third() {
         let mut running = laptop.stockade(words).spawn().expect("a session");
         running.expect("planted").expect("it is planted");
         let is_there = || outside("cat b/sub/.git/config").contains("fsmonitor");
-        eventually("it is undone", Duration::from_secs(5), || !is_there()).expect("undone");
+        eventually("it is undone", PATIENCE, || !is_there()).expect("undone");
         outside("git status");
         assert!(!ran(laptop));
         running.write("\n").expect("write");

@@ -242,6 +242,38 @@ fn p01_no_remote_of_a_session_is_a_path() {
     });
 }
 
+/// Without an address, git takes the name of a remote for a path.
+#[test]
+fn p01_no_remote_without_an_address_leads_to_what_was_not_given() {
+    const PLACE: &str = "cd; rm -rf private; git init -q -b main private; cd private
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m secret";
+    const FETCH: &str = "cd ~/project; git fetch -q --all; git log --format=%s --remotes=up";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PLACE);
+        for settings in ["", "git config extensions.worktreeConfig true;"] {
+            let own = if settings.is_empty() {
+                ""
+            } else {
+                "--worktree"
+            };
+            let plant = format!(
+                "cd ~/project; ln -s /home/dev/private up; {settings}
+                 git config {own} remote.up.fetch '+refs/heads/*:refs/remotes/up/*'"
+            );
+            said(laptop, Place::Outside, TRACKED);
+            said(laptop, Place::Outside, &plant);
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert_eq!(fetched, "secret\n", "positive control: {plant}");
+            said(laptop, Place::Outside, TRACKED);
+            let output = session(laptop, &plant);
+            assert_eq!(said(laptop, Place::Outside, FETCH), "", "{output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("new setting \"remote.up.fetch"), "{stderr}");
+        }
+    });
+}
+
 /// With `push.default = upstream`, what a branch follows is where it is pushed to.
 #[test]
 fn p01_branches_of_the_users_are_not_pushed_to_other_branches() {

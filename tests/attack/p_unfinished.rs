@@ -1,9 +1,7 @@
 //! Files of a merge, a rebase and the like that a session leaves unfinished (P1): git outside takes paths
 //! and options from them when it goes on.
 
-use std::time::Duration;
-
-use stockade_world::{eventually, test};
+use stockade_world::{PATIENCE, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{REPOSITORY, none_runs, plant, ran, session};
@@ -148,7 +146,7 @@ fn p01_a_list_of_conflicts_goes_while_the_session_runs() {
         let mut running = laptop.stockade(words).spawn().expect("a session");
         running.expect("planted").expect("it is planted");
         let is_gone = || outside("ls .git/MERGE_RR 2>/dev/null").is_empty();
-        eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
+        eventually("it is gone", PATIENCE, is_gone).expect("gone");
         running.write("\n").expect("write");
         let output = running.wait().expect("an end");
         assert!(output.stderr().contains("undone"), "{output:?}");
@@ -179,7 +177,7 @@ fn p01_a_rebase_that_waits_gets_no_commands_while_a_session_runs() {
                 assert!(steps().contains("exec"), "positive control");
             } else {
                 let is_gone = || !steps().contains("exec");
-                eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
+                eventually("it is gone", PATIENCE, is_gone).expect("gone");
             }
             outside(CONTINUE);
             assert_eq!(ran(laptop), is_told);
@@ -205,7 +203,7 @@ fn p01_a_rebase_that_waits_gets_no_commands_while_a_session_runs() {
             running.expect("planted").expect("it is planted");
             let is_gone = || !steps().contains("exec");
             if !is_told {
-                eventually("it is gone", Duration::from_secs(5), is_gone).expect("gone");
+                eventually("it is gone", PATIENCE, is_gone).expect("gone");
             }
             outside(CONTINUE);
             assert_eq!(ran(laptop), is_told);

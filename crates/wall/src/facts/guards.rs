@@ -76,6 +76,11 @@ impl Guards {
             let names = Names::of(top.clone());
             let runs = runs.flat_map(|runs| runs.below(top));
             let runs = runs.filter(|(path, _)| names.may_hold(path));
+            // In a linked worktree, `.git` is a file.
+            let guarded = WORKSPACE.iter().filter(|runs| runs.are_guarded());
+            let guarded = guarded.filter(|_| !is_state);
+            let in_git = guarded.flat_map(|runs| git.outside.iter().flat_map(|at| runs.in_git(at)));
+            let runs = runs.chain(in_git);
             let runs: Vec<Guarded> = guards.existing(runs, trees);
             let written = written.iter();
             let written = written.filter(|setting| setting.is("core", "hookspath"));

@@ -45,6 +45,8 @@ const ARGUMENTS: &[(&str, Check)] = &[
     ("rebase-apply/next", is_number),
     ("rebase-apply/last", is_number),
     ("BISECT_START", is_no_option),
+    // Older gits have a shell read them.
+    ("BISECT_NAMES", are_in_quotes),
     ("sequencer/opts", are_options_of_a_sequence),
 ];
 
@@ -134,6 +136,23 @@ fn is_own_strategy(name: &[u8]) -> bool {
         name.trim_ascii(),
         b"" | b"ort" | b"recursive" | b"ours" | b"subtree"
     )
+}
+
+/// Words as git quotes them for a shell, which then finds nothing else in them.
+fn are_in_quotes(words: &[u8]) -> bool {
+    let mut rest = words;
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b'\\', b'\'' | b'!', rest @ ..] => rest,
+            [b'\'', quoted @ ..] => match quoted.iter().position(|byte| *byte == b'\'') {
+                Some(end) => quoted.get(end + 1..).unwrap_or_default(),
+                None => return false,
+            },
+            [byte, rest @ ..] if byte.is_ascii_whitespace() => rest,
+            _ => return false,
+        };
+    }
 }
 
 /// The options of a sequence are in the form of git's settings.
@@ -286,6 +305,7 @@ mod tests {
                 "0123456789abcdef0123456789abcdef01234567\n",
             ),
             ("BISECT_START", "main\n"),
+            ("BISECT_NAMES", " '--' 'a b' 'it'\\''s; x'\n"),
             ("rebase-merge/msgnum", "3\n"),
             ("rebase-apply/last", "12"),
             (
@@ -318,6 +338,9 @@ mod tests {
             ("rebase-apply/apply-opt", "'-p1'\\''x'"),
             ("MERGE_AUTOSTASH", "--index"),
             ("BISECT_START", "--pathspec-from-file=x"),
+            ("BISECT_NAMES", " '--'; touch ran"),
+            ("BISECT_NAMES", " 'a' $(touch ran)"),
+            ("BISECT_NAMES", " 'a"),
             ("sequencer/opts", "[options]\n\tstrategy = x/../evil\n"),
             ("sequencer/opts", "[options]\n\tstrategy = resolve\n"),
             (

@@ -17,7 +17,7 @@ use crate::nofollow;
 const MOST_BYTES: u64 = 512 << 20;
 
 /// How much longer a look takes at most on a machine whose processors others need.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The time and the number of files that a look may take, and who may end it before. It is of the thread that
 /// makes it.

@@ -20,6 +20,9 @@ pub(super) fn reported_files(config: &Config, facts: &Facts) -> Vec<(PathBuf, &'
     let in_tops = tops
         .iter()
         .flat_map(|top| WORKSPACE.iter().flat_map(|runs| runs.below(top)));
+    let outside = facts.git.outside.iter();
+    let outside = outside.flat_map(|at| WORKSPACE.iter().flat_map(|runs| runs.in_git(at)));
+    let in_tops = in_tops.chain(outside);
     // The state of the session's own agent, and that of others as far as it is given.
     let given = config
         .write

@@ -37,6 +37,13 @@ impl Autoruns {
         self.0 == Treatment::Guard
     }
 
+    /// Where those of them are that lie among git's own files, below a directory of git's.
+    pub(crate) fn in_git(&self, directory: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        let names = self.names();
+        names
+            .filter_map(move |(name, why)| Some((directory.join(name.strip_prefix(".git/")?), why)))
+    }
+
     /// Where they are below a directory, and who runs them.
     pub(crate) fn below(&self, directory: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
         self.names()

@@ -194,6 +194,9 @@ impl<'a> Comparison<'a> {
             };
             return Some(why);
         };
+        if self.is_of_no_remote(changed) {
+            return Some("makes git take the name of a remote for a path");
+        }
         // Git clones a submodule that is not there yet from its address.
         let is_submodule = changed.section() == b"submodule" && changed.name() == b"url";
         let is_moved = (changed.is_address() && self.had_address(changed))
@@ -339,6 +342,17 @@ impl<'a> Comparison<'a> {
         !self.context.is_new
             && addresses_of(&self.was, name).is_empty()
             && (self.named.contains(name) || is_default)
+    }
+
+    /// Whether it says something of a remote that has no address, in this file or in another. `git fetch --all`
+    /// then fetches from the directory of that name.
+    fn is_of_no_remote(&self, changed: &Setting) -> bool {
+        let context = &self.context;
+        let has_address =
+            |name: &[u8]| context.remotes.contains(name) || context.elsewhere.contains(name);
+        let name = changed.subsection();
+        let name = name.filter(|_| changed.section() == b"remote" && !changed.is_address());
+        name.is_some_and(|name| !has_address(name))
     }
 
     /// Whether the remote had an address, in this file or in another.
