@@ -145,3 +145,23 @@ fn shown(setting: &str) -> String {
     const LONGEST: usize = 200;
     setting.chars().take(LONGEST).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn very_many_repositories_do_not_push_the_workspaces_own_from_the_top() {
+        let unseen = |path: &str| Finding::new(Path::new(path), Change::Unseen, "no time");
+        let undone = Change::Undone(Box::new(Change::Appeared));
+        let mut findings: Vec<_> = (0..100)
+            .map(|i| unseen(&format!("/w/n{i}/.git/logs")))
+            .collect();
+        findings.insert(0, Finding::new(Path::new("/w/x"), undone, "why"));
+        findings.push(unseen("/w/.git/logs"));
+        sort(&mut findings);
+        assert_eq!(findings[0].path, Path::new("/w/.git/logs"));
+        assert_eq!(findings[1].path, Path::new("/w/n0/.git/logs"));
+        assert_eq!(findings[101].path, Path::new("/w/x"));
+    }
+}
