@@ -206,6 +206,10 @@ impl Facts {
         let secrets = etc::secrets();
         let no_certificates = no_certificates(&found, &secrets, config, &home.real, &environment);
         let elsewhere = mounts.all_names(&workspace);
+        let environments = Environments::OfProjects;
+        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
+            variable(&environment, name).map(OsStr::to_owned)
+        });
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
@@ -214,15 +218,12 @@ impl Facts {
             elsewhere: &elsewhere,
             state: &state,
             writable: &reached,
-            earlier: None,
+            earlier: Some(&earlier),
+            is_agent: false,
         };
-        let environments = Environments::OfProjects;
-        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
-            variable(&environment, name).map(OsStr::to_owned)
-        });
         let find = |program: &Option<OsString>, outside, is_agent: bool| {
-            let earlier = is_agent.then_some(&earlier);
-            Installation::find(program.as_deref()?, Search { earlier, ..search }, outside)
+            let search = Search { is_agent, ..search };
+            Installation::find(program.as_deref()?, search, outside)
         };
         // Another command that runs with an agent's profile is the caller's own.
         let is_agent = *is_known && brought.is_none();
@@ -236,6 +237,7 @@ impl Facts {
             home: &home.real,
             workspace: &workspace,
             writable: &reached,
+            earlier: &earlier,
             own: &own_directories(config, &home.real),
             environment: &environment,
             names: &Names::of(home.real.clone()),
@@ -283,7 +285,7 @@ impl Facts {
             scripts: scripts::find(config, &home.real),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
-            doubtful: doubtful.map(|found| found.at),
+            doubtful: doubtful.map(|(found, _)| found.at),
             brought,
             search_path: search_path(&environment),
             toolchains,
