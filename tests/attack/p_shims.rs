@@ -370,6 +370,29 @@ fn p06_no_session_can_replace_what_a_shim_or_a_guard_runs() {
     });
 }
 
+/// A session was given the file, and nothing around it.
+#[test]
+fn f11_an_agent_that_a_session_was_given_to_write_is_passed_over() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let given = laptop.home().join("bin/claude");
+        program(&given, &agent("given"));
+        let path = format!("{SHIMS}:/home/dev/bin:/home/dev/.local/bin:/usr/bin:/bin");
+        let claude = || {
+            run(laptop, &path, &["claude", "x"])
+                .expect_success()
+                .stdout()
+        };
+        assert_eq!(claude(), "given inside x\n", "control");
+        let session = laptop.stockade(["run", "--quiet", "--write"]).arg(&given);
+        let session = session.args(["--", "sh", "-c", "echo '# planted' >> ~/bin/claude"]);
+        session.run().expect("its end").expect_success();
+        assert!(fs::read_to_string(&given).expect("it").contains("planted"));
+        assert_eq!(claude(), "real inside x\n");
+    });
+}
+
 /// Writes wherever a shell of the user's would then find another agent.
 const CHANGE: &str = "
     d=~/.local/share/stockade
