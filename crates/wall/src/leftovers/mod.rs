@@ -45,6 +45,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+#[cfg(test)]
+pub(crate) use self::reported::DOTFILES;
 pub(crate) use self::settlement::changed;
 use self::{
     baseline::{Baseline, Membership},
