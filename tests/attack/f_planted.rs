@@ -475,3 +475,65 @@ fn f05_what_leads_git_to_other_settings_is_told_at_the_end() {
         }
     });
 }
+
+/// What an environment, a variable or a search path leads to, by another workspace's files.
+#[test]
+fn f11_a_session_does_not_choose_what_sessions_of_other_workspaces_see() {
+    const BEFORE: &str = "mkdir -p ~/private/bin ~/private/lib/python3 .venv/bin bin jdk/17 ~/npm
+        cp ~/.ssh/id_ed25519 ~/private/key; echo mine > jdk/17/release; ln -s jdk/17 java
+        printf '#!/bin/sh\\ncat ~/private/key\\n' > ~/private/bin/tool
+        printf '#!/usr/bin/env deno\\n' > ~/npm/tool; chmod +x ~/npm/tool ~/private/bin/tool
+        cp ~/private/bin/tool ~/private/bin/deno; touch ~/private/pyvenv.cfg";
+    const CLEAN: &str = "rm -rf bin led .venv; mkdir -p bin .venv/bin; touch .venv/pyvenv.cfg; ";
+    let look: &[&str] = &[
+        "--",
+        "sh",
+        "-c",
+        "cat ~/private/key ~/project/*/key ~/project/.venv/key",
+    ];
+    let tool: &[&str] = &["--", "/home/dev/npm/tool"];
+    let environment = ("VIRTUAL_ENV", "/home/dev/project/.venv");
+    let path = "/home/dev/project/bin:/usr/bin:/bin:/run/world/bin";
+    let led = "/home/dev/project/led";
+    let ways = [
+        (
+            "echo home = ~/private/bin > .venv/pyvenv.cfg",
+            environment,
+            look,
+        ),
+        (
+            "ln -s ~/private/bin/tool .venv/bin/python",
+            environment,
+            look,
+        ),
+        ("rm -r .venv; ln -s ~/private .venv", environment, look),
+        ("ln -s ~/private led", ("JAVA_HOME", led), look),
+        ("ln -s ~/private led", ("CCACHE_DIR", led), look),
+        ("ln -s ~/private/bin/tool bin/deno", ("PATH", path), tool),
+        ("rm -r bin; ln -s ~/private/bin bin", ("PATH", path), tool),
+        (
+            "echo '#!/home/dev/private/bin/tool' > bin/deno; chmod +x bin/deno",
+            ("PATH", path),
+            tool,
+        ),
+    ];
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, BEFORE);
+        // Positive control: where no session was, the user made the links.
+        for (plant, variable, words) in ways {
+            said(laptop, Place::Outside, &format!("{CLEAN}{plant}"));
+            let output = elsewhere(laptop, words, &[variable]);
+            assert_eq!(secrets(&output.stdout()).len(), 1, "{plant}: {output:?}");
+        }
+        for (plant, variable, words) in ways {
+            said(laptop, INSIDE, &format!("{CLEAN}{plant}"));
+            let output = elsewhere(laptop, words, &[variable]);
+            assert_eq!(secrets(&output.stdout()), BTreeSet::new(), "{plant}");
+        }
+        // A link that leads out of no such place is followed.
+        let words = ["--", "sh", "-c", "cat $JAVA_HOME/release"];
+        let output = elsewhere(laptop, &words, &[("JAVA_HOME", "/home/dev/project/java")]);
+        assert_eq!(output.stdout(), "mine\n", "{output:?}");
+    });
+}

@@ -370,6 +370,73 @@ fn p06_no_session_can_replace_what_a_shim_or_a_guard_runs() {
     });
 }
 
+/// Of a file that has two names nobody knows where the other one is.
+#[test]
+fn p06_no_session_starts_if_what_a_shim_runs_has_another_name() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let (own, shim) = (laptop.home().join("own"), Path::new(SHIMS).join("claude"));
+        let (installed, other) = (own.join("stockade"), laptop.workspace().join("built"));
+        fs::create_dir(&own).expect("a directory");
+        fs::copy("/run/world/bin/stockade", &installed).expect("a copy");
+        let run = |program: &Path| {
+            let command = laptop.command(program).args(["run", "--", "echo", "ran"]);
+            command.run().expect("its end")
+        };
+        let product = Path::new("/run/world/bin/stockade");
+        let link = |text: &Path| {
+            fs::remove_file(&shim).expect("a shim less");
+            symlink(text, &shim).expect("a link");
+        };
+        // Either program may start the session: the shim may start the next one.
+        for started in [&*installed, product] {
+            link(product);
+            fs::hard_link(&installed, &other).expect("another name");
+            assert_eq!(run(started).expect_success().stdout(), "ran\n");
+            fs::remove_file(&other).expect("a name less");
+            link(&installed);
+            assert_eq!(run(started).expect_success().stdout(), "ran\n");
+            fs::hard_link(&installed, &other).expect("another name");
+            let output = run(started).expect_code(125);
+            let said = output.stderr();
+            assert!(
+                output.stdout().is_empty() && said.contains("that the shim "),
+                "{said}"
+            );
+            assert!(
+                said.contains("(a hard link)") && said.contains("`cp`"),
+                "{said}"
+            );
+            fs::remove_file(&other).expect("a name less");
+            assert_eq!(run(started).expect_success().stdout(), "ran\n");
+        }
+    });
+}
+
+/// A session was given the file, and nothing around it.
+#[test]
+fn f11_an_agent_that_a_session_was_given_to_write_is_passed_over() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        furnish(laptop);
+        let given = laptop.home().join("bin/claude");
+        program(&given, &agent("given"));
+        let path = format!("{SHIMS}:/home/dev/bin:/home/dev/.local/bin:/usr/bin:/bin");
+        let claude = || {
+            run(laptop, &path, &["claude", "x"])
+                .expect_success()
+                .stdout()
+        };
+        assert_eq!(claude(), "given inside x\n", "control");
+        let session = laptop.stockade(["run", "--quiet", "--write"]).arg(&given);
+        let session = session.args(["--", "sh", "-c", "echo '# planted' >> ~/bin/claude"]);
+        session.run().expect("its end").expect_success();
+        assert!(fs::read_to_string(&given).expect("it").contains("planted"));
+        assert_eq!(claude(), "real inside x\n");
+    });
+}
+
 /// Writes wherever a shell of the user's would then find another agent.
 const CHANGE: &str = "
     d=~/.local/share/stockade

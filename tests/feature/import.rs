@@ -1,6 +1,6 @@
 //! The configurations that Stockade starts from, imported: `explain` judges as their authors say.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 use stockade_world::{Output, Standard, World, test};
 
@@ -80,5 +80,51 @@ fn explain_judges_imported_configurations_as_their_authors_say() {
             &["tcp://10.20.0.5:80", "tcp://169.254.169.254:80"],
             &[],
         );
+    });
+}
+
+/// The file lies in a directory above, which was the workspace of an earlier session.
+#[test]
+fn what_an_earlier_session_wrote_elsewhere_is_imported_only_on_request() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let (home, top) = (laptop.home(), laptop.home().join("mono"));
+        let (package, file) = (top.join("pkg"), top.join(".claude/settings.json"));
+        for directory in [&package, &top.join(".claude")] {
+            fs::create_dir_all(directory).expect("a directory");
+        }
+        let text = r#"{"sandbox": {"enabled": true, "filesystem": {"allowWrite": ["~/data"]}}}"#;
+        fs::create_dir(home.join("data")).expect("a directory");
+        fs::write(&file, text).expect("a file");
+        symlink(&file, home.join(".srt-settings.json")).expect("a link");
+        let run = |line: &[&str]| {
+            let command = laptop.stockade(["import"]).args(line);
+            command.directory(&package).run().expect("its end")
+        };
+        let write = |options: &[&str]| {
+            let line = [&["../.claude/settings.json", "--write"], options].concat();
+            run(&line)
+        };
+        let projects = home.join(".config/stockade/projects");
+        // Where no session was, it is the user's own.
+        write(&[]).expect_success();
+        fs::remove_dir_all(&projects).expect("a file less");
+        let found = run(&["--find"]).expect_success().stdout();
+        assert!(found.contains(".srt-settings.json\n"), "{found}");
+        let session = laptop.stockade(["run", "--quiet", "--", "touch", ".claude/settings.json"]);
+        let session = session.directory(&top).run().expect("its end");
+        session.expect_success();
+        let said = write(&[]).expect_code(1).stderr();
+        assert!(
+            said.contains("a session may have asked for these"),
+            "{said}"
+        );
+        assert!(said.contains("files.write"), "{said}");
+        assert!(!projects.exists());
+        let found = run(&["--find"]).expect_success().stdout();
+        let why = ".srt-settings.json (review it first: an earlier session could have written it";
+        assert!(found.contains(why), "{found}");
+        write(&["--yes"]).expect_success();
+        assert!(projects.exists());
     });
 }

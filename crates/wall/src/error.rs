@@ -161,6 +161,16 @@ pub enum Error {
         place: PathBuf,
         renewal: String,
     },
+    #[error(
+        "the command could change the program that {name} runs outside: {path:?} has another name (a \
+         hard link), which may lie where the command can write: install Stockade as a file of its \
+         own (./install.sh, or `cp` it), and with that one run `{renewal}`"
+    )]
+    StarterLinked {
+        name: String,
+        path: PathBuf,
+        renewal: String,
+    },
     #[error("reading {path}: {error}")]
     Read {
         path: &'static str,

@@ -12,9 +12,10 @@ use std::{
 use anyhow::Result;
 use serde_json::{Value, json};
 use stockade_config::{Loader, moved_state, others_can_write, shown_path};
+use stockade_wall::Environments;
 
 use super::{Format, sessions_can_write, state};
-use crate::{init, terminal};
+use crate::{context, init, terminal};
 
 const VARIABLES: [(&str, &str); 3] = [
     ("CLAUDE_SANDBOX_EGRESS_JAIL", "network.mode"),
@@ -43,8 +44,10 @@ pub(super) fn find(loader: &Loader, as_json: bool) -> Result<ExitCode> {
     let exists = |(_, path): &(Format, PathBuf)| path.symlink_metadata().is_ok();
     let mut inside = state(loader)?;
     inside.push(places.workspace.clone());
-    let writable =
-        |path: &Path| others_can_write(path, &places).or_else(|| sessions_can_write(path, &inside));
+    let earlier = context::earlier_sessions(&places.home, Environments::None);
+    let writable = |path: &Path| {
+        others_can_write(path, &places).or_else(|| sessions_can_write(path, &inside, &earlier))
+    };
     let found = |(format, path): (Format, PathBuf)| Found {
         writable: writable(&path),
         path,

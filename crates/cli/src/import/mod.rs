@@ -37,7 +37,7 @@ use stockade_config::{
     foreign_file, literal, merge, moved_state, parse, resolved, shown_path,
 };
 use stockade_policy::Rule;
-use stockade_wall::{is_led_from_inside, known_places};
+use stockade_wall::{EarlierSessions, Environments, is_led_from_inside, known_places};
 
 use crate::{args, context, exit, init, terminal};
 use domains::reaches_private;
@@ -212,6 +212,7 @@ fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled
         &loader.places.workspace_elsewhere,
     ]
     .concat();
+    let earlier = context::earlier_sessions(&loader.places.home, Environments::None);
     let mut draft = Draft::new(&around);
     let mut files = Vec::new();
     for path in paths {
@@ -225,7 +226,7 @@ fn settled(paths: &[PathBuf], loader: &Loader) -> Result<(Vec<Imported>, Settled
             return Err(Diagnostic::new(title).help(help).into());
         }
         let (source, writable) = foreign_file(&path, &loader.places)?;
-        let writable = writable.or_else(|| sessions_can_write(&path, &inside));
+        let writable = writable.or_else(|| sessions_can_write(&path, &inside, &earlier));
         let format = translate(&source, &mut draft)?;
         files.push(Imported {
             source,
@@ -274,8 +275,13 @@ fn state(loader: &Loader) -> Result<Vec<PathBuf>, Diagnostics> {
 }
 
 /// Why a session could have written the file, or chosen it by a link, if so. These are the places
-/// that sessions can write: the workspace, and agents' own settings.
-fn sessions_can_write(path: &Path, inside: &[PathBuf]) -> Option<String> {
+/// that sessions can write, which are the workspace and agents' own settings; and those that earlier
+/// sessions could write.
+fn sessions_can_write(
+    path: &Path,
+    inside: &[PathBuf],
+    earlier: &EarlierSessions,
+) -> Option<String> {
     let real = resolved(path);
     let reason = |place: &PathBuf| {
         let (shown, place) = (shown_path(place), resolved(place));
@@ -285,7 +291,10 @@ fn sessions_can_write(path: &Path, inside: &[PathBuf]) -> Option<String> {
         is_led_from_inside(path, &[place])
             .then(|| format!("a link in {shown} leads to it, and a session can change that link"))
     };
-    inside.iter().find_map(reason)
+    inside.iter().find_map(reason).or_else(|| {
+        let could = earlier.could_write(path);
+        could.then(|| "an earlier session could have written it, or a link to it".to_owned())
+    })
 }
 
 /// Adds what a file says to the draft. Its format shows in its content; the place of a file tells

@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{agents_state, environments::NAMED, place::way};
+use super::{
+    agents_state,
+    environments::NAMED,
+    place::{links, way},
+};
 use crate::{config::Config, leftovers::baseline, plan::PathRefusal};
 
 /// The places that earlier sessions could write.
@@ -64,19 +68,39 @@ impl EarlierSessions {
         }
     }
 
-    /// Whether a program lies in such a place, or a link on the way to it does.
-    pub(super) fn could_write(&self, program: &Path) -> bool {
-        let is_known = |place: &Path| {
+    /// Whether a session could have put an agent's program there, or a link on the way to it.
+    pub(super) fn could_install(&self, program: &Path) -> bool {
+        let is_place = |place: &Path| {
             let is_agents = self.agents.iter().any(|agents| agents == place);
-            let state = self.state.as_ref().filter(|_| !is_agents);
-            state.is_some_and(|state| baseline::is_known(state, place))
+            self.environments.iter().any(|it| it == place) || (!is_agents && self.is_known(place))
         };
-        let is_place =
-            |place: &Path| self.environments.iter().any(|it| it == place) || is_known(place);
-        let way = way(program);
-        way.iter()
-            .any(|path| path.ancestors().skip(1).any(is_place))
+        is_on_way(program, is_place)
     }
+
+    /// Whether a session could have written this, or a link on the way to it.
+    #[must_use]
+    pub fn could_write(&self, path: &Path) -> bool {
+        is_on_way(path, |place| self.is_known(place))
+    }
+
+    /// Whether a link on the way lies in a place that a session could write, and leads out of it.
+    pub(super) fn lead(&self, path: &Path, real: &Path) -> bool {
+        let leads_out = |link: &PathBuf| {
+            let mut places = link.ancestors().skip(1);
+            places.any(|place| !real.starts_with(place) && self.is_known(place))
+        };
+        links(path).map_or(true, |links| links.iter().any(leads_out))
+    }
+
+    fn is_known(&self, place: &Path) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| baseline::is_known(state, place))
+    }
+}
+
+/// Whether what a path leads to, or a link on the way, is such a place or lies in one.
+fn is_on_way(path: &Path, is_place: impl Fn(&Path) -> bool) -> bool {
+    way(path).iter().any(|it| it.ancestors().any(&is_place))
 }
 
 /// The top of the git repository that a path lies in, if a session could have it for its workspace:

@@ -2,7 +2,7 @@
 //!
 //! An environment names its interpreter in `pyvenv.cfg`. In a place that the command can write, a
 //! session before may have written that: such an environment is in view, and what it names is not
-//! believed. (What its interpreter usually is, a toolchain or the system's, is in view, too.)
+//! believed. Nor is it where sessions of other workspaces could write. (What its interpreter usually is, a toolchain or the system's, is in view, too.)
 
 use std::{
     ffi::OsStr,
@@ -84,7 +84,7 @@ impl Toolchains {
             return Err("it is no environment");
         }
         self.show(named, found, surroundings)?;
-        if is_written_inside {
+        if is_written_inside || surroundings.earlier.could_write(&real.join(mark)) {
             return Ok(());
         }
         for base in interpreters(&real) {

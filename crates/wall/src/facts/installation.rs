@@ -14,7 +14,8 @@
 //! one, and must not decide what is shown. So a link there that leads out of them is not
 //! followed; of a script there only the usual interpreters are, by their names; and in the
 //! agent's own directory nothing around it is believed: what holds the program there is
-//! protected as a whole.
+//! protected as a whole. Where sessions of other workspaces could write, the same holds of scripts,
+//! and of what a link there leads to only the file itself is shown.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -57,8 +58,10 @@ pub(crate) struct Search<'a> {
     pub(crate) state: &'a [PathBuf],
     /// Where the command can write: these, the workspace, and what is asked for.
     pub(crate) writable: &'a [PathBuf],
-    /// For a name that is meant for an agent's own program: who could have put another there.
     pub(crate) earlier: Option<&'a EarlierSessions>,
+    /// The name is meant for an agent's own program, so one that an earlier session could have put
+    /// there is passed over.
+    pub(crate) is_agent: bool,
 }
 
 /// Programs that are started by an alias of the shell, and where they are in the home.
@@ -77,7 +80,7 @@ impl Installation {
     /// Finds the program of this name. `outside` leaves out what lies in the workspace, unless
     /// it is named by a path.
     pub(crate) fn find(program: &OsStr, search: Search<'_>, outside: bool) -> Option<Self> {
-        let program = search
+        let (program, named) = search
             .program(program, outside)
             .or_else(|| search.by_alias(program).filter(|_| outside))?;
         let mut installation = Self {
@@ -87,22 +90,25 @@ impl Installation {
         };
         // Interpreters are whichever the caller uses.
         let search = Search {
-            earlier: None,
+            is_agent: false,
             ..search
         };
-        installation.add(&program.real, search, 0);
+        installation.add(&named, &program.real, search, 0);
         Some(installation)
     }
 
-    fn add(&mut self, file: &Path, search: Search<'_>, depth: usize) {
+    fn add(&mut self, named: &Path, file: &Path, search: Search<'_>, depth: usize) {
         // What is in the workspace is in view.
         if file.starts_with(search.workspace) {
             return;
         }
+        let is_led = search.earlier.is_some_and(|it| it.lead(named, file));
+        let is_planted =
+            is_in(file, search.writable) || search.earlier.is_some_and(|it| it.could_write(file));
         let state = search.state.iter().find(|place| file.starts_with(place));
         let part = match state {
             Some(place) => below(place, file),
-            None if is_in(file, search.writable) => file.to_owned(),
+            None if is_led || is_in(file, search.writable) => file.to_owned(),
             None => enclosing(file, search).unwrap_or_else(|| file.to_owned()),
         };
         if let Some(part) = look(&part)
@@ -114,25 +120,25 @@ impl Installation {
             && state.is_some()
             && let Some(script) = module(file)
         {
-            self.add(&script, search, depth + 1);
+            self.add(&script, &script, search, depth + 1);
         }
         if depth < DEEPEST
             && let Some(interpreter) = interpreter(file)
-            && (!is_in(file, search.writable) || USUAL.iter().any(|usual| interpreter == *usual))
-            && let Some(found) = search.program(&interpreter, true)
+            && (!is_planted || USUAL.iter().any(|usual| interpreter == *usual))
+            && let Some((found, named)) = search.program(&interpreter, true)
         {
             let by_link = found.at.parent() != found.real.parent();
             if let Some(directory) = found.real.parent().filter(|_| by_link) {
                 self.search.push(directory.to_owned());
             }
-            self.add(&found.real, search, depth + 1);
+            self.add(&named, &found.real, search, depth + 1);
         }
     }
 }
 
 impl Search<'_> {
-    /// The executable file that a name leads to.
-    pub(super) fn program(&self, name: &OsStr, outside: bool) -> Option<Found> {
+    /// The executable file that a name leads to, and the path by which it does.
+    pub(super) fn program(&self, name: &OsStr, outside: bool) -> Option<(Found, PathBuf)> {
         let executable = |path: PathBuf| {
             let found = look(&path).filter(|found| found.kind == Kind::File)?;
             let leads_out =
@@ -140,7 +146,8 @@ impl Search<'_> {
             (!leads_out && may(&found.real, Access::EXEC_OK)).then_some(found)
         };
         if name.as_bytes().contains(&b'/') {
-            return executable(self.current_directory.join(name));
+            let path = self.current_directory.join(name);
+            return Some((executable(path.clone())?, path));
         }
         std::env::split_paths(self.path)
             .filter(|directory| directory.is_absolute())
@@ -155,12 +162,11 @@ impl Search<'_> {
                 let is_other =
                     !(is_inside(&found.at) || is_inside(&found.real) || is_stockade(&found.real));
                 let is_doubtful = || {
-                    self.earlier
-                        .is_some_and(|earlier| earlier.could_write(path))
+                    let earlier = self.earlier.filter(|_| self.is_agent);
+                    earlier.is_some_and(|earlier| earlier.could_install(path))
                 };
                 !outside || (is_other && !is_doubtful())
             })
-            .map(|(found, _)| found)
     }
 
     /// The links by which a name leads to this file, if it does.
@@ -178,7 +184,7 @@ impl Search<'_> {
     }
 
     /// The program that an alias of the shell stands for, which no path of the caller's shows.
-    fn by_alias(&self, name: &OsStr) -> Option<Found> {
+    fn by_alias(&self, name: &OsStr) -> Option<(Found, PathBuf)> {
         let (_, path) = BY_ALIAS.iter().find(|(alias, _)| name == *alias)?;
         self.program(self.home.join(path).as_os_str(), true)
     }
@@ -237,9 +243,10 @@ fn behind(
         state: &[],
         writable: &[workspace.to_owned()],
         earlier,
+        is_agent: true,
     };
     let found = search.program(name, true).or_else(|| search.by_alias(name));
-    found.map(|found| found.at)
+    found.map(|(found, _)| found.at)
 }
 
 /// What lies in a directory and is, or holds, the file.
@@ -365,6 +372,7 @@ mod tests {
                 state: &state,
                 writable: &[state[0].clone(), workspace.clone()],
                 earlier: None,
+                is_agent: false,
             };
             let found = Installation::find(program.as_ref(), search, true)?;
             let relative = |part: &Found| {

@@ -23,6 +23,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -148,6 +149,8 @@ pub struct Facts {
     pub launched_by: Vec<PathBuf>,
     /// How else the user starts a program of Stockade: the links on the way to it, and its file.
     pub(crate) starters: Vec<(Starter, Vec<PathBuf>)>,
+    /// Of these programs, those that may have another name where the command can write.
+    pub(crate) hard_linked: BTreeSet<PathBuf>,
 }
 
 impl Facts {
@@ -206,6 +209,10 @@ impl Facts {
         let secrets = etc::secrets();
         let no_certificates = no_certificates(&found, &secrets, config, &home.real, &environment);
         let elsewhere = mounts.all_names(&workspace);
+        let environments = Environments::OfProjects;
+        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
+            variable(&environment, name).map(OsStr::to_owned)
+        });
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
@@ -214,15 +221,12 @@ impl Facts {
             elsewhere: &elsewhere,
             state: &state,
             writable: &reached,
-            earlier: None,
+            earlier: Some(&earlier),
+            is_agent: false,
         };
-        let environments = Environments::OfProjects;
-        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
-            variable(&environment, name).map(OsStr::to_owned)
-        });
         let find = |program: &Option<OsString>, outside, is_agent: bool| {
-            let earlier = is_agent.then_some(&earlier);
-            Installation::find(program.as_deref()?, Search { earlier, ..search }, outside)
+            let search = Search { is_agent, ..search };
+            Installation::find(program.as_deref()?, search, outside)
         };
         // Another command that runs with an agent's profile is the caller's own.
         let is_agent = *is_known && brought.is_none();
@@ -236,6 +240,7 @@ impl Facts {
             home: &home.real,
             workspace: &workspace,
             writable: &reached,
+            earlier: &earlier,
             own: &own_directories(config, &home.real),
             environment: &environment,
             names: &Names::of(home.real.clone()),
@@ -252,7 +257,9 @@ impl Facts {
             .and_then(|name| search.links_to(&name, &executable))
             .unwrap_or_default();
         let starters = config.starters.iter();
-        let starters = starters.map(|it| (it.clone(), way(&it.path))).collect();
+        let starters: Vec<_> = starters.map(|it| (it.clone(), way(&it.path))).collect();
+        let ends = starters.iter().filter_map(|(_, way)| way.last());
+        let hard_linked = hard_linked(ends, &writable);
         let has_store = |place: &Path, by| shared::has_store(place, by, &home.real, &environment);
         let places = tops.iter().filter(|top| !top.is_state).map(|top| &top.path);
         let shared = SharedFiles::find(places, &writable, &has_store);
@@ -283,7 +290,7 @@ impl Facts {
             scripts: scripts::find(config, &home.real),
             git_settings: identity::settings(&home.real, &workspace),
             installation,
-            doubtful: doubtful.map(|found| found.at),
+            doubtful: doubtful.map(|(found, _)| found.at),
             brought,
             search_path: search_path(&environment),
             toolchains,
@@ -293,6 +300,7 @@ impl Facts {
             executable,
             launched_by,
             starters,
+            hard_linked,
             home,
             workspace,
             current_directory,
@@ -466,6 +474,24 @@ fn owns_kernel_settings() -> bool {
 /// Whether this process, as it is now, may access a file.
 fn may(path: &Path, access: Access) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::EACCESS).is_ok()
+}
+
+/// Files of the user's that have several names on a disk of which the command can write a part. Nobody
+/// knows where all of them are. A store links what is alike, and no session can write there.
+fn hard_linked<'a>(
+    files: impl Iterator<Item = &'a PathBuf>,
+    writable: &[PathBuf],
+) -> BTreeSet<PathBuf> {
+    let devices = writable.iter().filter_map(|it| fs::metadata(it).ok());
+    let devices: BTreeSet<u64> = devices.map(|it| it.dev()).collect();
+    let user = rustix::process::geteuid().as_raw();
+    let is_linked = |file: &&PathBuf| {
+        fs::symlink_metadata(file).is_ok_and(|it| {
+            it.is_file() && it.nlink() > 1 && it.uid() == user && devices.contains(&it.dev())
+        })
+    };
+    let files = files.filter(|file| !is_in(file, &["/nix/store", "/gnu/store"]));
+    files.filter(is_linked).cloned().collect()
 }
 
 /// Where sessions of other profiles than this one's can have made links.

@@ -81,6 +81,7 @@ pub(crate) fn facts() -> Facts {
         executable: "/usr/local/bin/stockade".into(),
         launched_by: Vec::new(),
         starters: Vec::new(),
+        hard_linked: BTreeSet::new(),
     }
 }
 

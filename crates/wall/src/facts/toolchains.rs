@@ -3,7 +3,7 @@
 //!
 //! A variable of the caller's may name any directory. One among credentials is not shown, nor one
 //! that holds the home or the workspace, nor one that a link leads to which the command could have
-//! made. Most of the table is not there: one list of the home spares a look at each.
+//! made, or an earlier session. Most of the table is not there: one list of the home spares a look at each.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Found, Installation, Kind,
+    EarlierSessions, Found, Installation, Kind,
     place::{absolute, is_led_from_inside, look},
     variable,
 };
@@ -48,6 +48,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) workspace: &'a Path,
     /// Where the command can write.
     pub(super) writable: &'a [PathBuf],
+    pub(super) earlier: &'a EarlierSessions,
     /// Stockade's own directories.
     pub(super) own: &'a [PathBuf],
     pub(super) environment: &'a [(OsString, OsString)],
@@ -305,6 +306,8 @@ impl Surroundings<'_> {
             Err("it is a part of the system")
         } else if exists && is_led_from_inside(path, self.writable) {
             Err("a link leads there that the command could have made")
+        } else if exists && self.earlier.lead(path, &found.real) {
+            Err("a link leads there that an earlier session could have made")
         } else {
             Ok(())
         }

@@ -133,6 +133,15 @@ pub(crate) fn join(
     })
 }
 
+/// Notes a place that a session can write, and of which it takes no baseline.
+pub(crate) fn note(state: &Path, place: &Path) -> io::Result<()> {
+    let directory = state.join("baselines").join(name_of(place));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
 /// Whether some session had this place as its workspace, or was given it to write.
 pub(crate) fn is_known(state: &Path, place: &Path) -> bool {
     let directory = state.join("baselines").join(name_of(place));

@@ -45,6 +45,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+#[cfg(test)]
+pub(crate) use self::reported::DOTFILES;
 pub(crate) use self::settlement::changed;
 use self::{
     baseline::{Baseline, Membership},
@@ -65,7 +67,7 @@ pub use self::{
 use crate::{
     config::{Config, GitSettings},
     error::Error,
-    facts::{Facts, Git, Place},
+    facts::{Facts, Git, Kind, Place},
     git::{controls::Named, repositories::Repositories, settings::Own},
     plan::Plan,
 };
@@ -213,11 +215,30 @@ impl Watch {
             parts.push((top.as_path(), joined.baseline));
             abandoned.push(joined.abandoned);
         }
+        watch.note_files(config, facts)?;
         watch.note_untracked(&facts.guards.untracked);
         let order = |one: &Membership, other: &Membership| one.order().cmp(other.order());
         watch.memberships.sort_by(order);
         watch.join(&parts, &abandoned);
         Ok(watch)
+    }
+
+    /// So that later sessions know which files this one could write outside of its directories.
+    fn note_files(&self, config: &Config, facts: &Facts) -> Result<(), Error> {
+        let Some(Keeping { state, .. }) = &self.keeping else {
+            return Ok(());
+        };
+        let found = config.write.iter();
+        let found = found.filter_map(|request| facts.found.get(&request.path));
+        for file in found.filter(|found| found.kind == Kind::File) {
+            let path = &file.real;
+            baseline::note(state, path).map_err(|error| Error::Baseline {
+                path: path.clone(),
+                state: state.clone(),
+                error,
+            })?;
+        }
+        Ok(())
     }
 
     /// So that no later session takes these for files that the user tracks.

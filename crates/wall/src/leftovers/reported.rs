@@ -169,7 +169,7 @@ fn is_below(path: &Path, tops: &[impl AsRef<Path>]) -> bool {
 }
 
 /// Where the home has what programs run or obey by themselves, besides its top.
-const DOTFILES: [&str; 16] = [
+pub(crate) const DOTFILES: [&str; 16] = [
     ".config",
     ".config/autostart",
     ".config/environment.d",

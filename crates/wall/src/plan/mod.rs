@@ -372,5 +372,14 @@ fn check_launcher(facts: &Facts, files: &[Step]) -> Result<(), Error> {
             }
         }
     }
+    for (starter, way) in &facts.starters {
+        if let Some(path) = way.last().filter(|path| facts.hard_linked.contains(*path)) {
+            return Err(Error::StarterLinked {
+                name: starter.name.clone(),
+                path: path.clone(),
+                renewal: starter.renewal.clone(),
+            });
+        }
+    }
     Ok(())
 }

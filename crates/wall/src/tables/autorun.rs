@@ -236,6 +236,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::leftovers::DOTFILES;
 
     /// The page says what the table says. `STOCKADE_UPDATE=1` writes it.
     #[test]
@@ -271,13 +272,19 @@ mod tests {
                 }
             }
         }
-        page.push_str(
+        let directories = DOTFILES.map(|name| format!("`~/{name}`"));
+        let (last, first) = directories.split_last().unwrap();
+        let lines: Vec<_> = first.chunks(5).map(|some| some.join(", ")).collect();
+        page.push_str(&format!(
             "\nDotfiles of your home that are links into the workspace are treated like the writable ones. \
-             Of `~/.claude.json` only\nthe parts count that run or are obeyed. State that \
-             `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `GEMINI_CLI_HOME` moves is\ntreated alike where it is. So are \
-             files in an agent's state that the settings of agents name at the start (a command for the\nstatus line, \
-             a hook, `@file` in `CLAUDE.md`), unless output goes to them (`>> ~/.claude/log`).\n",
-        );
+             Stockade looks for such\nlinks at the top of your home (names that begin with a dot) and directly in \
+             these directories, not deeper:\n{} and {last}.\n\n\
+             Of `~/.claude.json` only the parts count that run or are obeyed. State that \
+             `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or\n`GEMINI_CLI_HOME` moves is treated alike where it is. So are \
+             files in an agent's state that the\nsettings of agents name at the start (a command for the \
+             status line, a hook, `@file` in `CLAUDE.md`), unless output goes\nto them (`>> ~/.claude/log`).\n",
+            lines.join(",\n")
+        ));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/files-that-run.md");
         if std::env::var_os("STOCKADE_UPDATE").is_some() {
             std::fs::write(&path, &page).unwrap();
