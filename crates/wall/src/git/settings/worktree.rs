@@ -52,10 +52,10 @@ pub(super) fn is_own_worktree(text: &str, context: &Context<'_>) -> bool {
     // Git moves that file from one place to the other before.
     let is_elsewhere = |old: &PathBuf| absolute(old) != absolute(&worktree) && leads_from(old);
     let before = context.worktree.as_deref().map(OsStr::from_bytes);
-    let is_first = !before.is_some_and(|old| is_elsewhere(&repository.join(old)));
+    let has_left = !before.is_some_and(|old| is_elsewhere(&repository.join(old)));
     let is_moving = || context.is_live && is_absent(&worktree);
-    let is_its = || leads_back() || is_moving();
-    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && is_first && is_its()
+    let is_its = || (has_left && leads_back()) || is_moving();
+    is_module && is_plain && is_own(&absolute(&worktree)) && !leads_away && is_its()
 }
 
 /// `git mv` moves the worktree of a submodule before it says so in the submodule's settings. Until then, git
@@ -122,6 +122,12 @@ mod tests {
             is_live: true,
             ..context
         };
+        fs::write(sub.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
+        let back = Context {
+            is_live: true,
+            ..moved
+        };
+        assert!(is_own_worktree("../../../new", &back), "on the way back");
         assert!(
             is_own_worktree("../../../new", &moving),
             "between two steps"
