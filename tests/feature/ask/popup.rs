@@ -108,8 +108,12 @@ fn a_popup_of_tmux_asks_and_keys_answer_it() {
         let typed = ["send-keys", "x", "o", "Enter"];
         tmux.outer(&typed).expect_success();
         let choose = |key: &str, chosen: &str| {
-            tmux.shows("press a key, then Enter");
-            assert!(!tmux.screen().contains("Enter?"), "{}", tmux.screen());
+            // The question before may still be on the screen.
+            eventually("a question without an answer", PATIENCE, || {
+                let screen = tmux.screen();
+                screen.contains("press a key, then Enter") && !screen.contains("Enter?")
+            })
+            .unwrap_or_else(|error| panic!("{error}\n{}", tmux.screen()));
             tmux.press(key);
             tmux.shows(chosen);
         };
