@@ -2,7 +2,8 @@
 //!
 //! An environment names its interpreter in `pyvenv.cfg`. In a place that the command can write, a
 //! session before may have written that: such an environment is in view, and what it names is not
-//! believed. Nor is it where sessions of other workspaces could write. (What its interpreter usually is, a toolchain or the system's, is in view, too.)
+//! believed. Nor is it where sessions of other workspaces could write. (What its interpreter usually
+//! is, a toolchain or the system's, is in view, too.)
 
 use std::{
     ffi::OsStr,
