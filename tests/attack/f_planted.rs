@@ -76,34 +76,74 @@ fn f05_a_link_of_another_workspace_gives_no_credentials_to_what_the_user_names()
         said(laptop, Place::Outside, before);
         let look = "find ~/led/ -type f | xargs cat; echo planted > ~/led/planted";
         let words = |option, path| [option, path, "--", "bash", "-c", look];
-        for option in ["--read", "--write"] {
-            let output = elsewhere(laptop, &words(option, "~/led"), &[]);
-            // Positive control: a link of another workspace is followed.
-            assert!(output.stdout().contains("mine"), "{option}: {output:?}");
-            for (target, place) in [
-                ("../.ssh", "~/.ssh"),
-                ("../.config", "~/.config/"),
-                ("../.config/gh", "~/.config/gh"),
-                // The place is a link itself.
-                ("../.gnupg", "~/.gnupg"),
-                ("../dotfiles/gnupg", "~/.gnupg"),
-                ("../.real", "~/.ssh"),
-                ("/run/user", "/run/user"),
-            ] {
-                let plant = format!("rm -rf data; ln -s {target} data");
-                said(laptop, INSIDE, &plant);
+        // Where a session was, and in a directory of which nobody knows who wrote it.
+        for (place, reason) in [
+            ("project", "or an earlier session"),
+            ("unknown", "by a link to "),
+        ] {
+            let prepare = format!(
+                "mkdir -p ~/{place}/data; echo mine > ~/{place}/data/x; ln -sfn {place}/data ~/led"
+            );
+            said(laptop, Place::Outside, &prepare);
+            for option in ["--read", "--write"] {
                 let output = elsewhere(laptop, &words(option, "~/led"), &[]);
-                assert_eq!(output.code(), 125, "{option} {target}: {output:?}");
-                assert_eq!(secrets(&output.stdout()), BTreeSet::new());
-                let said = output.stderr();
-                let reason = format!("by a link to {place}");
-                // What holds Stockade's own is refused before.
-                if (option, target) != ("--write", "../.config") {
-                    assert!(said.contains(&reason), "{target}: {said}");
-                    assert!(said.contains("give its own path"), "{said}");
+                // Positive control: a link of another workspace is followed.
+                assert!(output.stdout().contains("mine"), "{option}: {output:?}");
+                for (target, secret) in [
+                    ("../.ssh", "~/.ssh"),
+                    ("../.config", "~/.config/"),
+                    ("../.config/gh", "~/.config/gh"),
+                    // The place is a link itself.
+                    ("../.gnupg", "~/.gnupg"),
+                    ("../dotfiles/gnupg", "~/.gnupg"),
+                    ("../.real", "~/.ssh"),
+                    ("/run/user", "/run/user"),
+                ] {
+                    let plant = format!("cd ~/{place}; rm -rf data; ln -s {target} data");
+                    let is_known = place == "project";
+                    said(
+                        laptop,
+                        if is_known { INSIDE } else { Place::Outside },
+                        &plant,
+                    );
+                    let output = elsewhere(laptop, &words(option, "~/led"), &[]);
+                    assert_eq!(output.code(), 125, "{option} {target}: {output:?}");
+                    assert_eq!(secrets(&output.stdout()), BTreeSet::new());
+                    let said = output.stderr();
+                    // What holds Stockade's own is refused before.
+                    if (option, target) != ("--write", "../.config") {
+                        assert!(said.contains(reason), "{target}: {said}");
+                        let (place, fix) = match is_known {
+                            true => ("", "name what is meant itself"),
+                            false => (secret, "give its own path"),
+                        };
+                        assert!(
+                            said.contains(&format!("{reason}{place}")),
+                            "{target}: {said}"
+                        );
+                        assert!(said.contains(fix), "{said}");
+                    }
                 }
+                let after = format!("cd ~/{place}; rm data; mkdir data; echo mine > data/x");
+                said(laptop, Place::Outside, &after);
             }
-            said(laptop, INSIDE, "rm data; mkdir data; echo mine > data/x");
+        }
+        // To what is no secret either, and what a session made there itself it may lead to.
+        said(
+            laptop,
+            Place::Outside,
+            "mkdir -p ~/.local/bin; ln -sfn project/data ~/led",
+        );
+        for (target, is_given) in [("../.local/bin", false), ("real", true)] {
+            said(
+                laptop,
+                INSIDE,
+                &format!("mkdir -p real; rm -rf data; ln -s {target} data"),
+            );
+            let touch = ["--write", "~/led", "--", "touch", "/home/dev/led/planted"];
+            let output = elsewhere(laptop, &touch, &[]);
+            assert_eq!(output.code() == 0, is_given, "{target}: {output:?}");
+            assert_eq!(laptop.workspace().join("data/planted").exists(), is_given);
         }
         // Who names the place itself has it.
         let named = ["--read", "~/.ssh", "--", "bash", "-c", "cat ~/.ssh/*"];

@@ -247,3 +247,94 @@ fn p15_a_repository_in_a_project_takes_no_settings_from_it() {
         assert_eq!(said(laptop, Place::Outside, outer), "sub\n");
     });
 }
+
+/// A session left a link in the place of a directory to which the user then changes.
+#[test]
+fn p15_no_link_of_a_session_chooses_the_workspace_of_a_later_one() {
+    const RUN: &str = "run --quiet -- bash -c 'pwd; touch planted'";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |line: &str| said(laptop, Place::Outside, line);
+        outside(
+            "mkdir -p sub/deep ~/.local/bin/deep; ln -s ~/project ~/mine; ln -s ~/.local/bin ~/led",
+        );
+        let ways = [
+            ("cd sub; stockade", "project/sub", "bin"),
+            ("cd sub/deep; stockade", "project/sub/deep", "bin/deep"),
+            ("cd ~/mine/sub; stockade", "project/sub", "bin"),
+            ("stockade -C sub", "project/sub", "bin"),
+            ("cd /; stockade -C ~/project/sub", "project/sub", "bin"),
+            ("cd sub; stockade -C deep", "project/sub/deep", "bin/deep"),
+            ("cd ~/.claude/sub; stockade", "project/sub", "bin"),
+        ];
+        outside("mkdir -p ~/.claude; ln -s ~/project/sub ~/.claude/sub");
+        for (way, place, _) in ways {
+            let ran = outside(&format!("{way} {RUN}; rm ~/{place}/planted"));
+            let ran = ran.lines().next();
+            assert!(
+                ran.is_some_and(|it| it.ends_with("/sub") || it.ends_with("/deep")),
+                "{way}: {ran:?}"
+            );
+        }
+        let plant =
+            "stockade run --quiet -- bash -c 'mv sub old; ln -s ~/.local/bin sub' && readlink sub";
+        assert_eq!(outside(plant), "/home/dev/.local/bin\n");
+        for (way, _, target) in ways {
+            let told = outside(&format!("{way} {RUN} 2>&1; echo $?"));
+            assert!(told.ends_with("\n125\n"), "{way}: {told}");
+            let by =
+                format!("leads to /home/dev/.local/{target} by the link /home/dev/project/sub");
+            assert!(told.contains(&by), "{way}: {told}");
+        }
+        // Who names the place itself, or by a link of one's own, means it.
+        for way in [
+            "cd ~/.local/bin; stockade",
+            "cd ~/led; stockade",
+            "stockade -C ~/led",
+        ] {
+            let ran = outside(&format!("{way} {RUN}; rm ~/.local/bin/planted"));
+            assert_eq!(ran.lines().next(), Some("/home/dev/.local/bin"), "{way}");
+        }
+        // A link that stays in the workspace leads nowhere else.
+        let stays = "rm sub; ln -s old sub; cd sub";
+        let ran = outside(&format!("{stays}; stockade {RUN}; rm planted"));
+        assert_eq!(ran, "/home/dev/project/old\n");
+    });
+}
+
+/// With `workspace = "repository"`, the repository around that of a session was never one's workspace.
+#[test]
+fn p15_a_repository_that_a_session_removes_does_not_widen_the_next_one() {
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |line: &str| said(laptop, Place::Outside, line);
+        outside(
+            "mkdir -p ~/.config/stockade; echo 'workspace = \"repository\"' > ~/.config/stockade/config.toml
+             mkdir -p outer/inner/sub outer/plain; git init -q outer; git init -q --template= outer/inner",
+        );
+        let wide = |at: &str, options: &str| {
+            outside(&format!(
+                "cd outer/{at}; stockade {options} run --quiet -- touch ~/project/outer/seen 2>&1; echo $?
+                 rm ~/project/outer/seen && echo wide"
+            ))
+        };
+        assert!(!wide("inner/sub", "").contains("wide"));
+        let removed = "cd outer/inner; stockade run --quiet -- rm -rf .git; ls -A";
+        assert_eq!(outside(removed), "sub\n");
+        let told = wide("inner/sub", "");
+        assert!(
+            told.ends_with("\n125\n") && !told.contains("wide"),
+            "{told}"
+        );
+        assert!(
+            told.contains("-C /home/dev/project/outer/inner, or once -C /home/dev/project/outer"),
+            "{told}"
+        );
+        assert!(!wide("inner/sub", "-C ~/project/outer/inner").contains("wide"));
+        // Who has it for a workspace, or says so, has it.
+        assert!(wide("inner/sub", "-C ~/project/outer").contains("wide"));
+        for at in ["inner/sub", "plain", "."] {
+            assert!(wide(at, "").contains("wide"), "{at}");
+        }
+    });
+}

@@ -322,3 +322,47 @@ fn p02_no_path_leads_to_what_caches_keep() {
         session(laptop, "test ! -e ~/.cache/x/evil").expect_success();
     });
 }
+
+/// A session of the directory above put a link in the place of a worktree, or took its file away. The repository lies
+/// elsewhere, and was given to neither session.
+#[test]
+fn p02_a_worktree_that_was_moved_gives_its_repository_to_no_other_session() {
+    const MAKE: &str = "cd; rm -rf main code; mkdir -p code/foo
+        git config --global user.name a; git config --global user.email a
+        git init -q -b main main; git -C main commit -q --allow-empty -m x
+        git -C main worktree add -q ~/code/wt
+        git -C main config core.fsmonitor /usr/bin/true
+        printf '#!/bin/sh\\n' > main/.git/hooks/pre-commit; chmod +x main/.git/hooks/pre-commit";
+    const KEPT: &str = "cat ~/main/.git/config; ls ~/main/.git/hooks";
+    const LOOK: &str = "ls ~/main/.git; touch ~/main/.git/written; true";
+    const NAME: &str = "echo gitdir: ~/main/.git/worktrees/wt > .git; ls ~/main/.git";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |line: &str| said(laptop, Place::Outside, line);
+        let run = |at: &str, line: &str| {
+            outside(&format!(
+                "cd ~/{at} && stockade run --quiet -- bash -c '{line}' 2>&1"
+            ))
+        };
+        outside(MAKE);
+        // Positive control: to the worktree itself it is given.
+        assert!(run("code/wt", "ls ~/main/.git").contains("HEAD"));
+        for (above, at, line) in [
+            ("mv foo old; mv wt foo; ln -s foo wt", "code/foo", LOOK),
+            ("rm -r wt; ln -s foo wt", "code/foo", NAME),
+            ("rm wt/.git", "code/wt", NAME),
+        ] {
+            outside(MAKE);
+            let before = outside(KEPT);
+            assert!(
+                before.contains("fsmonitor") && before.contains("pre-commit"),
+                "{before}"
+            );
+            run("code", above);
+            let seen = run(at, line);
+            assert!(!seen.contains("HEAD"), "{above}: {seen}");
+            assert_eq!(outside(KEPT), before, "{above}: {seen}");
+            assert_eq!(outside("ls ~/main/.git/written"), "");
+        }
+    });
+}

@@ -194,9 +194,73 @@ pub(crate) fn loader_for(
     command: Option<&OsStr>,
 ) -> Result<Loader> {
     let mut loader = loader_here()?;
+    expect_meant(&loader)?;
+    expect_chosen(&loader)?;
     loader.flags = settings.flags();
     loader.choice = choice(profile, command);
     Ok(loader)
+}
+
+/// Refuses a repository that nobody named, and that the user may never have made a workspace of: a
+/// session in a repository in it may have removed its own.
+fn expect_chosen(loader: &Loader) -> Result<()> {
+    let Places {
+        home,
+        workspace,
+        current_directory,
+        ..
+    } = &loader.places;
+    let earlier = earlier_sessions(home, Environments::None);
+    let is_meant = CHOSEN.get().is_some() || earlier.is_known(workspace);
+    let within = current_directory.ancestors();
+    let mut within = within.take_while(|path| path.starts_with(workspace) && path != workspace);
+    let Some(place) = within
+        .find(|path| earlier.is_known(path))
+        .filter(|_| !is_meant)
+    else {
+        return Ok(());
+    };
+    if loader.project_file()?.is_some() {
+        return Ok(());
+    }
+    let [place, workspace] = [place, workspace].map(shown_path);
+    Err(refused(
+        format!(
+            "the workspace would be {workspace}, and an earlier session had {place} in it, whose repository \
+             it may have removed"
+        ),
+        format!("name the one that you mean: -C {place}, or once -C {workspace}"),
+    ))
+}
+
+/// Refuses a directory to which the path that was typed, or that the shell is in, leads by a link that
+/// an earlier session could have made: it would choose what this one can write.
+fn expect_meant(loader: &Loader) -> Result<()> {
+    let Places {
+        home,
+        current_directory,
+        ..
+    } = &loader.places;
+    let leads = |path: &Path, real: &Path| fs::canonicalize(path).is_ok_and(|it| it == real);
+    let shell = loader.environment.get(OsStr::new("PWD")).map(PathBuf::from);
+    let shell = shell.filter(|path| path.is_absolute() && leads(path, current_directory));
+    let shell = shell.unwrap_or_else(|| current_directory.clone());
+    let (typed, real) = match CHOSEN.get() {
+        Some(path) => (shell.join(path), directory(path)?),
+        None => (shell, current_directory.clone()),
+    };
+    let Some(link) = earlier_sessions(home, Environments::None).link_out(&typed, &real) else {
+        return Ok(());
+    };
+    let real = shown_path(&real);
+    Err(refused(
+        format!(
+            "{} leads to {real} by the link {}, which an earlier session could have made",
+            shown_path(&typed),
+            shown_path(&link)
+        ),
+        format!("if you mean that directory, change to it by its own path: {real}"),
+    ))
 }
 
 /// Loads, and says if the workspace's own file is ignored.

@@ -55,7 +55,16 @@ pub(crate) fn open_up(directory: &OwnedFd) -> io::Result<()> {
 /// name on the way, this takes one walk: a path that was made to be long takes no longer. A path
 /// that leads elsewhere for every process, such as `/proc/self/cwd`, has none.
 pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
-    let place = open(CWD, path, OFlags::PATH, ResolveFlags::NO_MAGICLINKS)?;
+    resolved(path, ResolveFlags::NO_MAGICLINKS)
+}
+
+/// The same, if no link is on the way or at the end.
+pub(crate) fn real_without_links(path: &Path) -> io::Result<PathBuf> {
+    resolved(path, ResolveFlags::NO_SYMLINKS)
+}
+
+fn resolved(path: &Path, resolve: ResolveFlags) -> io::Result<PathBuf> {
+    let place = open(CWD, path, OFlags::PATH, resolve)?;
     let real = fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
     // The kernel appends a word to the path of what has been removed meanwhile.
     let (there, here) = (lstat(&real)?, fstat(&place)?);

@@ -1,7 +1,7 @@
 //! JSON text in which something is inserted or removed, while every other byte stays: order, form,
 //! unknown keys, and comments where the reader of the file understands them.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use serde_json::Value;
 
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
                 rest.find('\n').unwrap_or(rest.len())
             } else if rest.starts_with("/*") {
                 let end = rest.find("*/").map(|end| end + 2);
-                end.ok_or(self.malformed("a comment does not end"))?
+                end.ok_or_else(|| self.malformed("a comment does not end"))?
             } else {
                 return Ok(());
             };
@@ -243,13 +243,15 @@ impl<'a> Parser<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Kind, Malformed> {
         let mut members: Vec<Member> = Vec::new();
+        // A session may have written very many.
+        let mut names = HashSet::new();
         self.list(b'}', |parser| {
             let start = parser.at;
             if parser.peek() != Some(b'"') {
                 return Err(parser.malformed("a name in quotes is missing"));
             }
             let name = parser.string()?;
-            if members.iter().any(|member| member.name == name) {
+            if !names.insert(name.clone()) {
                 return Err(parser.malformed("this name stands here twice"));
             }
             parser.skip()?;
@@ -322,6 +324,8 @@ impl<'a> Parser<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -370,6 +374,21 @@ mod tests {
         let read = parse(comments, Comments::Allowed).expect("JSON with comments");
         assert_eq!(read.value(), serde_json::json!({ "a": 1 }));
         assert!(parse("{} /* x", Comments::Allowed).is_err());
+    }
+
+    /// The start of every session reads the settings, which another one may have written to be slow.
+    #[test]
+    fn the_longest_text_is_read_at_once() {
+        const LONGEST: usize = 1 << 20;
+        let members: Vec<String> = (0..LONGEST / 10).map(|n| format!("\"{n:x}\":0")).collect();
+        let many = format!("{{{}}}", members.join(","));
+        let comments = "/**/".repeat(LONGEST / 4) + "{}";
+        for text in [many, comments] {
+            let begun = Instant::now();
+            assert!(parse(&text, Comments::Allowed).is_ok());
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(5), "{took:?}");
+        }
     }
 
     #[test]

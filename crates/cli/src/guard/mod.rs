@@ -161,11 +161,12 @@ fn add(agent: &Guarded, scope: Scope, path: PathBuf) -> Result<String> {
         None => settings::new(agent, &program).map_err(|error| not_editable(&file, &error))?,
         Some(text) => {
             let editable = |error: NotEditable| not_editable(&file, &error);
-            if settings::find(text, agent).map_err(editable)?
+            let is_whole = settings::find(text, agent).map_err(editable)?
                 == (Found::Whole {
                     program: program.clone(),
-                })
-            {
+                });
+            let mut all = settings::programs(text, agent).into_iter();
+            if is_whole && all.all(|it| it == program) {
                 return Ok(format!("{} is guarded already, by {name}", agent.name));
             }
             // One that is damaged, or asks another program, is replaced.

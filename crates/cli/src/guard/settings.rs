@@ -99,8 +99,13 @@ fn compact(value: &Value) -> String {
 /// what they were before, byte for byte.
 pub(super) fn remove(text: &str, agent: &Guarded) -> Result<String, NotEditable> {
     let mut text = text.to_owned();
-    // In the reverse order: each step is the inverse of one of `add`.
-    for (event, _) in agent.events.iter().rev() {
+    let root = settings(&text, agent)?;
+    let all = root.member("hooks").map(Node::members).unwrap_or_default();
+    let others = all.iter().map(|member| member.name.as_str());
+    let others = others.filter(|name| agent.events.iter().all(|(event, _)| event != name));
+    // In the reverse order: each step is the inverse of one of `add`. A session may have put others elsewhere.
+    let events = agent.events.iter().rev().map(|(event, _)| *event);
+    for event in events.chain(others) {
         loop {
             let root = settings(&text, agent)?;
             match without_first(&text, &root, event) {
@@ -324,6 +329,14 @@ mod tests {
             let less = remove(&pretty, claude()).expect("settings");
             let less: Value = serde_json::from_str(&less).expect("JSON");
             assert_eq!(less, serde_json::from_str::<Value>(text).expect("JSON"));
+        }
+        // Wherever in the settings one is.
+        for event in ["Stop", "SessionStart"] {
+            let text = new(claude(), PROGRAM).expect("a guard");
+            let text = text.replace("PreToolUse", event);
+            assert_eq!(programs(&text, claude()).len(), 2);
+            let less = remove(&text, claude()).expect("settings");
+            assert!(programs(&less, claude()).is_empty(), "{less}");
         }
         // Others beside it stay.
         let hook = claude().hook(None, PROGRAM)["hooks"][0].clone();

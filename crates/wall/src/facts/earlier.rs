@@ -85,14 +85,26 @@ impl EarlierSessions {
 
     /// Whether a link on the way lies in a place that a session could write, and leads out of it.
     pub(super) fn lead(&self, path: &Path, real: &Path) -> bool {
+        self.link_out(path, real).is_some()
+    }
+
+    /// The first such link on the way of an absolute path to what it leads to.
+    #[must_use]
+    pub fn link_out(&self, path: &Path, real: &Path) -> Option<PathBuf> {
         let leads_out = |link: &PathBuf| {
             let mut places = link.ancestors().skip(1);
             places.any(|place| !real.starts_with(place) && self.is_known(place))
         };
-        links(path).map_or(true, |links| links.iter().any(leads_out))
+        match links(path) {
+            Ok(links) => links.into_iter().find(leads_out),
+            // Somebody changes it just now.
+            Err(_) => Some(path.to_owned()),
+        }
     }
 
-    fn is_known(&self, place: &Path) -> bool {
+    /// Whether this very directory was the workspace of a session, or was given to one to write.
+    #[must_use]
+    pub fn is_known(&self, place: &Path) -> bool {
         let state = self.state.as_ref();
         state.is_some_and(|state| baseline::is_known(state, place))
     }

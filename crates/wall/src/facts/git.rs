@@ -20,7 +20,7 @@ use std::{
 
 use super::{
     Place,
-    place::{absolute, is_in, is_led_from_inside},
+    place::{absolute, is_in},
 };
 use crate::{
     git::settings::{self, Setting},
@@ -257,11 +257,10 @@ fn submodule_owner(directory: &Path, workspace: &Path) -> Option<PathBuf> {
     leads_to(&worktree, workspace).then(|| directory.to_owned())
 }
 
-/// Whether a path is the workspace's, and not by a link that the command could have planted in
-/// the place of another worktree.
+/// Whether a path is the workspace's, and by no link: git writes paths without any, and a session of this
+/// workspace or of a directory above could have put one in the place of another worktree.
 fn leads_to(path: &Path, workspace: &Path) -> bool {
-    let is_workspace = nofollow::real(path).is_ok_and(|real| real == workspace);
-    is_workspace && !is_led_from_inside(path, &[workspace.to_owned()])
+    nofollow::real_without_links(path).is_ok_and(|real| real == workspace)
 }
 
 fn is_repository(directory: &Path) -> bool {
@@ -469,6 +468,17 @@ mod tests {
         symlink(&secret, disk.path("hostile/.git")).unwrap();
         let refused = disk.find("hostile").refused.unwrap();
         assert_eq!(refused.1, GitRefusal::IsLink);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_worktree_leads_to_the_repository_of_none() {
+        let disk = Disk::new();
+        assert!(disk.find("tree").outside.is_some(), "positive control");
+        fs::rename(disk.path("tree"), disk.path("other")).unwrap();
+        symlink("other", disk.path("tree")).unwrap();
+        let git = disk.find("other");
+        assert_eq!(git.outside, None);
+        assert_eq!(git.refused.unwrap().1, GitRefusal::DoesNotPointBack);
     }
 
     #[test]

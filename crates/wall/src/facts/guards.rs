@@ -360,6 +360,12 @@ mod tests {
         assert_eq!(checkout.names(&guards.held), held);
         let read_only = checkout.paths(&guards.read_only);
         assert!(read_only.contains(&".exrc".to_owned()));
+        // Also if nobody could look at them for a while.
+        checkout.run("mv .vscode aside; ln -s .vscode .vscode");
+        untracked::note(checkout.state.path(), top, &[]).unwrap();
+        checkout.run("rm .vscode; mv aside .vscode");
+        let guards = checkout.guards(Hardening::Default);
+        assert_eq!(checkout.names(&guards.held), held);
         // Until the user says so.
         let accepted = untracked::accept(checkout.state.path(), top, &top.join(".exrc"));
         assert!(accepted.unwrap());

@@ -203,16 +203,16 @@ impl Facts {
         };
         let tops: Vec<&Given> = [&own].into_iter().chain(&given).collect();
         let guards = Guards::find(config, &tops, &trees, &home.real);
-        let led_from_inside = led_from_inside(config, &planted, &found);
+        let environments = Environments::OfProjects;
+        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
+            variable(&environment, name).map(OsStr::to_owned)
+        });
+        let led_from_inside = led_from_inside(config, &planted, &earlier, &found);
         let led_to_credentials = led_to_credentials(config, &found, &home);
         let astray = take_astray(&mut found, &home.real, &environment, &planted);
         let secrets = etc::secrets();
         let no_certificates = no_certificates(&found, &secrets, config, &home.real, &environment);
         let elsewhere = mounts.all_names(&workspace);
-        let environments = Environments::OfProjects;
-        let earlier = EarlierSessions::new(config, &home.real, environments, |name| {
-            variable(&environment, name).map(OsStr::to_owned)
-        });
         let search = Search {
             path: variable(&environment, "PATH").unwrap_or(USUAL_PATH.as_ref()),
             current_directory: &current_directory,
@@ -502,18 +502,20 @@ fn agents_state(config: &Config, home: &Path) -> Vec<PathBuf> {
     usual.chain(moved).filter_map(real).collect()
 }
 
-/// Requests through a link in the workspace, or in another place that the command can write.
+/// Requests through a link in the workspace, or in another place that the command can write; and
+/// through one that leads out of a place that an earlier session could write.
 fn led_from_inside(
     config: &Config,
     writable: &[PathBuf],
+    earlier: &EarlierSessions,
     found: &BTreeMap<PathBuf, Found>,
 ) -> BTreeSet<PathBuf> {
-    config
-        .requests()
-        .map(|request| &request.path)
-        .filter(|path| found.contains_key(*path) && is_led_from_inside(path, writable))
-        .cloned()
-        .collect()
+    let is_led = |path: &&PathBuf| {
+        let found = found.get(*path);
+        found.is_some_and(|it| is_led_from_inside(path, writable) || earlier.lead(path, &it.real))
+    };
+    let paths = config.requests().map(|request| &request.path);
+    paths.filter(is_led).cloned().collect()
 }
 
 /// Requests through a link that a session of any workspace could have made, now or before.

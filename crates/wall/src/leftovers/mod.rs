@@ -321,9 +321,14 @@ impl Watch {
 
     /// The same, with what git makes of each now.
     fn gits(&self) -> Vec<(&Path, Git)> {
-        let git = |top: &Path| match top == self.workspace {
-            true => Git::find(top, &self.home),
-            false => Git::find_given(top, &self.home, &self.writable),
+        let git = |top: &Path| {
+            let git = Git::find(top, &self.home);
+            // A file that the session made may name a repository that it was not given.
+            let mut outside = git.outside.iter();
+            match top == self.workspace && outside.all(|it| self.writable.contains(it)) {
+                true => git,
+                false => Git::find_given(top, &self.home, &self.writable),
+            }
         };
         let tops = self.tops().into_iter();
         tops.map(|top| (top, git(top))).collect()

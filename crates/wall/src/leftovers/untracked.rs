@@ -8,7 +8,10 @@
 use std::{
     collections::BTreeSet,
     fs::{self, DirBuilder},
-    io,
+    io::{
+        self,
+        ErrorKind::{NotADirectory, NotFound},
+    },
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -22,7 +25,7 @@ const VERSION: u64 = 1;
 pub(crate) fn read(state: &Path, top: &Path) -> Vec<PathBuf> {
     match fs::read(record(state, top)) {
         Ok(bytes) => parse(&bytes, top).unwrap_or_else(|| vec![top.to_owned()]),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == NotFound => Vec::new(),
         Err(_) => vec![top.to_owned()],
     }
 }
@@ -30,7 +33,12 @@ pub(crate) fn read(state: &Path, top: &Path) -> Vec<PathBuf> {
 /// Adds what is untracked now, and drops what is gone.
 pub(crate) fn note(state: &Path, top: &Path, untracked: &[PathBuf]) -> io::Result<()> {
     let before = read(state, top);
-    let there = before.iter().filter(|path| path.symlink_metadata().is_ok());
+    // A session that runs may have closed a directory on the way.
+    let is_gone = |path: &&PathBuf| {
+        let error = path.symlink_metadata().err();
+        error.is_some_and(|it| matches!(it.kind(), NotFound | NotADirectory))
+    };
+    let there = before.iter().filter(|path| !is_gone(path));
     let all: BTreeSet<&PathBuf> = untracked.iter().chain(there).collect();
     if all.iter().copied().eq(&before) {
         return Ok(());

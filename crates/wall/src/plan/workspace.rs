@@ -48,8 +48,8 @@ pub enum PathRefusal {
     #[error("holds the workspace, and perhaps other projects")]
     HoldsWorkspace,
     #[error(
-        "leads elsewhere by a link in a place that the command can write, so the command could have \
-         chosen where: name what is meant itself"
+        "leads elsewhere by a link in a place that the command, or an earlier session, can write, so it \
+         could have chosen where: name what is meant itself"
     )]
     Led,
 }
