@@ -274,6 +274,64 @@ fn p01_no_remote_without_an_address_leads_to_what_was_not_given() {
     });
 }
 
+/// The same if a file that counts in another worktree only has the address, or had it before; and if the address
+/// is a path in the workspace.
+#[test]
+fn p01_no_remote_with_an_address_elsewhere_leads_to_what_was_not_given() {
+    const PLACE: &str = "cd; rm -rf private; git init -q -b main private; cd private
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m secret";
+    const FETCH: &str = "cd ~/project; git fetch -q --all; git log --format=%s --remotes=up";
+    const OTHER: &str = "cd ~/project; git remote add up https://shelf.example.com/good.git
+        git fetch -q --all";
+    const OWN: &str = "git config extensions.worktreeConfig true; cd ~/project";
+    const SETTING: &str = "remote.up.fetch '+refs/heads/*:refs/remotes/up/*'";
+    const LINK: &str = "ln -s /home/dev/private up";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PLACE);
+        for (own, plants) in [
+            (
+                "",
+                vec![format!(
+                    "{OWN}; {LINK}; git worktree add -q side
+                     git -C side config --worktree remote.up.url https://other.example.org/x
+                     git config {SETTING}"
+                )],
+            ),
+            (
+                OTHER,
+                vec![format!(
+                    "{OWN}; {LINK}; git remote remove up; git config --worktree {SETTING}"
+                )],
+            ),
+            (
+                OTHER,
+                vec![
+                    format!("{OWN}; git config --worktree {SETTING}"),
+                    format!("{LINK}; git remote remove up"),
+                ],
+            ),
+            (
+                "git init -q --bare server.git; git remote add up ./server",
+                vec!["rm -rf server.git; ln -s /home/dev/private server.git".to_owned()],
+            ),
+        ] {
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            for plant in &plants {
+                said(laptop, Place::Outside, &format!("cd ~/project; {plant}"));
+            }
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(fetched.contains("secret"), "positive control: {plants:?}");
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            let outputs: Vec<_> = plants.iter().map(|plant| session(laptop, plant)).collect();
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(!fetched.contains("secret"), "{plants:?}: {outputs:?}");
+            let last = outputs.last().expect("a session").stderr();
+            assert!(last.contains("undone: "), "{plants:?}: {last}");
+        }
+    });
+}
+
 /// With `push.default = upstream`, what a branch follows is where it is pushed to.
 #[test]
 fn p01_branches_of_the_users_are_not_pushed_to_other_branches() {

@@ -374,6 +374,16 @@ impl Collection<'_> {
                 self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
             }
         }
+        // Git fetches from there, and pushes to it.
+        let remotes = settings.iter().filter_map(Setting::remote_at);
+        let remotes = remotes.flat_map(|path| roots.iter().map(move |root| root.join(path)));
+        for remote in remotes.take(MOST_NAMED).collect::<Vec<_>>() {
+            self.reached(&remote.join("HEAD"), of);
+            // Git adds this to the name if there is none without.
+            let mut name = remote.into_os_string();
+            name.push(".git");
+            self.reached(&Path::new(&name).join("HEAD"), of);
+        }
         for attributes in attributes {
             if let Some(attributes) = self.reached_file(&attributes, of) {
                 self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
