@@ -94,6 +94,12 @@ impl Setting {
         name.or_else(|| self.names_a_remote().then(|| self.bytes()))
     }
 
+    /// The remote that it is about, whatever it says.
+    pub(crate) fn any_remote(&self) -> Option<&[u8]> {
+        let address = self.subsection().filter(|_| self.is_address());
+        self.remote().or(address)
+    }
+
     /// Where a remote is, if that is a path: to git, there is no colon before the first slash of one.
     pub(crate) fn remote_at(&self) -> Option<&Path> {
         let is_pushed_to = self.section() == b"remote" && self.name() == b"pushurl";
