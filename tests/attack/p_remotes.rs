@@ -274,6 +274,122 @@ fn p01_no_remote_without_an_address_leads_to_what_was_not_given() {
     });
 }
 
+/// The same if a file that counts in another worktree only has the address, or had it before; and if the address
+/// is a path in the workspace.
+#[test]
+fn p01_no_remote_with_an_address_elsewhere_leads_to_what_was_not_given() {
+    const PLACE: &str = "cd; rm -rf private; git init -q -b main private; cd private
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m secret";
+    const FETCH: &str = "cd ~/project; git fetch -q --all; git log --format=%s --remotes=up";
+    const OTHER: &str = "cd ~/project; git remote add up https://shelf.example.com/good.git
+        git fetch -q --all";
+    const OWN: &str = "git config extensions.worktreeConfig true; cd ~/project";
+    const SETTING: &str = "remote.up.fetch '+refs/heads/*:refs/remotes/up/*'";
+    const LINK: &str = "ln -s /home/dev/private up";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PLACE);
+        for (own, plants) in [
+            (
+                "",
+                vec![format!(
+                    "{OWN}; {LINK}; git worktree add -q side
+                     git -C side config --worktree remote.up.url https://other.example.org/x
+                     git config {SETTING}"
+                )],
+            ),
+            (
+                OTHER,
+                vec![format!(
+                    "{OWN}; {LINK}; git remote remove up; git config --worktree {SETTING}"
+                )],
+            ),
+            (
+                OTHER,
+                vec![
+                    format!("{OWN}; git config --worktree {SETTING}"),
+                    format!("{LINK}; git remote remove up"),
+                ],
+            ),
+            (
+                "git init -q --bare server.git; git remote add up ./server",
+                vec!["rm -rf server.git; ln -s /home/dev/private server.git".to_owned()],
+            ),
+        ] {
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            for plant in &plants {
+                said(laptop, Place::Outside, &format!("cd ~/project; {plant}"));
+            }
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(fetched.contains("secret"), "positive control: {plants:?}");
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            let outputs: Vec<_> = plants.iter().map(|plant| session(laptop, plant)).collect();
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(!fetched.contains("secret"), "{plants:?}: {outputs:?}");
+            let last = outputs.last().expect("a session").stderr();
+            assert!(last.contains("undone: "), "{plants:?}: {last}");
+        }
+    });
+}
+
+/// A session can rename a remote. Who goes on to use the old name names a path.
+#[test]
+fn p01_names_of_remotes_that_are_gone_lead_to_nothing_that_was_not_given() {
+    const PLACE: &str = "cd; rm -rf private; git init -q -b main private; cd private
+        git -c user.name=a -c user.email=a commit -q --allow-empty -m secret";
+    const FETCH: &str = "cd ~/project; for name in origin fork; do
+        git fetch -q $name 2>/dev/null && git log --format=%s FETCH_HEAD; done; true";
+    const FORK: &str = "git remote add fork ~/good.git";
+    const RENAME: &str = "git remote rename origin mine";
+    const REMOVE: &str = "git remote remove fork";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        said(laptop, Place::Outside, PLACE);
+        for (own, before, first, plant) in [
+            ("", "", RENAME, "ln -s /home/dev/private origin"),
+            ("", "", RENAME, "ln -s /home/dev/private origin.git"),
+            (
+                "",
+                "",
+                RENAME,
+                "echo gitdir: /home/dev/private/.git > origin",
+            ),
+            (
+                "",
+                "",
+                RENAME,
+                "mkdir origin; ln -s /home/dev/private/.git origin/.git",
+            ),
+            (
+                "",
+                "",
+                RENAME,
+                "mkdir origin; echo 'ref: refs/heads/main' > origin/HEAD
+                 echo /home/dev/private/.git > origin/commondir",
+            ),
+            // In a session before.
+            ("", RENAME, "", "ln -s /home/dev/private origin"),
+            (FORK, "", REMOVE, "ln -s /home/dev/private fork"),
+        ] {
+            let script = format!("{first}\n{plant}");
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            let all = format!("cd ~/project\n{before}\n{script}");
+            said(laptop, Place::Outside, &all);
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(fetched.contains("secret"), "positive control: {script}");
+            said(laptop, Place::Outside, &format!("{TRACKED}\n{own}"));
+            if !before.is_empty() {
+                session(laptop, before);
+            }
+            let output = session(laptop, &script);
+            let fetched = said(laptop, Place::Outside, FETCH);
+            assert!(!fetched.contains("secret"), "{script}: {output:?}");
+            let stderr = output.stderr();
+            assert!(stderr.contains("undone: "), "{script}: {stderr}");
+        }
+    });
+}
+
 /// With `push.default = upstream`, what a branch follows is where it is pushed to.
 #[test]
 fn p01_branches_of_the_users_are_not_pushed_to_other_branches() {

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     objects::lfs_beside,
-    repositories::{Repositories, Repository, UNLISTED},
+    repositories::{Repositories, Repository, UNLISTED, modules::GITFILE},
     settings::{self, Own, Setting},
 };
 use crate::{
@@ -374,9 +374,42 @@ impl Collection<'_> {
                 self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
             }
         }
+        // Git fetches from there, and pushes to it. The name of a remote that is not there any more, or that
+        // people expect, is a path to git.
+        const USUAL: [&str; 2] = ["origin", "upstream"];
+        let paths = all.iter().filter_map(|setting| setting.remote_at());
+        let names = all.iter().filter_map(|setting| setting.any_remote());
+        let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
+        let remotes = paths.chain(names).take(MOST_NAMED);
+        let remotes: BTreeSet<&Path> = remotes.chain(USUAL.map(Path::new)).collect();
+        let remotes = remotes
+            .iter()
+            .flat_map(|path| roots.iter().map(move |root| root.join(path)));
+        for remote in remotes.take(MOST_NAMED).collect::<Vec<_>>() {
+            self.add_way_to_remote(&remote, of);
+        }
         for attributes in attributes {
             if let Some(attributes) = self.reached_file(&attributes, of) {
                 self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
+            }
+        }
+    }
+
+    /// What has git find another repository at a path than the one that lies there: links on the way, and a
+    /// file that names a directory. Git adds an end to the path if there is nothing without.
+    fn add_way_to_remote(&mut self, path: &Path, of: Option<&Path>) {
+        let mut longer = path.as_os_str().to_owned();
+        longer.push(".git");
+        for path in [path, Path::new(&longer)] {
+            if fs::symlink_metadata(path).is_err() {
+                continue;
+            }
+            let head = self.reached(&path.join("HEAD"), of);
+            let real = head.as_deref().and_then(Path::parent);
+            if let Some(real) = real.filter(|it| self.is_writable(it))
+                && nofollow::begins_with(real, GITFILE)
+            {
+                self.add(real, Kind::Whole(REDIRECTION), of);
             }
         }
     }

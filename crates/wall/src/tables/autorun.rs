@@ -112,8 +112,9 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".octaverc", "startup.m",
     ]),
     guard("names programs that version control runs outside, with every command", &[
-        ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml", "_darcs/prefs/defaults",
-        ".pijul/config", ".bzr/branch/branch.conf", ".git/sl/config",
+        ".hg/hgrc", ".hg/hgrc-not-shared", ".sl/config", ".jj/repo/config.toml",
+        ".jj/workspace-config.toml", "_darcs/prefs/defaults", ".pijul/config", ".bzr/branch/branch.conf",
+        ".git/sl/config",
     ]),
     guard("leads version control to other settings outside, which name programs", &[
         ".hg/requires", ".hg/sharedpath", ".sl/requires", ".sl/sharedpath",

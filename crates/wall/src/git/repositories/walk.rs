@@ -103,7 +103,7 @@ impl Search<'_> {
                 }
             }
         };
-        let mut has_head = false;
+        let (mut has_head, mut may_have_git) = (false, false);
         let mut entries = RawDir::new(&opened, buffer);
         while let Some(Ok(entry)) = entries.next() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -118,8 +118,10 @@ impl Search<'_> {
                     continue;
                 }
                 self.look_at(directory, is_reached, depth);
+            } else {
+                may_have_git |= may_be(name, ".git");
             }
-            has_head |= name == "HEAD";
+            has_head |= may_be(name, "HEAD");
             if entry.file_type() == FileType::Fifo && READ.iter().any(|it| name == *it) {
                 const MOST: usize = 4096;
                 if self.repositories.pipes.len() < MOST {
@@ -140,9 +142,33 @@ impl Search<'_> {
                 below.push(path);
             }
         }
+        if may_have_git && directory != self.workspace {
+            self.look_at(directory, is_reached, depth);
+        }
         if has_head && looks_like_repository(directory) {
             self.add(directory, None, self.is_named(directory), depth);
         }
         true
+    }
+}
+
+/// Whether git may find what has this name by another one: where capitals do not count, `.GIT` is `.git`, and
+/// other letters may stand for these, too.
+fn may_be(name: &OsStr, other: &str) -> bool {
+    name.eq_ignore_ascii_case(other) || !name.is_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_where_capitals_do_not_count() {
+        for name in [".git", ".GIT", ".g\u{131}t", ".g\u{200c}it"] {
+            assert!(may_be(name.as_ref(), ".git"), "{name}");
+        }
+        for name in [".gi", ".github", "git"] {
+            assert!(!may_be(name.as_ref(), ".git"), "{name}");
+        }
     }
 }

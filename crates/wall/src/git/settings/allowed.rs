@@ -42,6 +42,10 @@ pub(crate) struct Context<'a> {
     pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// The remotes that other files of the repository had an address of.
     pub(crate) elsewhere: BTreeSet<Vec<u8>>,
+    /// Those that keep one in a file that git reads wherever it reads this one.
+    pub(crate) kept_elsewhere: BTreeSet<Vec<u8>>,
+    /// Those of which other files said something, or say it now.
+    pub(crate) named_elsewhere: BTreeSet<Vec<u8>>,
     /// The remotes that have an address of their own.
     pub(crate) remotes: BTreeSet<Vec<u8>>,
     /// Those whose address was there before.

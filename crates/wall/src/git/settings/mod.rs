@@ -15,7 +15,7 @@ mod program;
 mod settle;
 mod worktree;
 
-use std::{borrow::Cow, ops::Range, path::Path};
+use std::{borrow::Cow, ffi::OsStr, ops::Range, os::unix::ffi::OsStrExt as _, path::Path};
 
 pub(crate) use allowed::{Context, Verdict};
 pub(crate) use compose::{Composer, is_host_name};
@@ -85,6 +85,29 @@ impl Setting {
             b"branch" => matches!(self.name(), b"remote" | b"pushremote"),
             _ => false,
         }
+    }
+
+    /// The remote that it is about, if it says anything but where that is.
+    pub(crate) fn remote(&self) -> Option<&[u8]> {
+        let is_of_one = self.section() == b"remote" && !self.is_address();
+        let name = self.subsection().filter(|_| is_of_one);
+        name.or_else(|| self.names_a_remote().then(|| self.bytes()))
+    }
+
+    /// The remote that it is about, whatever it says.
+    pub(crate) fn any_remote(&self) -> Option<&[u8]> {
+        let address = self.subsection().filter(|_| self.is_address());
+        self.remote().or(address)
+    }
+
+    /// Where a remote is, if that is a path: to git, there is no colon before the first slash of one.
+    pub(crate) fn remote_at(&self) -> Option<&Path> {
+        let is_pushed_to = self.section() == b"remote" && self.name() == b"pushurl";
+        let is_one = self.is_address() || (is_pushed_to && self.subsection().is_some());
+        let address = self.value.as_deref().filter(|_| is_one)?;
+        let path = address.strip_prefix(b"file://").unwrap_or(address);
+        let first = path.split(|byte| *byte == b'/').next()?;
+        (!first.contains(&b':')).then(|| Path::new(OsStr::from_bytes(path)))
     }
 
     /// Whether it has git read another file of settings.
@@ -409,6 +432,27 @@ mod tests {
             "[a] = b",
         ] {
             assert_eq!(parse(text.as_bytes()), Err(Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn remotes_that_are_paths_are_told_from_servers() {
+        let path = |text: &str| {
+            let all = parse(format!("[remote \"a\"]\n{text}\n").as_bytes()).unwrap();
+            let path = all.first().unwrap().remote_at()?;
+            Some(path.to_str().unwrap().to_owned())
+        };
+        for (text, expected) in [
+            ("url = ./a", Some("./a")),
+            ("url = ../a:b", Some("../a:b")),
+            ("pushurl = a", Some("a")),
+            ("url = file:///a/b", Some("/a/b")),
+            ("url = https://example.com/a", None),
+            ("url = example.com:a", None),
+            ("url", None),
+            ("fetch = a", None),
+        ] {
+            assert_eq!(path(text).as_deref(), expected, "{text}");
         }
     }
 

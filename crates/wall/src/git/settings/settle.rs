@@ -344,12 +344,12 @@ impl<'a> Comparison<'a> {
             && (self.named.contains(name) || is_default)
     }
 
-    /// Whether it says something of a remote that has no address, in this file or in another. `git fetch --all`
-    /// then fetches from the directory of that name.
+    /// Whether it says something of a remote that has no address, in this file or in one that git reads with it.
+    /// `git fetch --all` then fetches from the directory of that name.
     fn is_of_no_remote(&self, changed: &Setting) -> bool {
         let context = &self.context;
         let has_address =
-            |name: &[u8]| context.remotes.contains(name) || context.elsewhere.contains(name);
+            |name: &[u8]| context.remotes.contains(name) || context.kept_elsewhere.contains(name);
         let name = changed.subsection();
         let name = name.filter(|_| changed.section() == b"remote" && !changed.is_address());
         name.is_some_and(|name| !has_address(name))
@@ -361,11 +361,15 @@ impl<'a> Comparison<'a> {
         self.was.contains_key(&address.key) || self.context.elsewhere.contains(name)
     }
 
-    /// Whether anything else still speaks of the remote of this address, or will when it is put back.
+    /// Whether anything else still speaks of the remote of this address, or will when it is put back. Also
+    /// another file, which the session may have changed, too.
     fn is_still_named(&self, address: &Setting) -> bool {
         let Some(name) = address.subsection() else {
             return false;
         };
+        if self.context.named_elsewhere.contains(name) {
+            return true;
+        }
         let names_it = |(key, values): &(&Vec<u8>, &Vec<Option<Vec<u8>>>)| {
             let setting = setting(key, None);
             let is_of_it = setting.section() == b"remote" && setting.subsection() == Some(name);

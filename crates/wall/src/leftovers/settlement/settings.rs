@@ -46,7 +46,7 @@ impl Settlement<'_> {
         let begin = Instant::now();
         let baseline = &self.watch.baseline;
         let repository = control.repository.as_deref();
-        let context = Context {
+        let mut context = Context {
             repository,
             is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
@@ -54,9 +54,9 @@ impl Settlement<'_> {
             is_live: self.is_live,
             branches: repository.and_then(|it| Some(&baseline.branches.get(it)?.0)),
             writable: &self.watch.writable,
-            elsewhere: self.remotes_elsewhere(path, control, controls),
             ..Context::default()
         };
+        self.add_remotes_elsewhere(path, control, controls, &mut context);
         let was = before.and_then(Content::bytes);
         let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
         self.asked.set(self.asked.get() + begin.elapsed());
@@ -93,12 +93,13 @@ impl Settlement<'_> {
 
     /// The remotes that other files of the same repository had an address of, or have now, and those of the
     /// user's own settings. Git pushes to all addresses of a remote, whichever file they are in.
-    fn remotes_elsewhere(
+    fn add_remotes_elsewhere(
         &self,
         path: &Path,
         control: &Control,
         controls: &Controls,
-    ) -> BTreeSet<Vec<u8>> {
+        context: &mut Context<'_>,
+    ) {
         let is_other = |(other, it): &(&PathBuf, &Control)| {
             it.kind == Kind::Settings && it.repository == control.repository && *other != path
         };
@@ -117,9 +118,31 @@ impl Settlement<'_> {
         });
         let settings = contents.filter_map(|bytes| settings::parse(bytes).ok());
         let own = &self.watch.own;
-        let own = own.settings.iter().chain(&own.included).cloned();
-        let settings = settings.flatten().chain(own).filter(Setting::is_address);
-        let names = settings.filter_map(|setting| Some(setting.subsection()?.to_vec()));
-        names.collect()
+        let of_user = own.settings.iter().chain(&own.included).cloned();
+        for setting in settings.flatten().chain(of_user) {
+            let named = setting.remote().map(<[u8]>::to_vec);
+            context.named_elsewhere.extend(named);
+            context.elsewhere.extend(addressed(&setting));
+        }
+        // What is only now in another file may be undone there, and a file of one worktree counts in no other.
+        let kept = control.repository.as_deref();
+        let kept = kept.map(|it| it.join("config")).filter(|it| it != path);
+        let kept = kept.and_then(|it| {
+            let was = self.watch.baseline.contents.get(&it)?.bytes()?;
+            let is = controls.get(&it)?.content.bytes()?;
+            let [was, is] = [was, is].map(|bytes| settings::parse(bytes).unwrap_or_default());
+            let was: BTreeSet<Vec<u8>> = was.iter().filter_map(addressed).collect();
+            let is = is.iter().filter_map(addressed);
+            Some(is.filter(|name| was.contains(name)).collect())
+        });
+        context.kept_elsewhere = kept.unwrap_or_default();
+        let own = own.settings.iter().filter_map(addressed);
+        context.kept_elsewhere.extend(own);
     }
+}
+
+/// The remote of which this is the address.
+fn addressed(setting: &Setting) -> Option<Vec<u8>> {
+    let name = setting.subsection().filter(|_| setting.is_address())?;
+    Some(name.to_vec())
 }
