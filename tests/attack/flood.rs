@@ -324,6 +324,44 @@ fn n16_what_is_hard_to_read_keeps_nobody_waiting() {
     });
 }
 
+/// Sends over many connections, without a pause, what could be the start of a long record at every byte, and reads
+/// what comes back.
+const STARTS: &str = r#"
+import os, select, socket, sys, threading
+address = socket.gethostbyname("www.example.com")
+opened = [socket.create_connection((address, 7), 100) for _ in range(12)]
+for it in opened:
+    it.sendall(b"x\n")
+    it.recv(10)
+def send(it):
+    while True:
+        it.sendall(b"\xbf" * 65536)
+for it in opened:
+    threading.Thread(target=send, args=[it], daemon=True).start()
+print("sent", flush=True)
+while sys.stdin not in (ready := select.select([sys.stdin, *opened], [], [])[0]):
+    for it in ready:
+        it.recv(65536)
+os._exit(0)
+"#;
+
+#[test]
+fn n16_what_could_be_hellos_at_every_byte_keeps_no_reload_waiting() {
+    test(&standard(), |world| {
+        let _net = Standard::serve(world).expect("servers");
+        let laptop = world.laptop();
+        let closed = Place::Closed(&["www.example.com"]);
+        let mut session = closed.python(laptop, STARTS).spawn().expect("start");
+        session.expect("sent\n").expect("connections");
+        for _ in 0..3 {
+            let reloaded = laptop.stockade(["reload"]).run().expect("it ends");
+            reloaded.expect_success();
+        }
+        session.write("end\n").expect("write");
+        session.wait().expect("end").expect_success();
+    });
+}
+
 /// Others have so many files open that a search for a program never gets through. Behind them, one is denied
 /// datagrams without a pause. Another begins as many flows as it is told.
 const HARD_TO_FIND: &str = r#"

@@ -45,6 +45,7 @@ use tokio::{
     io::{AsyncWriteExt as _, Interest, copy, sink},
     net::TcpStream,
     sync::Notify,
+    task::yield_now,
     time::{Instant, timeout},
 };
 
@@ -228,6 +229,10 @@ impl Inspector {
                     held.drop_front(count);
                     held.count(sent.kept());
                     busy_poll::extend();
+                    if count >= LITTLE {
+                        // A fast sender must not keep the others waiting.
+                        yield_now().await;
+                    }
                 }
                 Todo::LetGo => {
                     held.send(far, held.bytes.len(), &passed).await?;

@@ -41,6 +41,7 @@ pub struct Search {
 
 /// How many records have been looked at, over all candidates, and how many may be. A client that
 /// wraps candidates in each other would otherwise make that grow with the square of what it sends.
+/// To read a whole message counts as well.
 #[derive(Debug, Default)]
 struct Work {
     done: usize,
@@ -51,6 +52,8 @@ struct Work {
 const FREE_WORK: usize = 1 << 12;
 /// And for each byte that is passed.
 const WORK_PER_BYTE: usize = 2;
+/// So many bytes of a whole message are as much work as a record.
+const BYTES_PER_WORK: usize = 64;
 
 /// What all connections together may have beyond that. It is enough for the oddest hello that tests
 /// know, sent byte by byte; no ordinary client needs any of it.
@@ -218,7 +221,7 @@ fn follow<E>(
 /// records, and in records of other types between those of the hello.
 fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
     let mut cursor = Cursor::new(bytes);
-    let mut message = Vec::new();
+    let mut message = Message::default();
     let mut is_odd = false;
     for _ in 0..MAX_RECORDS {
         *looked_at = looked_at.saturating_add(1);
@@ -261,12 +264,11 @@ fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
             }
             continue;
         }
-        if record == 0 && message.is_empty() {
+        if record == 0 && message.length == 0 {
             // If the next record begins a hello, it is a candidate of its own.
             return Shape::None;
         }
-        message.extend_from_slice(data);
-        match look(&message) {
+        match message.add(data) {
             Look::None => return Shape::None,
             Look::Undecided if missing > 0 => {
                 return Shape::Undecided(cursor.position().saturating_add(1));
@@ -276,12 +278,14 @@ fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
             Look::Hello(whole, true) if whole > MAX_HELLO.saturating_add(HEADER) && !is_odd => {
                 return Shape::Broken(Broken::TooLong);
             }
-            Look::Hello(whole, is_plausible) if message.len() >= whole => {
+            Look::Hello(whole, is_plausible) if message.length >= whole => {
+                *looked_at = looked_at.saturating_add(whole / BYTES_PER_WORK);
+                let mut message = message.parts.concat();
                 message.truncate(whole);
                 return Shape::Whole(message, is_odd || !is_plausible);
             }
             Look::Hello(whole, _) if missing > 0 => {
-                let rest = whole.saturating_sub(message.len());
+                let rest = whole.saturating_sub(message.length);
                 return Shape::Undecided(end.min(cursor.position().saturating_add(rest)));
             }
             Look::Hello(..) => {}
@@ -289,6 +293,32 @@ fn shape(bytes: &[u8], looked_at: &mut usize) -> Shape {
     }
     // More records than any reader takes, and not yet known to be no hello.
     Shape::Broken(Broken::Records)
+}
+
+/// A message in the records that it comes in. Any byte could begin one, and nearly all of these are none by their
+/// start, so no more than that is copied before it is whole.
+#[derive(Default)]
+struct Message<'a> {
+    start: Vec<u8>,
+    parts: Vec<&'a [u8]>,
+    length: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Adds the data of the next record.
+    fn add(&mut self, data: &'a [u8]) -> Look {
+        if self.length == 0
+            && let Look::None = look(data)
+        {
+            return Look::None;
+        }
+        let room = LOOKED_AT.saturating_sub(self.start.len());
+        self.start
+            .extend_from_slice(data.get(..room).unwrap_or(data));
+        self.parts.push(data);
+        self.length = self.length.saturating_add(data.len());
+        look(&self.start)
+    }
 }
 
 enum Look {
@@ -300,6 +330,9 @@ enum Look {
 
 /// The shortest body: with one cipher and one compression.
 const SHORTEST: usize = 2 + 32 + 1 + 2 + 2 + 2;
+
+/// As much of a message as [`look`] reads.
+const LOOKED_AT: usize = HEADER + 2 + 32 + 1 + 255 + 2;
 
 /// What the start of a message tells: its type, length, version, random number, session, and the
 /// length of its ciphers.
@@ -371,6 +404,39 @@ mod tests {
         let mut bytes = record.repeat(16_384 / record.len());
         bytes.extend([0xff; 8]);
         bytes
+    }
+
+    /// Each byte of these could begin a record of 16 KB, and none begins a hello.
+    #[test]
+    fn what_is_no_hello_by_its_start_is_not_copied() {
+        let mut message = Message::default();
+        assert!(matches!(message.add(&[0xbf; 16_384]), Look::None));
+        assert_eq!(message.start.capacity() + message.parts.capacity(), 0);
+        // Nor is one that seems to be a hello, before it is whole.
+        let mut hello = [0; 16_384];
+        hello[0] = CLIENT_HELLO;
+        hello[2] = 0x3f;
+        hello[4] = 3;
+        hello[40] = 2;
+        assert!(matches!(message.add(&hello[..1]), Look::Undecided));
+        assert!(matches!(
+            message.add(&hello[1..]),
+            Look::Hello(16_132, true)
+        ));
+        assert_eq!(message.start.len(), LOOKED_AT);
+    }
+
+    #[test]
+    fn to_read_a_whole_message_is_work() {
+        let mut odd = [0; 16_384];
+        odd[..6].copy_from_slice(&[0x16, 0xff, 3, 0x3f, 0xfb, CLIENT_HELLO]);
+        odd[7] = 0x3f;
+        odd[8] = 0xf7;
+        odd[45] = 2;
+        let (mut done, whole) = (0, odd.len() - 5);
+        let shape = shape(&odd, &mut done);
+        assert!(matches!(shape, Shape::Whole(message, true) if message.len() == whole));
+        assert!(done > whole / BYTES_PER_WORK, "{done}");
     }
 
     #[test]
