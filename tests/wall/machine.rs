@@ -145,3 +145,68 @@ fn a_disk_is_refused_as_a_stream() {
     assert_eq!(stdout, "125\n");
     assert!(stderr.contains("standard input is a disk"), "{stderr}");
 }
+
+/// A directory in which capitals do not count, and the kernel does not know.
+struct Folded(PathBuf);
+
+impl Folded {
+    fn new(source: &Path, place: PathBuf) -> Option<Self> {
+        fs::create_dir(&place).unwrap();
+        let mut serve = Command::new("python3");
+        serve.args(["-c", include_str!("fold.py")]);
+        let served = serve.arg(source).arg(&place).status();
+        served.is_ok_and(|it| it.success()).then_some(Self(place))
+    }
+}
+
+impl Drop for Folded {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn what_is_hidden_cannot_be_read_by_another_spelling() {
+    // Others cannot use /dev/fuse everywhere.
+    if !is_real_root() {
+        return;
+    }
+    let caller = Surroundings::new();
+    let top = caller.0.path();
+    fs::create_dir(top.join("project/keys")).unwrap();
+    for file in [".env", ".envrc", "keys/private"] {
+        fs::write(top.join("project").join(file), "secret\n").unwrap();
+    }
+    chown(top);
+    let Some(_folded) = Folded::new(&top.join("project"), top.join("folded")) else {
+        not_tested("another spelling of what is hidden: there is no FUSE here");
+        return;
+    };
+    let user = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
+    let enter = format!("cd ../folded && exec {user}");
+    let run = |arguments: &str| caller.script(&enter, &format!("$S {arguments}; echo $?"));
+    // Positive control: the other spelling is one of the same file.
+    let write = "--write .envrc";
+    let (seen, messages) = run(&format!("{write} -- cat .ENV"));
+    assert_eq!(seen, "secret\n0\n", "{messages}");
+    // Of a file, whether it is hidden or read-only.
+    for (arguments, file) in [
+        (format!("{write} --hide .env"), ".env"),
+        (String::new(), ".envrc"),
+    ] {
+        let (seen, messages) = run(&format!("{arguments} -- cat .ENV"));
+        assert_eq!(seen, "125\n", "{messages}");
+        let is_said = messages.contains(&format!("/folded/{file}\" is to be hidden or read-only"));
+        assert!(is_said && messages.contains("capitals"), "{messages}");
+    }
+    // Of a file in what is shown read-only.
+    let away = format!("cd ../project && exec {user}");
+    let shown = "--read ../folded --hide ../folded/keys/private -- cat ../folded/keys/PRIVATE";
+    let (seen, messages) = caller.script(&away, &format!("$S {shown}; echo $?"));
+    assert_eq!(seen, "125\n", "{messages}");
+    // A directory has one place in the kernel's eyes, by whatever spelling, and the cover is there.
+    for attempt in ["cat keys/PRIVATE", "cat KEYS/private"] {
+        let (seen, messages) = run(&format!("{write} --hide keys -- {attempt}"));
+        assert_eq!(seen, "1\n", "{messages}");
+    }
+}

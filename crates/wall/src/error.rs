@@ -109,6 +109,13 @@ pub enum Error {
          mv {0:?}.new {0:?}), or leave it out of the configuration"
     )]
     SecondName(PathBuf),
+    #[error(
+        "{0:?} is to be hidden or read-only inside, but capitals do not count on its disk, which only \
+         a server of Windows or macOS knows, so the command could read or change it by another \
+         spelling: work in a directory on a disk of Linux's own, or leave it out of `hide`, or give it \
+         with `write`"
+    )]
+    OtherSpelling(PathBuf),
     #[error("{path:?} has changed while the sandbox was built ({error}): try again")]
     Changed { path: PathBuf, error: io::Error },
     #[error(

@@ -9,6 +9,7 @@ mod kept;
 mod protection;
 mod questions;
 mod scope;
+mod spelling;
 mod staging;
 pub(crate) mod streams;
 

@@ -6,7 +6,7 @@
 //! from the writable one down is an anchor: a mount point that shows itself.
 //!
 //! A mount covers one name. A file with a second one, which an earlier session may have made, could be read
-//! and changed by that: so there must be none.
+//! and changed by that: so there must be none, nor another spelling of the same name.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,10 @@ use std::{
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use stockade_sys::mount::Tree;
 
-use super::staging::{HIDDEN_DIRECTORY, HIDDEN_FILE, Stage, is_directory};
+use super::{
+    spelling::is_spelled_otherwise,
+    staging::{HIDDEN_DIRECTORY, HIDDEN_FILE, Stage, is_directory},
+};
 use crate::{error::Error, nofollow::pin_below, plan::Guard};
 
 impl Stage {
@@ -40,16 +43,21 @@ impl Stage {
             };
             let place = pin_below(tree, below)?;
             let linked = with_second_name(&place, &path.join(below))?;
-            self.guard(&place, guard).map(|()| linked)
+            self.guard(&place, guard)?;
+            let linked = linked.map(Error::SecondName);
+            if linked.is_none() && is_spelled_otherwise(tree, below, &place)? {
+                return Ok(Some(Error::OtherSpelling(path.join(below))));
+            }
+            Ok(linked)
         };
         let guards = guards.map(|(below, guard)| (below, Some(guard)));
         for (below, guard) in guards.chain(laid.map(|below| (below, None))) {
-            let linked = protect(below, guard).map_err(|error| Error::Changed {
+            let refusal = protect(below, guard).map_err(|error| Error::Changed {
                 path: path.join(below),
                 error,
             })?;
-            if let Some(linked) = linked {
-                return Err(Error::SecondName(linked));
+            if let Some(refusal) = refusal {
+                return Err(refusal);
             }
         }
         Ok(())

@@ -52,6 +52,7 @@ use stockade_sys::{
 use super::{
     kept::KeptLayer,
     questions,
+    spelling::is_spelled_otherwise,
     streams::{CommandStreams, Streams},
 };
 use crate::{
@@ -278,7 +279,10 @@ impl Staging {
                     }
                 }
                 (operation, None) => {
-                    stage.lay(&name, operation, spot.as_ref()).map_err(failed)?;
+                    let holds = stage.lay(&name, operation, spot.as_ref());
+                    if !holds.map_err(failed)? {
+                        return Err(Error::OtherSpelling(step.at.clone()));
+                    }
                     if step.at == home && matches!(operation, Operation::Empty { .. }) {
                         built.home = Some(stage.open(&name).map_err(failed)?);
                     }
@@ -419,8 +423,8 @@ impl Stage {
         Ok(tree)
     }
 
-    /// The same of what is not the host's.
-    fn lay(&self, name: &str, operation: &Operation, spot: Option<&Spot>) -> io::Result<()> {
+    /// The same of what is not the host's. Whether what it covers is covered for good.
+    fn lay(&self, name: &str, operation: &Operation, spot: Option<&Spot>) -> io::Result<bool> {
         let what = match operation {
             Operation::Empty { mode } => self.directory(name, *mode)?,
             Operation::Text(text) => {
@@ -441,19 +445,20 @@ impl Stage {
                     let around = self.around(below)?;
                     symlinkat(text, around, below.file_name().unwrap_or_default())?;
                 }
-                return Ok(());
+                return Ok(true);
             }
             // They are parts of others, or bubblewrap's.
-            _ => return Ok(()),
+            _ => return Ok(true),
         };
         // A view that is attached nowhere would be slow to close.
-        let Some(spot) = spot else { return Ok(()) };
+        let Some(spot) = spot else { return Ok(true) };
         let place = self.spot(spot, is_directory(&what)?)?;
         let tree = Tree::view(what)?;
         if !matches!(operation, Operation::Empty { .. }) {
             tree.make_read_only()?;
         }
-        tree.attach(place)
+        tree.attach(&place)?;
+        Ok(spot.is_made || !is_spelled_otherwise(self, &spot.below, &place)?)
     }
 
     /// The place of something in the sandbox, or else where bubblewrap finds it.
