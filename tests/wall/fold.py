@@ -1,5 +1,6 @@
 # Shows a directory at another place, where capitals do not count, as a server of Windows or macOS does.
-# It speaks the kernel's own protocol (FUSE), as much of it as reading needs.
+# It speaks the kernel's own protocol (FUSE), as much of it as reading needs. A server knows a file again by
+# its number on the disk ("disk"), or only by the path by which it was asked for ("path").
 import ctypes
 import errno
 import os
@@ -10,7 +11,7 @@ import sys
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
 FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 25, 26, 27, 28, 29, 36, 42
 
-source, place = sys.argv[1:]
+source, place, known_by = sys.argv[1:]
 kernel = os.open("/dev/fuse", os.O_RDWR)
 libc = ctypes.CDLL(None, use_errno=True)
 options = f"fd={kernel},rootmode=40000,user_id=0,group_id=0,allow_other"
@@ -24,20 +25,21 @@ os.close(2)
 paths, numbers = {1: source}, {}
 
 
-def attributes(path):
+def attributes(path, number):
     s = os.lstat(path)
     times = int(s.st_atime), int(s.st_mtime), int(s.st_ctime), 0, 0, 0
-    return struct.pack("<6Q10I", s.st_ino, s.st_size, s.st_blocks, *times,
+    return struct.pack("<6Q10I", number, s.st_size, s.st_blocks, *times,
                        s.st_mode, s.st_nlink, s.st_uid, s.st_gid, 0, 4096, 0)
 
 
 def look_up(directory, name):
-    for entry in os.listdir(directory):
+    for entry in os.listdir(paths[directory]):
         if entry.lower() == name.lower():
-            path = os.path.join(directory, entry)
-            number = numbers.setdefault(os.lstat(path).st_ino, len(numbers) + 2)
+            path = os.path.join(paths[directory], entry)
+            known = os.lstat(path).st_ino if known_by == "disk" else (directory, name)
+            number = numbers.setdefault(known, len(numbers) + 2)
             paths[number] = path
-            return struct.pack("<4QII", number, 0, 0, 0, 0, 0) + attributes(path)
+            return struct.pack("<4QII", number, 0, 0, 0, 0, 0) + attributes(path, number)
     raise FileNotFoundError(errno.ENOENT, name)
 
 
@@ -58,9 +60,9 @@ def answer(call, number, body):
     if call == INIT:
         return struct.pack("<4I2H2I2H8I", 7, 31, 4096, 0, 12, 10, 65536, 1, 16, 0, *[0] * 8)
     if call == LOOKUP:
-        return look_up(path, os.fsdecode(body.split(b"\0")[0]))
+        return look_up(number, os.fsdecode(body.split(b"\0")[0]))
     if call == GETATTR:
-        return struct.pack("<QII", 0, 0, 0) + attributes(path)
+        return struct.pack("<QII", 0, 0, 0) + attributes(path, number)
     if call == OPEN:
         return struct.pack("<QII", os.open(path, os.O_RDONLY), 0, 0)
     if call == READ:

@@ -150,11 +150,11 @@ fn a_disk_is_refused_as_a_stream() {
 struct Folded(PathBuf);
 
 impl Folded {
-    fn new(source: &Path, place: PathBuf) -> Option<Self> {
+    fn new(source: &Path, place: PathBuf, known_by: &str) -> Option<Self> {
         fs::create_dir(&place).unwrap();
         let mut serve = Command::new("python3");
         serve.args(["-c", include_str!("fold.py")]);
-        let served = serve.arg(source).arg(&place).status();
+        let served = serve.arg(source).arg(&place).arg(known_by).status();
         served.is_ok_and(|it| it.success()).then_some(Self(place))
     }
 }
@@ -178,35 +178,41 @@ fn what_is_hidden_cannot_be_read_by_another_spelling() {
         fs::write(top.join("project").join(file), "secret\n").unwrap();
     }
     chown(top);
-    let Some(_folded) = Folded::new(&top.join("project"), top.join("folded")) else {
-        not_tested("another spelling of what is hidden: there is no FUSE here");
-        return;
-    };
     let user = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
-    let enter = format!("cd ../folded && exec {user}");
-    let run = |arguments: &str| caller.script(&enter, &format!("$S {arguments}; echo $?"));
-    // Positive control: the other spelling is one of the same file.
-    let write = "--write .envrc";
-    let (seen, messages) = run(&format!("{write} -- cat .ENV"));
-    assert_eq!(seen, "secret\n0\n", "{messages}");
-    // Of a file, whether it is hidden or read-only.
-    for (arguments, file) in [
-        (format!("{write} --hide .env"), ".env"),
-        (String::new(), ".envrc"),
-    ] {
-        let (seen, messages) = run(&format!("{arguments} -- cat .ENV"));
-        assert_eq!(seen, "125\n", "{messages}");
-        let is_said = messages.contains(&format!("/folded/{file}\" is to be hidden or read-only"));
-        assert!(is_said && messages.contains("capitals"), "{messages}");
-    }
-    // Of a file in what is shown read-only.
-    let away = format!("cd ../project && exec {user}");
-    let shown = "--read ../folded --hide ../folded/keys/private -- cat ../folded/keys/PRIVATE";
-    let (seen, messages) = caller.script(&away, &format!("$S {shown}; echo $?"));
-    assert_eq!(seen, "125\n", "{messages}");
-    // A directory has one place in the kernel's eyes, by whatever spelling, and the cover is there.
-    for attempt in ["cat keys/PRIVATE", "cat KEYS/private"] {
-        let (seen, messages) = run(&format!("{write} --hide keys -- {attempt}"));
-        assert_eq!(seen, "1\n", "{messages}");
+    for known_by in ["disk", "path"] {
+        let place = top.join(known_by);
+        let Some(_folded) = Folded::new(&top.join("project"), place, known_by) else {
+            not_tested("another spelling of what is hidden: there is no FUSE here");
+            return;
+        };
+        let enter = format!("cd ../{known_by} && exec {user}");
+        let run = |arguments: &str| caller.script(&enter, &format!("$S {arguments}; echo $?"));
+        let is_refused = |(seen, messages): (String, String), file: &str| {
+            assert_eq!(seen, "125\n", "{messages}");
+            let named = format!("/{known_by}/{file}\" is to be hidden or read-only");
+            let is_said = messages.contains(&named) && messages.contains("capitals");
+            assert!(is_said, "{messages}");
+        };
+        // Positive control: the other spelling is one of the same file.
+        let write = "--write .envrc";
+        let (seen, messages) = run(&format!("{write} -- cat .ENV"));
+        assert_eq!(seen, "secret\n0\n", "{messages}");
+        // Of a file, whether it is hidden or read-only.
+        is_refused(run(&format!("{write} --hide .env -- cat .ENV")), ".env");
+        is_refused(run("-- cat .ENV"), ".envrc");
+        // Of a file in what is shown read-only.
+        let away = format!("cd ../project && exec {user}");
+        let shown = format!("--read ../{known_by} --hide ../{known_by}/keys/private");
+        let attempt = format!("$S {shown} -- cat ../{known_by}/keys/PRIVATE; echo $?");
+        is_refused(caller.script(&away, &attempt), "keys/private");
+        // To the kernel, a directory that it knows again has one place, by whatever spelling, and the cover
+        // is there.
+        for attempt in ["cat keys/PRIVATE", "cat KEYS/private"] {
+            let output = run(&format!("{write} --hide keys -- {attempt}"));
+            match known_by {
+                "path" => is_refused(output, "keys"),
+                _ => assert_eq!(output.0, "1\n", "{}", output.1),
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, StatxAttributes, StatxFlags, openat, statx};
 
 use crate::nofollow::pin_below;
 
@@ -27,12 +27,15 @@ pub(super) fn is_spelled_otherwise(
 ) -> io::Result<bool> {
     let own = numbers(place)?;
     let mut is_any = false;
-    for other in other_spellings(below) {
+    for (other, around, name) in other_spellings(below) {
         // What cannot be opened by this spelling cannot be used by it either.
         let Ok(found) = pin_below(&top, &other) else {
             continue;
         };
-        is_any |= numbers(&found)? == own && !is_mount(&found)?;
+        if !is_mount(&found)? {
+            // Some servers number a file anew for each spelling. But none lists more than one.
+            is_any |= numbers(&found)? == own || !is_listed(&top, &around, &name);
+        }
     }
     // The kernel names a directory by the spelling that was used last, and covers are found by name.
     let _ = pin_below(&top, below);
@@ -49,16 +52,31 @@ fn is_mount(place: &OwnedFd) -> io::Result<bool> {
     Ok(stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// The path, each time with one of its names in the other capitals.
-fn other_spellings(path: &Path) -> impl Iterator<Item = PathBuf> {
+/// Whether a directory lists something by exactly this name.
+fn is_listed(top: impl AsFd, directory: &Path, name: &OsStr) -> bool {
+    let list = || -> io::Result<Dir> {
+        let place = match directory.as_os_str().is_empty() {
+            true => pin_below(&top, Path::new("."))?,
+            false => pin_below(&top, directory)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Dir::read_from(openat(place, ".", flags, Mode::empty())?)?)
+    };
+    list().is_ok_and(|mut entries| {
+        entries.any(|it| it.is_ok_and(|it| it.file_name().to_bytes() == name.as_bytes()))
+    })
+}
+
+/// The path, each time with one of its names in the other capitals; what is around this name, and the
+/// name itself.
+fn other_spellings(path: &Path) -> impl Iterator<Item = (PathBuf, PathBuf, OsString)> {
     let names: Vec<_> = path.components().map(Component::as_os_str).collect();
     (0..names.len()).filter_map(move |changed| {
         let other = other_capitals(names.get(changed)?)?;
-        let mut path = PathBuf::new();
-        for (number, name) in names.iter().enumerate() {
-            path.push(if number == changed { &other } else { *name });
-        }
-        Some(path)
+        let around: PathBuf = names.iter().take(changed).collect();
+        let mut path = around.join(&other);
+        path.extend(names.iter().skip(changed + 1));
+        Some((path, around, other))
     })
 }
 
