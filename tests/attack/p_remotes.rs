@@ -1,7 +1,7 @@
 //! Remotes that a session leaves behind (P1): git outside neither talks to them unasked nor takes
 //! what is the user's there.
 
-use stockade_world::test;
+use stockade_world::{PATIENCE, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{ran, session};
@@ -387,6 +387,35 @@ fn p01_names_of_remotes_that_are_gone_lead_to_nothing_that_was_not_given() {
             let stderr = output.stderr();
             assert!(stderr.contains("undone: "), "{script}: {stderr}");
         }
+    });
+}
+
+/// The same while the session runs: git outside runs the hooks of what it pushes to.
+#[test]
+fn p01_names_of_remotes_that_are_gone_lead_to_no_hooks_while_the_session_runs() {
+    const HOOK: &str = "cd ~/project; git remote rename origin mine 2>/dev/null
+        git init -q --bare origin; mkdir -p origin/hooks
+        printf '#!/bin/sh\\ntouch ~/ran\\n' > origin/hooks/pre-receive; chmod +x origin/hooks/pre-receive";
+    const PUSH: &str = "cd ~/project; git push -q origin main";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        outside(TRACKED);
+        outside(HOOK);
+        outside(PUSH);
+        assert!(ran(laptop), "positive control");
+        outside(TRACKED);
+        let script = format!("{HOOK}; echo planted; read -r line");
+        let words = ["run", "--", "bash", "-c", &script];
+        let mut running = laptop.stockade(words).spawn().expect("a session");
+        running.expect("planted").expect("it is planted");
+        let is_there = || !outside("ls ~/project/origin/hooks/pre-receive 2>/dev/null").is_empty();
+        eventually("it is undone", PATIENCE, || !is_there()).expect("undone");
+        outside(PUSH);
+        assert!(!ran(laptop));
+        running.write("\n").expect("write");
+        let output = running.wait().expect("an end");
+        assert!(output.stderr().contains("undone: "), "{output:?}");
     });
 }
 

@@ -103,6 +103,29 @@ impl Named {
     }
 }
 
+/// Where git may find remotes as paths, from a worktree: those whose address is one, and those that are not there
+/// any more, or that people expect. Git takes their names for paths, and adds an end if there is nothing without.
+pub(crate) fn remotes_below<'a>(
+    root: &Path,
+    settings: impl Iterator<Item = &'a Setting> + Clone,
+) -> BTreeSet<PathBuf> {
+    const USUAL: [&str; 2] = ["origin", "upstream"];
+    let paths = settings.clone().filter_map(Setting::remote_at);
+    let names = settings.filter_map(Setting::any_remote);
+    let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
+    let all = USUAL.map(Path::new).into_iter();
+    let all = all.chain(paths.chain(names).take(MOST_NAMED));
+    let with_ends = |path: &Path| {
+        let path = root.join(path).into_os_string();
+        ["", ".git"].map(|end| {
+            let mut path = path.clone();
+            path.push(end);
+            PathBuf::from(path)
+        })
+    };
+    all.flat_map(with_ends).collect()
+}
+
 pub(crate) struct Collection<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
     /// What a session can write of repositories.
@@ -374,18 +397,11 @@ impl Collection<'_> {
                 self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
             }
         }
-        // Git fetches from there, and pushes to it. The name of a remote that is not there any more, or that
-        // people expect, is a path to git.
-        const USUAL: [&str; 2] = ["origin", "upstream"];
-        let paths = all.iter().filter_map(|setting| setting.remote_at());
-        let names = all.iter().filter_map(|setting| setting.any_remote());
-        let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
-        let remotes = paths.chain(names).take(MOST_NAMED);
-        let remotes: BTreeSet<&Path> = remotes.chain(USUAL.map(Path::new)).collect();
-        let remotes = remotes
+        let remotes = all.iter().copied();
+        for remote in roots
             .iter()
-            .flat_map(|path| roots.iter().map(move |root| root.join(path)));
-        for remote in remotes.take(MOST_NAMED).collect::<Vec<_>>() {
+            .flat_map(|root| remotes_below(root, remotes.clone()))
+        {
             self.add_way_to_remote(&remote, of);
         }
         for attributes in attributes {
@@ -396,21 +412,17 @@ impl Collection<'_> {
     }
 
     /// What has git find another repository at a path than the one that lies there: links on the way, and a
-    /// file that names a directory. Git adds an end to the path if there is nothing without.
+    /// file that names a directory.
     fn add_way_to_remote(&mut self, path: &Path, of: Option<&Path>) {
-        let mut longer = path.as_os_str().to_owned();
-        longer.push(".git");
-        for path in [path, Path::new(&longer)] {
-            if fs::symlink_metadata(path).is_err() {
-                continue;
-            }
-            let head = self.reached(&path.join("HEAD"), of);
-            let real = head.as_deref().and_then(Path::parent);
-            if let Some(real) = real.filter(|it| self.is_writable(it))
-                && nofollow::begins_with(real, GITFILE)
-            {
-                self.add(real, Kind::Whole(REDIRECTION), of);
-            }
+        if fs::symlink_metadata(path).is_err() {
+            return;
+        }
+        let head = self.reached(&path.join("HEAD"), of);
+        let real = head.as_deref().and_then(Path::parent);
+        if let Some(real) = real.filter(|it| self.is_writable(it))
+            && nofollow::begins_with(real, GITFILE)
+        {
+            self.add(real, Kind::Whole(REDIRECTION), of);
         }
     }
 
