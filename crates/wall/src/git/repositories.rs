@@ -20,7 +20,7 @@ use std::{
 
 use self::worktree::{has_worktree, named_worktrees, other_worktree};
 pub(crate) use self::worktree::{hash_length, settings_of, turns_back};
-use super::index;
+use super::{controls::remotes_below, index};
 use crate::{
     facts::{Git, absolute, is_in, line_of, looks_like_repository, named_directory, named_path},
     leftovers::{
@@ -167,7 +167,11 @@ impl Search<'_> {
             self.repositories.astray.insert(dot_git, true);
         }
         for path in self.remotes {
-            self.look_at_remote(path);
+            let named = absolute(path);
+            if self.is_writable(&named) {
+                self.repositories.links.insert(named);
+            }
+            self.look_at_remote(path, 0);
         }
         // One that lies elsewhere has a worktree of its own beside it, which may hold the workspace.
         if let Some((outside, root)) = git
@@ -184,20 +188,16 @@ impl Search<'_> {
 
     /// The repository at the path of a remote, or at the name of one that is not there any more: `git push` runs
     /// its hooks.
-    fn look_at_remote(&mut self, path: &Path) {
-        let named = absolute(path);
-        if self.is_writable(&named) {
-            self.repositories.links.insert(named);
-        }
+    fn look_at_remote(&mut self, path: &Path, depth: usize) {
         let Ok(real) = nofollow::real(path) else {
             return;
         };
         if !self.is_writable(&real) || real == self.workspace {
             return;
         }
-        self.look_at(&real, true, 0);
+        self.look_at(&real, true, depth);
         if looks_like_repository(&real) {
-            self.add(&real, None, true, 0);
+            self.add(&real, None, true, depth);
         }
     }
 
@@ -460,6 +460,11 @@ impl Search<'_> {
             .into_iter()
             .chain(gitlinks.roots.iter().map(PathBuf::as_path));
         for root in roots {
+            if is_reached && root != self.workspace {
+                for path in remotes_below(root, std::iter::empty()) {
+                    self.look_at_remote(&path, depth + 1);
+                }
+            }
             for (link, is_whole) in &gitlinks.links {
                 if self.is_over(&directory.join("index"), MANY_SUBMODULES) {
                     return;
