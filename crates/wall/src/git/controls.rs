@@ -10,8 +10,9 @@ use std::{
 
 use super::{
     objects::lfs_beside,
-    repositories::{Repositories, Repository, UNLISTED, modules::GITFILE},
+    repositories::{Repositories, Repository, UNLISTED},
     settings::{self, Own, Setting},
+    ways::remotes_below,
 };
 use crate::{
     facts::{absolute, is_in, named_path},
@@ -33,7 +34,7 @@ pub(super) const MANY_FILES: &str = "there are too many files to look at all of 
 pub(crate) const MOST_NEW: usize = 64;
 
 /// Nor are so many hooks, in so many worktrees, that settings name.
-const MOST_NAMED: usize = 256;
+pub(super) const MOST_NAMED: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -101,29 +102,6 @@ impl Named {
             self.files.append(&mut other.files);
         }
     }
-}
-
-/// Where git may find remotes as paths, from a worktree: those whose address is one, and those that are not there
-/// any more, or that people expect. Git takes their names for paths, and adds an end if there is nothing without.
-pub(crate) fn remotes_below<'a>(
-    root: &Path,
-    settings: impl Iterator<Item = &'a Setting> + Clone,
-) -> BTreeSet<PathBuf> {
-    const USUAL: [&str; 2] = ["origin", "upstream"];
-    let paths = settings.clone().filter_map(Setting::remote_at);
-    let names = settings.filter_map(Setting::any_remote);
-    let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
-    let all = USUAL.map(Path::new).into_iter();
-    let all = all.chain(paths.chain(names).take(MOST_NAMED));
-    let with_ends = |path: &Path| {
-        let path = root.join(path).into_os_string();
-        ["", ".git"].map(|end| {
-            let mut path = path.clone();
-            path.push(end);
-            PathBuf::from(path)
-        })
-    };
-    all.flat_map(with_ends).collect()
 }
 
 pub(crate) struct Collection<'a> {
@@ -408,21 +386,6 @@ impl Collection<'_> {
             if let Some(attributes) = self.reached_file(&attributes, of) {
                 self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
             }
-        }
-    }
-
-    /// What has git find another repository at a path than the one that lies there: links on the way, and a
-    /// file that names a directory.
-    fn add_way_to_remote(&mut self, path: &Path, of: Option<&Path>) {
-        if fs::symlink_metadata(path).is_err() {
-            return;
-        }
-        let head = self.reached(&path.join("HEAD"), of);
-        let real = head.as_deref().and_then(Path::parent);
-        if let Some(real) = real.filter(|it| self.is_writable(it))
-            && nofollow::begins_with(real, GITFILE)
-        {
-            self.add(real, Kind::Whole(REDIRECTION), of);
         }
     }
 

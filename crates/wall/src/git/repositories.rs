@@ -20,7 +20,7 @@ use std::{
 
 use self::worktree::{has_worktree, named_worktrees, other_worktree};
 pub(crate) use self::worktree::{hash_length, settings_of, turns_back};
-use super::{controls::remotes_below, index};
+use super::{index, ways::remotes_below};
 use crate::{
     facts::{Git, absolute, is_in, line_of, looks_like_repository, named_directory, named_path},
     leftovers::{

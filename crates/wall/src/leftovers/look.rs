@@ -16,10 +16,11 @@ use crate::{
     facts::{Git, is_in},
     git::{
         branches::branches,
-        controls::{Collection, Controls, Kind, Named, Stage, remotes_below},
+        controls::{Collection, Controls, Kind, Named, Stage},
         objects::identity as identity_of,
         repositories::{Repositories, Search, settings_of},
         settings,
+        ways::remotes_below,
     },
     nofollow::Names,
 };
