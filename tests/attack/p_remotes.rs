@@ -1,7 +1,7 @@
 //! Remotes that a session leaves behind (P1): git outside neither talks to them unasked nor takes
 //! what is the user's there.
 
-use stockade_world::test;
+use stockade_world::{PATIENCE, eventually, test};
 
 use super::f_files::said;
 use super::p_git::{ran, session};
@@ -386,6 +386,43 @@ fn p01_names_of_remotes_that_are_gone_lead_to_nothing_that_was_not_given() {
             assert!(!fetched.contains("secret"), "{script}: {output:?}");
             let stderr = output.stderr();
             assert!(stderr.contains("undone: "), "{script}: {stderr}");
+        }
+    });
+}
+
+/// The same while the session runs: git outside runs the hooks of what it pushes to.
+#[test]
+fn p01_names_of_remotes_that_are_gone_lead_to_no_hooks_while_the_session_runs() {
+    const SUB: &str = "git init -q -b main sub; git -C sub remote add origin ~/good.git
+        git -C sub -c user.name=a -c user.email=a commit -q --allow-empty -m two
+        git -c advice.addEmbeddedRepo=false add sub";
+    const HOOK: &str = "git remote rename origin mine 2>/dev/null
+        git init -q --bare origin; mkdir -p origin/hooks
+        printf '#!/bin/sh\\ntouch ~/ran\\n' > origin/hooks/pre-receive; chmod +x origin/hooks/pre-receive";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |script: &str| said(laptop, Place::Outside, script);
+        for place in ["~/project", "~/project/sub"] {
+            let own = format!("{TRACKED}\n{SUB}");
+            let hook = format!("cd {place}; {HOOK}");
+            let push = format!("cd {place}; git push -q origin main");
+            outside(&own);
+            outside(&hook);
+            outside(&push);
+            assert!(ran(laptop), "positive control: {place}");
+            outside(&own);
+            let script = format!("{hook}; echo planted; read -r line");
+            let words = ["run", "--", "bash", "-c", &script];
+            let mut running = laptop.stockade(words).spawn().expect("a session");
+            running.expect("planted").expect("it is planted");
+            let list = format!("ls {place}/origin/hooks/pre-receive 2>/dev/null");
+            let is_gone = || outside(&list).is_empty();
+            eventually("it is undone", PATIENCE, is_gone).expect("undone");
+            outside(&push);
+            assert!(!ran(laptop), "{place}");
+            running.write("\n").expect("write");
+            let output = running.wait().expect("an end");
+            assert!(output.stderr().contains("undone: "), "{output:?}");
         }
     });
 }

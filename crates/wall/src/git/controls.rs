@@ -10,8 +10,9 @@ use std::{
 
 use super::{
     objects::lfs_beside,
-    repositories::{Repositories, Repository, UNLISTED, modules::GITFILE},
+    repositories::{Repositories, Repository, UNLISTED},
     settings::{self, Own, Setting},
+    ways::remotes_below,
 };
 use crate::{
     facts::{absolute, is_in, named_path},
@@ -33,7 +34,7 @@ pub(super) const MANY_FILES: &str = "there are too many files to look at all of 
 pub(crate) const MOST_NEW: usize = 64;
 
 /// Nor are so many hooks, in so many worktrees, that settings name.
-const MOST_NAMED: usize = 256;
+pub(super) const MOST_NAMED: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
@@ -374,42 +375,16 @@ impl Collection<'_> {
                 self.add_programs(&hooks, HOOKS, of, MOST_ENTRIES);
             }
         }
-        // Git fetches from there, and pushes to it. The name of a remote that is not there any more, or that
-        // people expect, is a path to git.
-        const USUAL: [&str; 2] = ["origin", "upstream"];
-        let paths = all.iter().filter_map(|setting| setting.remote_at());
-        let names = all.iter().filter_map(|setting| setting.any_remote());
-        let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
-        let remotes = paths.chain(names).take(MOST_NAMED);
-        let remotes: BTreeSet<&Path> = remotes.chain(USUAL.map(Path::new)).collect();
-        let remotes = remotes
+        let remotes = all.iter().copied();
+        for remote in roots
             .iter()
-            .flat_map(|path| roots.iter().map(move |root| root.join(path)));
-        for remote in remotes.take(MOST_NAMED).collect::<Vec<_>>() {
+            .flat_map(|root| remotes_below(root, remotes.clone()))
+        {
             self.add_way_to_remote(&remote, of);
         }
         for attributes in attributes {
             if let Some(attributes) = self.reached_file(&attributes, of) {
                 self.add(&attributes, Kind::Whole(ATTRIBUTES), of);
-            }
-        }
-    }
-
-    /// What has git find another repository at a path than the one that lies there: links on the way, and a
-    /// file that names a directory. Git adds an end to the path if there is nothing without.
-    fn add_way_to_remote(&mut self, path: &Path, of: Option<&Path>) {
-        let mut longer = path.as_os_str().to_owned();
-        longer.push(".git");
-        for path in [path, Path::new(&longer)] {
-            if fs::symlink_metadata(path).is_err() {
-                continue;
-            }
-            let head = self.reached(&path.join("HEAD"), of);
-            let real = head.as_deref().and_then(Path::parent);
-            if let Some(real) = real.filter(|it| self.is_writable(it))
-                && nofollow::begins_with(real, GITFILE)
-            {
-                self.add(real, Kind::Whole(REDIRECTION), of);
             }
         }
     }

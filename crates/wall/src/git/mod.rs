@@ -13,4 +13,4 @@ pub(crate) mod repositories;
 pub(crate) mod settings;
 pub(crate) mod tracked;
 pub(crate) mod unfinished;
-mod ways;
+pub(crate) mod ways;

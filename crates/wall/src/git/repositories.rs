@@ -20,9 +20,9 @@ use std::{
 
 use self::worktree::{has_worktree, named_worktrees, other_worktree};
 pub(crate) use self::worktree::{hash_length, settings_of, turns_back};
-use super::index;
+use super::{index, ways::remotes_below};
 use crate::{
-    facts::{Git, absolute, is_in, line_of, named_directory, named_path},
+    facts::{Git, absolute, is_in, line_of, looks_like_repository, named_directory, named_path},
     leftovers::{
         DEEP,
         bounds::{Bounds, Unseen},
@@ -60,7 +60,7 @@ pub(crate) struct Repositories {
     pub(crate) misplaced: BTreeMap<PathBuf, (PathBuf, bool)>,
     /// Files called `.git` that lead to a repository that a session can write.
     pub(crate) files: BTreeSet<PathBuf>,
-    /// Where gitlinks lead, whatever is there.
+    /// Where gitlinks and the names of remotes lead, whatever is there.
     pub(crate) links: BTreeSet<PathBuf>,
     /// Those that a link on the way takes where no session can write, or where there is nothing. Git has
     /// no links there.
@@ -144,6 +144,8 @@ pub(crate) struct Search<'a> {
     pub(crate) writable: &'a [PathBuf],
     /// Where the repositories of the workspace and of what is given like it have their files.
     pub(crate) own: &'a [PathBuf],
+    /// Where git may find the remotes of the workspace's repository as paths.
+    pub(crate) remotes: &'a [PathBuf],
     pub(crate) bounds: &'a Bounds<'a>,
     /// When the baseline was taken, if the session has begun.
     pub(crate) since: Option<SystemTime>,
@@ -164,6 +166,13 @@ impl Search<'_> {
             let dot_git = self.workspace.join(".git");
             self.repositories.astray.insert(dot_git, true);
         }
+        for path in self.remotes {
+            let named = absolute(path);
+            if self.is_writable(&named) {
+                self.repositories.links.insert(named);
+            }
+            self.look_at_remote(path, 0);
+        }
         // One that lies elsewhere has a worktree of its own beside it, which may hold the workspace.
         if let Some((outside, root)) = git
             .outside
@@ -174,6 +183,21 @@ impl Search<'_> {
         }
         if self.since.is_some() {
             self.look_at_caches();
+        }
+    }
+
+    /// The repository at the path of a remote, or at the name of one that is not there any more: `git push` runs
+    /// its hooks.
+    fn look_at_remote(&mut self, path: &Path, depth: usize) {
+        let Ok(real) = nofollow::real(path) else {
+            return;
+        };
+        if !self.is_writable(&real) || real == self.workspace {
+            return;
+        }
+        self.look_at(&real, true, depth);
+        if looks_like_repository(&real) {
+            self.add(&real, None, true, depth);
         }
     }
 
@@ -436,6 +460,11 @@ impl Search<'_> {
             .into_iter()
             .chain(gitlinks.roots.iter().map(PathBuf::as_path));
         for root in roots {
+            if is_reached && root != self.workspace {
+                for path in remotes_below(root, std::iter::empty()) {
+                    self.look_at_remote(&path, depth + 1);
+                }
+            }
             for (link, is_whole) in &gitlinks.links {
                 if self.is_over(&directory.join("index"), MANY_SUBMODULES) {
                     return;

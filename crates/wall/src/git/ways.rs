@@ -1,15 +1,45 @@
 //! The way to what settings name. Whoever can put a link on it chooses what git reads or runs there.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
 
-use super::controls::{Collection, Kind};
-use crate::{leftovers::content::Content, tables::autorun::REDIRECTION};
+use super::{
+    controls::{Collection, Kind, MOST_NAMED},
+    repositories::modules::GITFILE,
+    settings::Setting,
+};
+use crate::{leftovers::content::Content, nofollow, tables::autorun::REDIRECTION};
 
 /// As many links are followed as the kernel follows.
 const MOST_LINKS: usize = 40;
+
+/// Where git may find remotes as paths, from a worktree: those whose address is one, and those that are not there
+/// any more, or that people expect. Git takes their names for paths, and adds an end if there is nothing without.
+pub(crate) fn remotes_below<'a>(
+    root: &Path,
+    settings: impl Iterator<Item = &'a Setting> + Clone,
+) -> BTreeSet<PathBuf> {
+    const USUAL: [&str; 2] = ["origin", "upstream"];
+    let paths = settings.clone().filter_map(Setting::remote_at);
+    let names = settings.filter_map(Setting::any_remote);
+    let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
+    let all = USUAL.map(Path::new).into_iter();
+    let all = all.chain(paths.chain(names).take(MOST_NAMED));
+    let with_ends = |path: &Path| {
+        let path = root.join(path).into_os_string();
+        ["", ".git"].map(|end| {
+            let mut path = path.clone();
+            path.push(end);
+            PathBuf::from(path)
+        })
+    };
+    all.flat_map(with_ends).collect()
+}
 
 impl Collection<'_> {
     /// A path that settings name, without the links on the way; what it is itself may be one. Each of
@@ -87,5 +117,20 @@ impl Collection<'_> {
         };
         links.extend((now.is_some() || was.is_some()).then(|| path.to_owned()));
         was
+    }
+
+    /// What has git find another repository at a path than the one that lies there: links on the way, and a
+    /// file that names a directory.
+    pub(super) fn add_way_to_remote(&mut self, path: &Path, of: Option<&Path>) {
+        if fs::symlink_metadata(path).is_err() {
+            return;
+        }
+        let head = self.reached(&path.join("HEAD"), of);
+        let real = head.as_deref().and_then(Path::parent);
+        if let Some(real) = real.filter(|it| self.is_writable(it))
+            && nofollow::begins_with(real, GITFILE)
+        {
+            self.add(real, Kind::Whole(REDIRECTION), of);
+        }
     }
 }

@@ -18,7 +18,9 @@ use crate::{
         branches::branches,
         controls::{Collection, Controls, Kind, Named, Stage},
         objects::identity as identity_of,
-        repositories::{Repositories, Search},
+        repositories::{Repositories, Search, settings_of},
+        settings,
+        ways::remotes_below,
     },
     nofollow::Names,
 };
@@ -107,10 +109,12 @@ impl Watch {
         for (top, git) in gits {
             // What git keeps for itself is little. However much it is, there is time for the tree.
             let half = bounds.half();
+            let remotes = self.remotes_of(top, git);
             let mut search = Search {
                 workspace: top,
                 writable: &self.writable,
                 own: &own,
+                remotes: &remotes,
                 bounds: if depth.is_some() { &half } else { bounds },
                 since: (!self.taken.is_empty()).then_some(self.baseline.taken),
                 repositories: std::mem::take(repositories),
@@ -127,6 +131,22 @@ impl Watch {
             }
             *repositories = search.repositories;
         }
+    }
+
+    /// Where git may find the remotes as paths that this repository had before the session.
+    fn remotes_of(&self, top: &Path, git: &Git) -> Vec<PathBuf> {
+        let Some(directory) = git.directories.first() else {
+            return Vec::new();
+        };
+        let config = directory.join("config");
+        let before = self.baseline.contents.get(&config);
+        let before = before.and_then(|it| settings::parse(it.bytes()?).ok());
+        let settings = before.or_else(|| settings_of(directory));
+        let own = self.own.settings.iter().chain(&self.own.included);
+        let settings = settings.unwrap_or_default();
+        remotes_below(top, settings.iter().chain(own))
+            .into_iter()
+            .collect()
     }
 
     /// What counts in these tops, and the stage that the look came to.

@@ -40,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_live: bool,
     /// The branches that were there before; nothing if they are not known.
     pub(crate) branches: Option<&'a BTreeSet<Vec<u8>>>,
+    /// The branches that had a remote and are still there.
+    pub(crate) left: BTreeSet<Vec<u8>>,
     /// The remotes that other files of the repository had an address of.
     pub(crate) elsewhere: BTreeSet<Vec<u8>>,
     /// Those that keep one in a file that git reads wherever it reads this one.

@@ -176,6 +176,9 @@ impl<'a> Comparison<'a> {
             if let Some(why) = self.is_of_lost_remote(changed) {
                 return Some(why);
             }
+            if self.leaves_its_remote(changed) {
+                return Some("makes git push to another repository");
+            }
             // Git asks before it fetches from a remote that promises no more.
             let is_promise = match changed.section() {
                 b"remote" => matches!(changed.name(), b"promisor" | b"partialclonefilter"),
@@ -327,6 +330,19 @@ impl<'a> Comparison<'a> {
         let is_there = !addresses_of(&self.is, remote).is_empty();
         (is_for_pushes && is_there && !self.context.is_new)
             .then_some("makes git push to another repository")
+    }
+
+    /// Whether a branch that is still there has no remote any more, and git takes another one by itself.
+    fn leaves_its_remote(&self, gone: &Setting) -> bool {
+        let is_remote = gone.section() == b"branch" && gone.name() == b"remote";
+        let name = gone.subsection().filter(|_| is_remote);
+        let is_left = name.is_some_and(|name| self.context.left.contains(name));
+        let before = self.was.get(&gone.key).and_then(|values| values.last());
+        let (Some(Some(before)), Some(next)) = (before, default_remote(&self.is)) else {
+            return false;
+        };
+        let is_other = addresses_of(&self.was, before) != addresses_of(&self.is, &next);
+        is_left && is_other && !self.context.is_new
     }
 
     /// Whether it is the address of the remote that git takes by itself, where there were others, or of

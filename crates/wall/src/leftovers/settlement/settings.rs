@@ -8,10 +8,11 @@ use std::{
 };
 
 use super::{
-    super::{content::Content, finding::Change, locked},
+    super::{MOST_FILES, TOP, bounds::Bounds, content::Content, finding::Change, locked},
     Settlement, file_like,
 };
 use crate::git::{
+    branches::{Branches, branches},
     controls::{Control, Controls, Kind},
     settings::{self, Context, GitProgram, Setting},
 };
@@ -46,8 +47,10 @@ impl Settlement<'_> {
         let begin = Instant::now();
         let baseline = &self.watch.baseline;
         let repository = control.repository.as_deref();
+        let was = before.and_then(Content::bytes);
         let mut context = Context {
             repository,
+            left: branches_left(was, repository),
             is_for_all: repository.is_none(),
             is_new: repository.is_some_and(|it| !baseline.repositories.contains(it)),
             is_of_worktree: path.ends_with("config.worktree"),
@@ -57,7 +60,6 @@ impl Settlement<'_> {
             ..Context::default()
         };
         self.add_remotes_elsewhere(path, control, controls, &mut context);
-        let was = before.and_then(Content::bytes);
         let settled = settings::settle(&git, was, now, &self.watch.own.settings, context);
         self.asked.set(self.asked.get() + begin.elapsed());
         let shown = |setting: &Setting| format!("{} = {}", setting.key(), setting.value());
@@ -139,6 +141,24 @@ impl Settlement<'_> {
         let own = own.settings.iter().filter_map(addressed);
         context.kept_elsewhere.extend(own);
     }
+}
+
+/// The branches that had a remote and are still there; all if nobody can tell.
+fn branches_left(was: Option<&[u8]>, repository: Option<&Path>) -> BTreeSet<Vec<u8>> {
+    let was = settings::parse(was.unwrap_or_default()).unwrap_or_default();
+    let had_one = |it: &&Setting| it.section() == b"branch" && it.name() == b"remote";
+    let names = was.iter().filter(had_one);
+    let mut names: BTreeSet<Vec<u8>> = names
+        .filter_map(|setting| Some(setting.subsection()?.to_vec()))
+        .collect();
+    let bounds = Bounds::new(TOP, MOST_FILES, &|| false);
+    let look = || branches(repository?, &bounds);
+    if !names.is_empty()
+        && let Some(Branches(now)) = look()
+    {
+        names.retain(|name| now.contains(name));
+    }
+    names
 }
 
 /// The remote of which this is the address.

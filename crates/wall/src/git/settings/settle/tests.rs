@@ -353,3 +353,29 @@ fn what_the_user_has_for_all_repositories_does_not_pass_where_it_says_something_
     }
     assert_eq!(settled("[core]\n\tpager = last\n"), None);
 }
+
+/// Git takes `origin` for a branch without a remote, which may be public.
+#[test]
+fn a_branch_that_is_still_there_keeps_its_remote() {
+    const REMOTES: &str = "[remote \"origin\"]\n\turl = https://example.com/a\n\
+        [remote \"mine\"]\n\turl = https://example.com/b\n";
+    const BRANCH: &str = "[branch \"main\"]\n\tremote = mine\n";
+    let old = format!("{REMOTES}{BRANCH}");
+    let left = |branches: &[&[u8]], new: &str| {
+        let context = Context {
+            left: branches.iter().map(|name| name.to_vec()).collect(),
+            ..Context::default()
+        };
+        let git = GitProgram::none();
+        let settled = settle(&git, Some(old.as_bytes()), new.as_bytes(), &[], context);
+        settled.contents.map(|it| String::from_utf8(it).unwrap())
+    };
+    assert_eq!(left(&[b"main"], REMOTES).as_deref(), Some(&*old));
+    let origin = REMOTES.split_once("[remote \"mine").unwrap().0;
+    assert_eq!(left(&[b"main"], origin).as_deref(), Some(&*old));
+    for gone in [REMOTES, origin] {
+        assert_eq!(left(&[], gone), None, "the branch is gone");
+    }
+    let renamed = old.replace("mine", "other");
+    assert_eq!(left(&[b"main"], &renamed), None);
+}
