@@ -234,7 +234,7 @@ impl Inspector {
                     busy_poll::extend();
                     // A fast sender must not keep the others waiting.
                     pieces += 1;
-                    if count >= LITTLE || pieces % PIECES == 0 {
+                    if count >= LITTLE || pieces.is_multiple_of(PIECES) {
                         yield_now().await;
                     }
                 }
