@@ -119,6 +119,12 @@ pub enum Error {
     #[error("the gate died; the agent had no network from then on")]
     Died,
     #[error(
+        "the gate was still busy {} seconds after the command had ended, so not all that it denied \
+         is told; see: stockade log --denied",
+        END_LIMIT.as_secs()
+    )]
+    Endless,
+    #[error(
         "the gate has not answered for {} seconds, so the new rules may not be in force yet; \
          run this command again, or end the session",
         ORDER_LIMIT.as_secs()
@@ -190,7 +196,7 @@ impl Gate {
         let _ = self.stop.send(());
         let done = meanwhile();
         let denials = self.ended.recv_timeout(END_LIMIT);
-        (denials.map_err(|_| Error::Died), done)
+        (denials.map_err(unended), done)
     }
 }
 
@@ -283,6 +289,13 @@ impl GateHandle {
 fn unanswered(why: mpsc::RecvTimeoutError) -> Error {
     match why {
         mpsc::RecvTimeoutError::Timeout => Error::Busy,
+        mpsc::RecvTimeoutError::Disconnected => Error::Died,
+    }
+}
+
+fn unended(why: mpsc::RecvTimeoutError) -> Error {
+    match why {
+        mpsc::RecvTimeoutError::Timeout => Error::Endless,
         mpsc::RecvTimeoutError::Disconnected => Error::Died,
     }
 }

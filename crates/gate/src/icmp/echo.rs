@@ -23,7 +23,12 @@ use stockade_sys::{
     transparent::Family,
 };
 use stockade_wire::packet::{Echo, Unreachable};
-use tokio::{io::unix::AsyncFd, net::UdpSocket, task::spawn_local, time::timeout};
+use tokio::{
+    io::unix::AsyncFd,
+    net::UdpSocket,
+    task::{spawn_local, yield_now},
+    time::timeout,
+};
 
 use crate::{
     descriptors::spare,
@@ -207,6 +212,8 @@ async fn carry(echoes: Rc<Echoes>, key: FlowKey, ping: Rc<Ping>, request: Vec<u8
         if let Some(answer) = answer {
             echoes.injector.send(&answer, key.client.ip());
         }
+        // A fast sender must not keep the others waiting.
+        yield_now().await;
     }
     forget(&echoes.pings, key, &ping);
 }

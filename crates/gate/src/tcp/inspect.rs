@@ -62,6 +62,8 @@ const READ: usize = 16 * 1024;
 /// do. A program inside could have thousands of them wait. Beyond it, the one that holds most fails.
 const HELD_LIMIT: usize = 16 << 20;
 const LITTLE: usize = 4096;
+/// So many small pieces leave before others have their turn.
+const PIECES: usize = 32;
 /// How long what a client sent is held while it sends nothing more.
 const HESITATION: Duration = Duration::from_millis(100);
 /// How long a client may take to read why it was refused.
@@ -221,6 +223,7 @@ impl Inspector {
     ) -> Result<Vetted, Stop> {
         let mut protocol = Protocol::Unknown;
         let mut sent = Sent::default();
+        let mut pieces = 0_usize;
         loop {
             match self.next(&mut protocol, &held.bytes)? {
                 Todo::Send(count) => {
@@ -229,8 +232,9 @@ impl Inspector {
                     held.drop_front(count);
                     held.count(sent.kept());
                     busy_poll::extend();
-                    if count >= LITTLE {
-                        // A fast sender must not keep the others waiting.
+                    // A fast sender must not keep the others waiting.
+                    pieces += 1;
+                    if count >= LITTLE || pieces.is_multiple_of(PIECES) {
                         yield_now().await;
                     }
                 }

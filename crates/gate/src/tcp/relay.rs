@@ -239,6 +239,10 @@ async fn pump(
         if !bulk {
             busy_poll::extend();
             weight = 0;
+            // There may be more than so little was read of, and no wait then.
+            if turn.moved == LITTLE {
+                yield_now().await;
+            }
             continue;
         }
         weight = weight.saturating_add(turn.moved);
