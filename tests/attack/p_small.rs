@@ -338,3 +338,29 @@ fn p15_a_repository_that_a_session_removes_does_not_widen_the_next_one() {
         }
     });
 }
+
+/// A session that runs exchanges a directory for a link and back, while another one starts there.
+#[test]
+fn p15_a_link_that_comes_and_goes_does_not_choose_the_workspace() {
+    const FLIP: &str = "import ctypes, time
+while True:
+    ctypes.CDLL(None).renameat2(-100, b'sub', -100, b'x', 2)
+    time.sleep(0.0007)
+";
+    const TRIES: &str =
+        "cd ~/project/sub; (cd ..; stockade run --quiet -- python3 flip.py) & sleep 2
+        for i in {1..15}; do
+            stockade run --quiet -- pwd; (cd ~/project; stockade -C sub run --quiet -- pwd)
+        done; kill $!; wait";
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let outside = |line: &str| said(laptop, Place::Outside, line);
+        fs::write(laptop.workspace().join("flip.py"), FLIP).expect("a program");
+        outside("mkdir -p sub ~/target; ln -s ~/target x");
+        let tried = outside(TRIES);
+        assert!(!tried.contains("target"), "{tried}");
+        // Those that did start were in the directory itself, by either name.
+        let before = outside("rm -rf sub x; mkdir sub; cd sub; stockade run --quiet -- pwd");
+        assert_eq!(before, "/home/dev/project/sub\n");
+    });
+}

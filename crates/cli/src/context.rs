@@ -238,6 +238,7 @@ fn expect_chosen(loader: &Loader) -> Result<()> {
 fn expect_meant(loader: &Loader) -> Result<()> {
     let Places {
         home,
+        workspace,
         current_directory,
         ..
     } = &loader.places;
@@ -246,13 +247,13 @@ fn expect_meant(loader: &Loader) -> Result<()> {
     let shell = shell.filter(|path| path.is_absolute() && leads(path, current_directory));
     let shell = shell.unwrap_or_else(|| current_directory.clone());
     let (typed, real) = match CHOSEN.get() {
-        Some(path) => (shell.join(path), directory(path)?),
-        None => (shell, current_directory.clone()),
+        Some(path) => (shell.join(path), workspace),
+        None => (shell, current_directory),
     };
-    let Some(link) = earlier_sessions(home, Environments::None).link_out(&typed, &real) else {
+    let Some(link) = earlier_sessions(home, Environments::None).link_out(&typed, real) else {
         return Ok(());
     };
-    let real = shown_path(&real);
+    let real = shown_path(real);
     Err(refused(
         format!(
             "{} leads to {real} by the link {}, which an earlier session could have made",

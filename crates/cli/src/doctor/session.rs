@@ -301,7 +301,8 @@ impl Scratch {
         let mut builder = DirBuilder::new();
         let made = builder.mode(0o700).create(&path);
         made.with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
+        let real = fs::canonicalize(&path).unwrap_or(path);
+        Ok(Self(real))
     }
 }
 

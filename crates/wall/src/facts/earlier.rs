@@ -10,7 +10,7 @@ use std::{
 use super::{
     agents_state,
     environments::NAMED,
-    place::{links, way},
+    place::{follow, way},
 };
 use crate::{config::Config, leftovers::baseline, plan::PathRefusal};
 
@@ -95,10 +95,10 @@ impl EarlierSessions {
             let mut places = link.ancestors().skip(1);
             places.any(|place| !real.starts_with(place) && self.is_known(place))
         };
-        match links(path) {
-            Ok(links) => links.into_iter().find(leads_out),
+        match follow(path, false) {
+            Ok((links, end)) if end == real => links.into_iter().find(leads_out),
             // Somebody changes it just now.
-            Err(_) => Some(path.to_owned()),
+            _ => Some(path.to_owned()),
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) use self::{
 };
 use self::{
     installation::Search,
-    place::{directory, first_missing, look},
+    place::{directory, first_missing, look, without_links},
     toolchains::Surroundings,
 };
 use crate::{
@@ -155,14 +155,15 @@ pub struct Facts {
 
 impl Facts {
     /// Reads the facts that a plan for this configuration needs. The workspace is the current
-    /// directory unless another is named.
+    /// directory unless another is named, by its path without links: a session that runs could put one
+    /// there after the path was chosen.
     ///
     /// # Errors
     /// If the home directory, the current directory or the workspace is not usable.
     pub fn gather(config: &Config, workspace: Option<&Path>) -> Result<Self, Error> {
         let current_directory = fs::canonicalize(".").map_err(Error::CurrentDirectoryGone)?;
         let workspace = match workspace {
-            Some(path) => directory(path).map_err(|error| Error::WorkspaceUnusable {
+            Some(path) => without_links(path).map_err(|error| Error::WorkspaceUnusable {
                 path: path.to_owned(),
                 error,
             })?,

@@ -5,6 +5,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use crate::nofollow;
+
 /// A directory under the name that the caller uses, and where that name leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -89,7 +91,8 @@ pub fn way(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-fn follow(path: &Path, may_be_missing: bool) -> io::Result<(Vec<PathBuf>, PathBuf)> {
+/// The links on the way, and where it leads, in one walk.
+pub(super) fn follow(path: &Path, may_be_missing: bool) -> io::Result<(Vec<PathBuf>, PathBuf)> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
     let mut way = path.to_owned();
@@ -124,6 +127,15 @@ fn follow(path: &Path, may_be_missing: bool) -> io::Result<(Vec<PathBuf>, PathBu
         }
         way = rest;
     }
+}
+
+/// The path of a directory, if that is without links.
+pub(super) fn without_links(path: &Path) -> io::Result<PathBuf> {
+    let real = nofollow::real_without_links(path)?;
+    if !fs::metadata(&real)?.is_dir() {
+        return Err(rustix::io::Errno::NOTDIR.into());
+    }
+    Ok(real)
 }
 
 /// The path of a directory, links resolved.
