@@ -172,7 +172,8 @@ const TABLE: &[(Value, &str, &[&str])] = &[
     ]),
     (New, FORM, &["extensions.compatobjectformat", "extensions.objectformat"]),
     (Any, REMOTE, &["remote.*.fetch", "remote.*.followremotehead"]),
-    // Not the name of another repository, which `gh` then works on.
+    // Not the name of another repository, which `gh` then works on. Nor is every remote one that it may
+    // work on.
     (OneOf(&["base"]), REMOTE, &["remote.*.gh-resolved"]),
     (Any, SUBMODULE, &["submodule.active", "submodule.*.branch", "submodule.*.fetchrecursesubmodules"]),
     (BOOLEAN, DEFAULT, &[
@@ -241,7 +242,7 @@ const DRIVES: &[(&str, &[&str])] = &[
         "core.commentchar", "core.commentstring", "i18n.commitencoding", "i18n.logoutputencoding",
         "rebase.instructionformat",
     ]),
-    ("makes gh work on another repository", &["remote.*.gh-resolved"]),
+    (GH, &["remote.*.gh-resolved"]),
     ("makes git work on other files", &["core.worktree"]),
     ("makes git copy files into new repositories", &["init.templatedir"]),
     (ELSEWHERE, &[
@@ -266,6 +267,7 @@ const COMMAND: &str = "makes git run a program";
 const SETTINGS: &str = "makes git take settings from another file";
 const ELSEWHERE: &str = "makes git talk to another repository";
 pub(super) const UNASKED: &str = "makes git fetch from there without being asked";
+pub(super) const GH: &str = "makes gh work on another repository";
 /// `git fetch --all` starts a git for each remote, with its name as an argument.
 const OPTION: &str = "has a name that git takes for an option";
 /// Git looks for a remote of that name before it takes a text for an address or a path.

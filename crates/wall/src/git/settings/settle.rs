@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Context, GitProgram, Setting, Verdict,
     address::is_by_global_name,
-    allowed::UNASKED,
+    allowed::{GH, UNASKED},
     compose::{write_quoted, write_section},
     entries, read,
 };
@@ -179,6 +179,9 @@ impl<'a> Comparison<'a> {
             if self.leaves_its_remote(changed) {
                 return Some("makes git push to another repository");
             }
+            if self.moves_gh(changed) {
+                return Some(GH);
+            }
             // Git asks before it fetches from a remote that promises no more.
             let is_promise = match changed.section() {
                 b"remote" => matches!(changed.name(), b"promisor" | b"partialclonefilter"),
@@ -199,6 +202,9 @@ impl<'a> Comparison<'a> {
         };
         if self.is_of_no_remote(changed) {
             return Some("makes git take the name of a remote for a path");
+        }
+        if self.moves_gh(changed) {
+            return Some(GH);
         }
         // Git clones a submodule that is not there yet from its address.
         let is_submodule = changed.section() == b"submodule" && changed.name() == b"url";
@@ -288,6 +294,32 @@ impl<'a> Comparison<'a> {
         let addresses = addresses_of(&self.was, before);
         let is_renamed = !addresses.is_empty() && addresses == addresses_of(&self.is, value);
         before != value && !is_renamed
+    }
+
+    /// Whether it has `gh` work on another repository: it would take secrets and requests there. One that was
+    /// there may be a remote of an earlier session.
+    fn moves_gh(&self, changed: &Setting) -> bool {
+        let remote = changed
+            .subsection()
+            .filter(|_| changed.section() == b"remote" && changed.name() == b"gh-resolved");
+        let Some(remote) = remote.filter(|_| !self.context.is_new) else {
+            return false;
+        };
+        let now = addresses_of(&self.is, remote);
+        if !self.is.contains_key(&changed.key) {
+            return !now.is_empty();
+        }
+        let resolved = |name: &Vec<u8>| {
+            let key = [b"remote.", name.as_slice(), b".gh-resolved"].concat();
+            self.was.contains_key(&key)
+        };
+        let all = remotes(&self.was);
+        let had_others = !all.is_empty() || !self.context.elsewhere.is_empty();
+        let before = all.iter().find(|name| resolved(name));
+        match before.or(self.default.as_ref()) {
+            Some(before) => addresses_of(&self.was, before) != now,
+            None => had_others,
+        }
     }
 
     /// A remote that was given another name is not lost.

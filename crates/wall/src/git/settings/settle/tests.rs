@@ -379,3 +379,31 @@ fn a_branch_that_is_still_there_keeps_its_remote() {
     let renamed = old.replace("mine", "other");
     assert_eq!(left(&[b"main"], &renamed), None);
 }
+
+/// What `gh` works on gets secrets and requests.
+#[test]
+fn gh_goes_on_working_on_the_same_repository() {
+    const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://example.com/a\n";
+    const OTHER: &str = "[remote \"other\"]\n\turl = https://example.com/b\n";
+    const BASE: &str = "\tgh-resolved = base\n";
+    let other_is_base = format!("{ORIGIN}{OTHER}{BASE}");
+    let neither = format!("{ORIGIN}{OTHER}");
+    // The remote is new, or was there before; it had another one, or none.
+    let left_of = left(Some(ORIGIN), &other_is_base);
+    assert_eq!(left_of.as_deref(), Some(&*neither));
+    let left_of = left(Some(&neither), &other_is_base);
+    assert_eq!(left_of.as_deref(), Some(&*neither));
+    let origin_is_base = format!("{ORIGIN}{BASE}{OTHER}");
+    for new in [&other_is_base, &neither] {
+        let left_of = left(Some(&origin_is_base), new);
+        assert_eq!(left_of.as_deref(), Some(&*origin_is_base), "{new}");
+    }
+    let others = neither.replace("origin", "mine");
+    let is_base = other_is_base.replace("origin", "mine");
+    assert_eq!(left(Some(&others), &is_base), Some(others), "no default");
+    // The default one; that of before under another name; the first one.
+    assert_eq!(left(Some(&neither), &origin_is_base), None);
+    let renamed = origin_is_base.replace("origin", "mine");
+    assert_eq!(left(Some(&origin_is_base), &renamed), None);
+    assert_eq!(left(None, &format!("{ORIGIN}{BASE}")), None);
+}
