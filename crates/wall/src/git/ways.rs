@@ -28,8 +28,11 @@ pub(crate) fn remotes_below<'a>(
     let paths = settings.clone().filter_map(Setting::remote_at);
     let names = settings.filter_map(Setting::any_remote);
     let names = names.map(|name| Path::new(OsStr::from_bytes(name)));
+    // Each branch names one. They are few, and those of before a session come first.
+    let mut seen = BTreeSet::new();
+    let named = paths.chain(names).filter(|path| seen.insert(*path));
     let all = USUAL.map(Path::new).into_iter();
-    let all = all.chain(paths.chain(names).take(MOST_NAMED));
+    let all = all.chain(named.take(MOST_NAMED));
     let with_ends = |path: &Path| {
         let path = root.join(path).into_os_string();
         ["", ".git"].map(|end| {
@@ -132,5 +135,24 @@ impl Collection<'_> {
         {
             self.add(real, Kind::Whole(REDIRECTION), of);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::settings::parse;
+
+    #[test]
+    fn many_branches_of_one_remote_hide_no_other() {
+        use std::fmt::Write as _;
+        let mut text = String::from("[remote \"a\"] url = https://example.com/a\n");
+        for number in 0..2 * MOST_NAMED {
+            writeln!(text, "[branch \"{number}\"] remote = a").unwrap();
+        }
+        text.push_str("[branch \"x\"] remote = gone\n");
+        let settings = parse(text.as_bytes()).unwrap();
+        let found = remotes_below(Path::new("/w"), settings.iter());
+        assert!(found.contains(Path::new("/w/gone.git")));
     }
 }
