@@ -87,6 +87,13 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".config/mise/config.local.toml", "mise/conf.d", ".mise/conf.d", ".config/mise/conf.d",
     ]),
     tell(MISE, &[".tool-versions"]),
+    // A version may be a path, and the programs there come first in `PATH`.
+    guard("fnm may take programs from where it leads, when a shell enters the directory", &[
+        ".nvmrc", ".node-version",
+    ]),
+    guard("SDKMAN may take programs from where it leads, when a shell enters the directory", &[".sdkmanrc"]),
+    guard("jenv may run programs from where it leads", &[".java-version"]),
+    tell("version managers may run programs from where it leads", &[".python-version", ".ruby-version"]),
     guard("VS Code runs its tasks outside, when it opens the directory", &[".vscode"]),
     guard(EDITOR, &[".devcontainer", ".devcontainer.json"]),
     guard("JetBrains IDEs run its configurations outside", &[".idea", ".run"]),
