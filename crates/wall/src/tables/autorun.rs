@@ -87,6 +87,12 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".config/mise/config.local.toml", "mise/conf.d", ".mise/conf.d", ".config/mise/conf.d",
     ]),
     tell(MISE, &[".tool-versions"]),
+    guard("tmux-sessionizer runs it outside, when it opens the directory", &[
+        ".tmux-sessionizer", "tmux-sessionizer.conf",
+    ]),
+    tell("Hermit takes programs and variables from its directory, when a shell enters the workspace", &[
+        "bin/activate-hermit", "bin/hermit.hcl",
+    ]),
     // A version may be a path, and the programs there come first in `PATH`.
     guard("fnm may take programs from where it leads, when a shell enters the directory", &[
         ".nvmrc", ".node-version",
