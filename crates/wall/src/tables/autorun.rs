@@ -79,6 +79,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
     guard("autoenv runs it outside, when a shell enters or leaves the directory", &[
         ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".env.leave",
     ]),
+    guard("RVM may run it outside, when a shell enters the directory", &[".rvmrc"]),
     guard("shadowenv takes variables from it outside, when a shell enters the directory", &[".shadowenv.d"]),
     guard(MISE, &[
         "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml",
@@ -111,7 +112,7 @@ pub(crate) const WORKSPACE: &[Autoruns] = &[
         ".helix/config.toml", ".helix/languages.toml",
     ]),
     guard("vim may run it outside, when it starts here", &[
-        ".exrc", ".vimrc", ".lvimrc", ".local.vimrc", ".vim/coc-settings.json",
+        ".exrc", ".vimrc", ".lvimrc", ".local.vimrc", ".vim/coc-settings.json", "Session.vim",
     ]),
     guard("Neovim may run it outside, when it starts here", &[".nvimrc", ".nvim.lua", ".lazy.lua"]),
     guard("Emacs may run it outside, when it opens a file", &[".dir-locals.el", ".dir-locals-2.el"]),
