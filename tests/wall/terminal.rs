@@ -113,6 +113,24 @@ fn news_of_the_terminal_signal_nobody_outside() {
     });
 }
 
+#[test]
+fn the_callers_terminal_is_not_left_with_flags_that_refuse() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let set = "python3 -c 'import fcntl, os; fcntl.fcntl(1, 4, fcntl.fcntl(1, 3) | os.O_APPEND | os.O_NONBLOCK)'";
+        let ask = "python3 -c 'import fcntl, os; exit(bool(fcntl.fcntl(1, 3) & (os.O_APPEND | os.O_NONBLOCK)))'";
+        assert_eq!(code(&format!("stockade run -- {set}")), "0");
+        assert_eq!(code(ask), "0");
+        // Positive control: without Stockade they stay.
+        assert_eq!(code(set), "0");
+        assert_eq!(code(ask), "1");
+    });
+}
+
 /// Asks for news of the terminal that the shell gave it, and there is some.
 const LISTENER: &str = r#"import fcntl, os, signal, time
 signal.signal(signal.SIGIO, lambda *_: print('heard', flush=True))

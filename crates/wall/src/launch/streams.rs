@@ -116,9 +116,9 @@ pub(crate) struct Streams {
     flags: [(Name, OFlags); 3],
 }
 
-/// A stream with one of these refuses what it cannot take at once, or takes it in pieces that fill
-/// it sooner.
-const REFUSING: OFlags = OFlags::NONBLOCK.union(OFlags::DIRECT);
+/// A stream with one of these refuses what it cannot take at once, takes it in pieces that fill
+/// it sooner, or refuses splice(2).
+const REFUSING: OFlags = OFlags::NONBLOCK.union(OFlags::DIRECT).union(OFlags::APPEND);
 
 /// What the command is given in their place.
 #[derive(Debug)]
