@@ -131,6 +131,29 @@ fn the_callers_terminal_is_not_left_with_flags_that_refuse() {
     });
 }
 
+/// A terminal without a size is taken for one that nobody uses, by the next session.
+#[test]
+fn the_callers_terminal_keeps_a_size() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let has = |size: &str| format!("test \"$(stty size)\" = '{size}'");
+        assert_eq!(code("stty rows 30 cols 90"), "0");
+        for none in ["rows 0 cols 0", "rows 0", "cols 0"] {
+            assert_eq!(code(&format!("stockade run -- stty {none}")), "0");
+            assert_eq!(code(&has("30 90")), "0");
+        }
+        // Positive control: another size stays, and so does none without Stockade.
+        assert_eq!(code("stockade run -- stty rows 40 cols 100"), "0");
+        assert_eq!(code(&has("40 100")), "0");
+        assert_eq!(code("stty rows 0 cols 0"), "0");
+        assert_eq!(code(&has("0 0")), "0");
+    });
+}
+
 /// Asks for news of the terminal that the shell gave it, and there is some.
 const LISTENER: &str = r#"import fcntl, os, signal, time
 signal.signal(signal.SIGIO, lambda *_: print('heard', flush=True))
