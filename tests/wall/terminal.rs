@@ -131,6 +131,26 @@ fn the_callers_terminal_is_not_left_with_flags_that_refuse() {
     });
 }
 
+/// Who owns the device of the terminal can let everybody open it.
+#[test]
+fn the_callers_terminal_is_not_opened_to_others() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let has = |mode: &str| format!("test $(stat -c %a $(tty)) = {mode}");
+        let open = "python3 -c 'import os; os.fchmod(0, 0o666)'";
+        assert_eq!(code("chmod 600 $(tty)"), "0");
+        assert_eq!(code(&format!("stockade run -- {open}")), "0");
+        assert_eq!(code(&has("600")), "0");
+        // Positive control: without Stockade it stays.
+        assert_eq!(code(open), "0");
+        assert_eq!(code(&has("666")), "0");
+    });
+}
+
 /// A terminal without a size is taken for one that nobody uses, by the next session.
 #[test]
 fn the_callers_terminal_keeps_a_size() {
