@@ -279,6 +279,31 @@ fn p04_no_stream_keeps_the_receipt_back() {
     });
 }
 
+/// Process 1 has the same user, and needs descriptors.
+#[test]
+fn p04_who_makes_the_sandbox_fail_hides_nothing_from_the_receipt() {
+    const FAIL: &str = r#"
+import resource, socket, time
+socket.socket().connect_ex(('10.20.0.5', 80))
+open('.envrc', 'w').write('evil')
+resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))
+time.sleep(60)
+"#;
+    test(&standard(), |world| {
+        let laptop = world.laptop();
+        let session = laptop.stockade(["run", "--", "/usr/bin/python3", "-IS", "-c", FAIL]);
+        let lost = session.run().expect("an end").expect_code(125);
+        let told = lost.stderr();
+        for part in [
+            "denied tcp://10.20.0.5:80",
+            ".envrc",
+            "a program inside kept process 1",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+    });
+}
+
 /// The reader of a socket takes nothing, and keeps it open.
 #[test]
 fn p04_a_reader_that_takes_nothing_loses_neither_receipt_nor_exit_code() {

@@ -113,6 +113,67 @@ fn news_of_the_terminal_signal_nobody_outside() {
     });
 }
 
+#[test]
+fn the_callers_terminal_is_not_left_with_flags_that_refuse() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let set = "python3 -c 'import fcntl, os; fcntl.fcntl(1, 4, fcntl.fcntl(1, 3) | os.O_APPEND | os.O_NONBLOCK)'";
+        let ask = "python3 -c 'import fcntl, os; exit(bool(fcntl.fcntl(1, 3) & (os.O_APPEND | os.O_NONBLOCK)))'";
+        assert_eq!(code(&format!("stockade run -- {set}")), "0");
+        assert_eq!(code(ask), "0");
+        // Positive control: without Stockade they stay.
+        assert_eq!(code(set), "0");
+        assert_eq!(code(ask), "1");
+    });
+}
+
+/// Who owns the device of the terminal can let everybody open it.
+#[test]
+fn the_callers_terminal_is_not_opened_to_others() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let has = |mode: &str| format!("test $(stat -c %a $(tty)) = {mode}");
+        let open = "python3 -c 'import os; os.fchmod(0, 0o666)'";
+        assert_eq!(code("chmod 600 $(tty)"), "0");
+        assert_eq!(code(&format!("stockade run -- {open}")), "0");
+        assert_eq!(code(&has("600")), "0");
+        // Positive control: without Stockade it stays.
+        assert_eq!(code(open), "0");
+        assert_eq!(code(&has("666")), "0");
+    });
+}
+
+/// A terminal without a size is taken for one that nobody uses, by the next session.
+#[test]
+fn the_callers_terminal_keeps_a_size() {
+    test(|caller| {
+        let mut shell = Shell::start(caller);
+        let mut code = |line: &str| {
+            shell.type_line(line);
+            shell.last_code()
+        };
+        let has = |size: &str| format!("test \"$(stty size)\" = '{size}'");
+        assert_eq!(code("stty rows 30 cols 90"), "0");
+        for none in ["rows 0 cols 0", "rows 0", "cols 0"] {
+            assert_eq!(code(&format!("stockade run -- stty {none}")), "0");
+            assert_eq!(code(&has("30 90")), "0");
+        }
+        // Positive control: another size stays, and so does none without Stockade.
+        assert_eq!(code("stockade run -- stty rows 40 cols 100"), "0");
+        assert_eq!(code(&has("40 100")), "0");
+        assert_eq!(code("stty rows 0 cols 0"), "0");
+        assert_eq!(code(&has("0 0")), "0");
+    });
+}
+
 /// Asks for news of the terminal that the shell gave it, and there is some.
 const LISTENER: &str = r#"import fcntl, os, signal, time
 signal.signal(signal.SIGIO, lambda *_: print('heard', flush=True))

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use stockade_config::{Effective, Loader, Mode, Network, Unknown, shown};
 use stockade_policy::MOST_DEVICES;
-use stockade_wall::{CommandLine, Plan};
+use stockade_wall::{CommandLine, Outcome, Plan};
 use stockade_warden::{
     self as warden, Listing, LogDirectory, Planned, SessionError, SessionRequest,
 };
@@ -115,28 +115,23 @@ fn start(arguments: &args::Run) -> Result<ExitCode> {
     for error in &ended.unwritten {
         tell!("stockade: {error}");
     }
-    let outcome = match ended.outcome {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            if !quiet {
-                receipt::tell_findings(&ended.findings, &id);
-            }
-            return Err(with_advice(error, &obstacles));
-        }
-    };
+    let outcome = ended.outcome;
     receipt::tell_journal(&ended.journal, quiet);
-    if let Some(complaint) = outcome.complaint() {
+    if let Some(complaint) = outcome.as_ref().ok().and_then(Outcome::complaint) {
         tell!("stockade: {complaint}");
     }
     if !quiet {
         receipt::tell_findings(&ended.findings, &id);
         receipt::tell_discarded(&ended.discarded);
-        receipt::tell_limit(outcome.exit_code(), &effective.limits);
+        if let Ok(outcome) = &outcome {
+            receipt::tell_limit(outcome.exit_code(), &effective.limits);
+        }
         receipt::tell_denials(&ended.denials, &ended.journal.programs, &loader, &id);
         if ended.journal.used_ssh && !shows_known_hosts {
             receipt::tell_known_hosts(&loader.places.home.join(KNOWN_HOSTS));
         }
     }
+    outcome.map_err(|error| with_advice(error, &obstacles))?;
     ended.modes.put_back();
     Ok(ended.code.into())
 }

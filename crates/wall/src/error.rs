@@ -233,7 +233,10 @@ pub enum Error {
         step: &'static str,
         error: io::Error,
     },
-    #[error("the sandbox was killed from outside ({0}): the fate of the command is not known")]
+    #[error(
+        "the sandbox ended too early ({0}): it was killed from outside, or a program inside kept process 1 \
+         from going on; the fate of the command is not known"
+    )]
     SandboxLost(ExitStatus),
     #[error(
         "{0:?} was hidden or read-only inside, or held dependencies whose changes are discarded, and \

@@ -118,10 +118,11 @@ impl SandboxReady {
             }
         };
         let findings = findings.unwrap_or_default();
-        let (outcome, denials) = match (outcome, denials) {
-            (Ok(outcome), Ok(denials)) => (Ok(outcome), denials),
-            (Err(error), _) => (Err(error.into()), Denials::default()),
-            (_, Err(error)) => (Err(error.into()), Denials::default()),
+        // A program inside can make the sandbox fail, which must not hide what it tried.
+        let outcome = outcome.map_err(Into::into);
+        let (outcome, denials) = match denials {
+            Ok(denials) => (outcome, denials),
+            Err(error) => (outcome.and_then(|_| Err(error.into())), Denials::default()),
         };
         // A reader that takes nothing is no failure of the command's, nor of ours.
         let is_incomplete = unwritten

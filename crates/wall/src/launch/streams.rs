@@ -45,8 +45,8 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{
-        Access, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, access, fcntl_add_seals,
-        fcntl_getfl, fcntl_setfl, fstat, memfd_create, open,
+        Access, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, access, fchmod,
+        fcntl_add_seals, fcntl_getfl, fcntl_setfl, fstat, memfd_create, open,
     },
     io::{Errno, ioctl_fionread},
     net::SendFlags,
@@ -112,13 +112,13 @@ enum Stream {
 #[derive(Debug)]
 pub(crate) struct Streams {
     streams: [(Name, Stream); 3],
-    /// Which of [`REFUSING`] the caller had set.
-    flags: [(Name, OFlags); 3],
+    /// Which of [`REFUSING`] the caller had set, and who may open what it is.
+    flags: [(Name, OFlags, Mode); 3],
 }
 
-/// A stream with one of these refuses what it cannot take at once, or takes it in pieces that fill
-/// it sooner.
-const REFUSING: OFlags = OFlags::NONBLOCK.union(OFlags::DIRECT);
+/// A stream with one of these refuses what it cannot take at once, takes it in pieces that fill
+/// it sooner, or refuses splice(2).
+const REFUSING: OFlags = OFlags::NONBLOCK.union(OFlags::DIRECT).union(OFlags::APPEND);
 
 /// What the command is given in their place.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ pub(crate) struct WardenStreams {
     fed: Vec<(Name, OwnedFd)>,
     /// The same for a pipe that others may read from as well.
     offered: Option<(Name, File, OwnedFd)>,
-    flags: Vec<(Name, OFlags)>,
+    flags: Vec<(Name, OFlags, Mode)>,
 }
 
 impl Streams {
@@ -159,7 +159,9 @@ impl Streams {
         let input = if is_of_errors { Stream::Fed } else { input };
         let flags = |name: Name| {
             let flags = fcntl_getfl(name.descriptor()).map_err(|error| failed(error.into()))?;
-            Ok((name, flags & REFUSING))
+            let found = fstat(name.descriptor()).map_err(|error| failed(error.into()))?;
+            let mode = Mode::from_raw_mode(found.st_mode);
+            Ok((name, flags & REFUSING, mode))
         };
         Ok(Self {
             streams: [
@@ -453,7 +455,7 @@ pub(crate) struct Relay {
     writers: Vec<(Name, JoinHandle<io::Result<()>>)>,
     offer: Option<JoinHandle<io::Result<()>>>,
     inputs: Vec<Input>,
-    flags: Vec<(Name, OFlags)>,
+    flags: Vec<(Name, OFlags, Mode)>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -463,7 +465,14 @@ impl Relay {
     pub(crate) fn finish(self) -> Vec<Error> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
         self.is_over.store(true, Ordering::Relaxed);
-        for (name, before) in self.flags {
+        for (name, before, mode) in self.flags {
+            // The command may own the terminal's device, and others could open that for good.
+            if let Ok(now) = fstat(name.descriptor())
+                && FileType::from_raw_mode(now.st_mode) == FileType::CharacterDevice
+                && Mode::from_raw_mode(now.st_mode) != mode
+            {
+                let _ = fchmod(name.descriptor(), mode);
+            }
             // A stream that is gone needs none.
             if let Ok(now) = fcntl_getfl(name.descriptor()) {
                 let set = (now & REFUSING) - before;

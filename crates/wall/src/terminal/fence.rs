@@ -38,7 +38,7 @@ use std::{
 use rustix::{
     event::PollFlags,
     io::Errno,
-    termios::{QueueSelector, tcflush, tcgetwinsize},
+    termios::{QueueSelector, Winsize, tcflush, tcgetwinsize},
 };
 use stockade_sys::deadline::poll_until;
 
@@ -101,11 +101,15 @@ pub(crate) struct Fence {
     patience: Duration,
 }
 
+pub(super) fn has_size(size: &Winsize) -> bool {
+    size.ws_col > 0 && size.ws_row > 0
+}
+
 impl Fence {
     pub(crate) fn for_terminal(terminal: impl AsFd) -> Self {
         // Recorders and build servers often offer a terminal that has no size and no user.
-        let is_used = tcgetwinsize(terminal).is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0)
-            && env::var_os("CI").is_none();
+        let is_used =
+            tcgetwinsize(terminal).is_ok_and(|size| has_size(&size)) && env::var_os("CI").is_none();
         Self {
             language: language(&env::var("TERM").unwrap_or_default()),
             patience: if is_used { PATIENCE } else { SHORT_PATIENCE },

@@ -11,8 +11,8 @@ use rustix::{
     fs::{Mode, OFlags},
     process::{Pid, getpgrp},
     termios::{
-        Action, OptionalActions, Termios, ioctl_tiocnxcl, isatty, tcflow, tcgetattr, tcgetpgrp,
-        tcsetattr, tcsetpgrp,
+        Action, OptionalActions, Termios, Winsize, ioctl_tiocnxcl, isatty, tcflow, tcgetattr,
+        tcgetpgrp, tcgetwinsize, tcsetattr, tcsetpgrp, tcsetwinsize,
     },
 };
 use stockade_sys::tty;
@@ -26,6 +26,7 @@ pub(crate) struct Terminal {
     fd: OwnedFd,
     /// Its modes from before the session.
     modes: Option<Termios>,
+    size: Option<Winsize>,
     fence: Fence,
     /// Whether the kernel knows it as this session's, and does job control for it.
     is_controlling: bool,
@@ -53,10 +54,12 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).ok()?;
         let modes = tcgetattr(&fd).ok();
+        let size = tcgetwinsize(&fd).ok();
         let fence = Fence::for_terminal(&fd);
         Some(Self {
             fd,
             modes,
+            size,
             fence,
             is_controlling,
         })
@@ -118,6 +121,12 @@ impl Terminal {
         }
         let _ = ioctl_tiocnxcl(&self.fd);
         let _ = tcflow(&self.fd, Action::OOn);
+        // Without a size it would seem to have no user, and the next session would hardly wait for its answers.
+        if let Some(size) = self.size.filter(fence::has_size)
+            && tcgetwinsize(&self.fd).is_ok_and(|size| !fence::has_size(&size))
+        {
+            let _ = tcsetwinsize(&self.fd, size);
+        }
         self.fence.raise(&self.fd, users);
         // Without a fence they are set already. A pager may have chosen its own since.
         if is_fenced {
