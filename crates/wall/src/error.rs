@@ -47,8 +47,8 @@ pub enum Error {
     )]
     PathRefused { path: PathBuf, refusal: PathRefusal },
     #[error(
-        "{path:?} cannot be given, because it leads to {real:?} by a link that a session could have \
-         made: if you mean {real:?}, name that"
+        "{path:?} leads to {real:?} by a link that a session could have made: if you mean {real:?}, \
+         name that path, or have your own link lead straight to it"
     )]
     Led { path: PathBuf, real: PathBuf },
     #[error(
