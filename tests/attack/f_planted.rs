@@ -78,7 +78,7 @@ fn f05_a_link_of_another_workspace_gives_no_credentials_to_what_the_user_names()
         let words = |option, path| [option, path, "--", "bash", "-c", look];
         // Where a session was, and in a directory of which nobody knows who wrote it.
         for (place, reason) in [
-            ("project", "or an earlier session"),
+            ("project", "by a link that a session could have made"),
             ("unknown", "by a link to "),
         ] {
             let prepare = format!(
@@ -114,7 +114,7 @@ fn f05_a_link_of_another_workspace_gives_no_credentials_to_what_the_user_names()
                     if (option, target) != ("--write", "../.config") {
                         assert!(said.contains(reason), "{target}: {said}");
                         let (place, fix) = match is_known {
-                            true => ("", "name what is meant itself"),
+                            true => ("", "name that"),
                             false => (secret, "give its own path"),
                         };
                         assert!(

@@ -130,7 +130,7 @@ pub(crate) enum Command {
     Reload(Reload),
     #[command(subcommand)]
     Shim(ShimCommand),
-    /// Make the smallest [network] of what past sessions did.
+    /// Propose the smallest network rules for what past sessions did.
     ///
     /// Reads logs, and prints rules with which the internet can be closed: names before addresses,
     /// with their ports, and the evidence above each. Every connection and name of the logs is then

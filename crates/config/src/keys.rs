@@ -42,10 +42,10 @@ keys! {
 
         /// A host name that the command can reach at a private address: [PROTO://]NAME[:PORTS]
         ///
-        /// NAME is a host name, or *.name for all names below it. Its addresses are asked for at
-        /// this machine's resolvers, and may be private or on the internet. It never opens this
-        /// machine itself, link-local addresses or cloud metadata. Whoever controls the name's DNS
-        /// chooses the address. Can be repeated.
+        /// NAME is a host name, or *.name for all names below it. This machine's resolvers look it
+        /// up, and its addresses may be private or on the internet. It never opens this machine
+        /// itself, link-local addresses or cloud metadata. Whoever controls the name's DNS chooses
+        /// the address. Can be repeated.
         Near near: Vec<Sourced<NearRule>> = Vec::new(), "near", More;
         /// Searches for devices to pass on: epics, or udp://PORT
         ///

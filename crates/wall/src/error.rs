@@ -47,6 +47,11 @@ pub enum Error {
     )]
     PathRefused { path: PathBuf, refusal: PathRefusal },
     #[error(
+        "{path:?} leads to {real:?} by a link that a session could have made: if you mean {real:?}, \
+         name that path, or have your own link lead straight to it"
+    )]
+    Led { path: PathBuf, real: PathBuf },
+    #[error(
         "{path:?} of the configuration cannot be given, because it leads by a link to {place}, where \
          credentials or sockets are, and a session could have made that link: if you mean that place, \
          give its own path; if not, remove the link"

@@ -106,7 +106,7 @@ pub struct Facts {
     /// shown whole, but do not exist; without links on the way.
     pub reserved: Vec<PathBuf>,
     /// What was asked for whose end a link decides that the command could have made.
-    pub led_from_inside: BTreeSet<PathBuf>,
+    pub led_from_inside: BTreeMap<PathBuf, PathBuf>,
     /// What is to be read or written and leads by a link to credentials that it does not name, with
     /// their place.
     pub led_to_credentials: BTreeMap<PathBuf, &'static str>,
@@ -510,13 +510,14 @@ fn led_from_inside(
     writable: &[PathBuf],
     earlier: &EarlierSessions,
     found: &BTreeMap<PathBuf, Found>,
-) -> BTreeSet<PathBuf> {
-    let is_led = |path: &&PathBuf| {
-        let found = found.get(*path);
-        found.is_some_and(|it| is_led_from_inside(path, writable) || earlier.lead(path, &it.real))
+) -> BTreeMap<PathBuf, PathBuf> {
+    let led = |path: &PathBuf| {
+        let real = &found.get(path)?.real;
+        let is_led = is_led_from_inside(path, writable) || earlier.lead(path, real);
+        is_led.then(|| (path.clone(), real.clone()))
     };
     let paths = config.requests().map(|request| &request.path);
-    paths.filter(is_led).cloned().collect()
+    paths.filter_map(led).collect()
 }
 
 /// Requests through a link that a session of any workspace could have made, now or before.

@@ -55,7 +55,7 @@ pub(crate) fn facts() -> Facts {
         nsswitch: etc_file("/etc/nsswitch.conf"),
         found: BTreeMap::new(),
         reserved: Vec::new(),
-        led_from_inside: BTreeSet::new(),
+        led_from_inside: BTreeMap::new(),
         led_to_credentials: BTreeMap::new(),
         astray: Vec::new(),
         no_certificates: Vec::new(),

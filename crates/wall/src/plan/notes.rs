@@ -21,8 +21,8 @@ pub(super) fn notes(config: &Config, facts: &Facts) -> Vec<String> {
         // No proposal: a session may have written the path that stands in `.git`.
         notes.push(format!(
             "suspicious: git will not work inside: {path:?} is not shown, because {why}. Look at \
-             .git: if you did not make it, a command did. If you moved a worktree, run \
-             `git worktree repair` in its repository"
+             .git: if you did not make it, a command did. If you moved the worktree, run \
+             `git worktree repair` in it"
         ));
     }
     if let Some(repository) = &facts.git.above {

@@ -140,11 +140,9 @@ fn check(config: &Config, facts: &Facts) -> Result<(), Error> {
         let missing = missing.map(|(path, by)| (path.clone(), by.join(", ")));
         return Err(Error::MissingPaths(missing.collect()));
     }
-    if let Some(path) = facts.led_from_inside.first() {
-        return Err(Error::PathRefused {
-            path: path.clone(),
-            refusal: PathRefusal::Led,
-        });
+    if let Some((path, real)) = facts.led_from_inside.first_key_value() {
+        let (path, real) = (path.clone(), real.clone());
+        return Err(Error::Led { path, real });
     }
     let found = |requests: &[PathRequest]| -> Vec<&Found> {
         let find = |request: &PathRequest| facts.found.get(&request.path);

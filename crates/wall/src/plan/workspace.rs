@@ -47,11 +47,6 @@ pub enum PathRefusal {
     NoDirectory,
     #[error("holds the workspace, and perhaps other projects")]
     HoldsWorkspace,
-    #[error(
-        "leads elsewhere by a link in a place that the command, or an earlier session, can write, so it \
-         could have chosen where: name what is meant itself"
-    )]
-    Led,
 }
 
 /// Places that a workspace must neither be nor hold.

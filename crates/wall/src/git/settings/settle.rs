@@ -83,6 +83,13 @@ pub(crate) fn settle(
             undone.extend(comparison.changes(setting, "belongs to what was undone"));
         }
     }
+    // Nor is one that is put back without what belonged to it.
+    for setting in &said {
+        let is_gone = !is.contains_key(&setting.key);
+        if is_gone && comparison.is_part_of_kept(setting, &passed) && passed.remove(&setting.key) {
+            undone.extend(comparison.changes(setting, "belongs to what was undone"));
+        }
+    }
     let promises = |setting: &&Setting| {
         let is_promise = setting.section() == b"remote" && setting.name() == b"promisor";
         is_promise && passed.contains(&setting.key)
@@ -434,17 +441,20 @@ impl<'a> Comparison<'a> {
 
     /// Whether a setting belongs to a new remote or branch whose address or remote does not pass.
     fn is_rest(&self, setting: &Setting, passed: &BTreeSet<Vec<u8>>) -> bool {
-        let head: &[u8] = match setting.section() {
-            b"remote" => b"url",
-            b"branch" => b"remote",
-            _ => return false,
-        };
-        let Some(name) = setting.subsection() else {
+        let Some(head) = head_of(setting) else {
             return false;
         };
-        let head = [setting.section(), b".", name, b".", head].concat();
         let is_new = !self.was.contains_key(&head) && self.is.contains_key(&head);
         is_new && !passed.contains(&head) && head != setting.key
+    }
+
+    /// Whether a setting belongs to a remote or branch whose address or remote is gone, and comes back.
+    fn is_part_of_kept(&self, setting: &Setting, passed: &BTreeSet<Vec<u8>>) -> bool {
+        let Some(head) = head_of(setting) else {
+            return false;
+        };
+        let is_gone = self.was.contains_key(&head) && !self.is.contains_key(&head);
+        is_gone && !passed.contains(&head) && head != setting.key
     }
 
     /// What happened to a key, and why it is undone.
@@ -467,6 +477,17 @@ impl<'a> Comparison<'a> {
         }
         changes
     }
+}
+
+/// The setting without which the others of the same remote or branch say nothing.
+fn head_of(setting: &Setting) -> Option<Vec<u8>> {
+    let head: &[u8] = match setting.section() {
+        b"remote" => b"url",
+        b"branch" => b"remote",
+        _ => return None,
+    };
+    let name = setting.subsection()?;
+    Some([setting.section(), b".", name, b".", head].concat())
 }
 
 fn values(settings: &[Setting]) -> Values {

@@ -407,3 +407,37 @@ fn gh_goes_on_working_on_the_same_repository() {
     assert_eq!(left(Some(&origin_is_base), &renamed), None);
     assert_eq!(left(None, &format!("{ORIGIN}{BASE}")), None);
 }
+
+/// Without its lines for `fetch` and `merge`, a remote that is put back fetches no branches, and a branch follows none.
+#[test]
+fn what_is_put_back_comes_with_what_belonged_to_it() {
+    const FETCH: &str = "\tfetch = +refs/heads/*:refs/remotes/mine/*\n";
+    const MERGE: &str = "\tmerge = refs/heads/main\n";
+    let origin = "[remote \"origin\"]\n\turl = https://example.com/a\n";
+    let mine = format!("[remote \"mine\"]\n\turl = https://example.com/b\n{FETCH}");
+    let branch = format!("[branch \"main\"]\n\tremote = mine\n{MERGE}");
+    let old = format!("{origin}{mine}{branch}");
+    let context = || Context {
+        left: [b"main".to_vec()].into(),
+        ..Context::default()
+    };
+    let without_remote = origin.to_owned();
+    let without_upstream = format!("{origin}{mine}");
+    for new in [without_remote, without_upstream] {
+        let git = GitProgram::none();
+        let settled = settle(&git, Some(old.as_bytes()), new.as_bytes(), &[], context());
+        assert_eq!(settled.contents.as_deref(), Some(old.as_bytes()), "{new}");
+    }
+    // What says nothing of where either is may go.
+    for gone in [FETCH, MERGE] {
+        let new = old.replace(gone, "");
+        let git = GitProgram::none();
+        let settled = settle(&git, Some(old.as_bytes()), new.as_bytes(), &[], context());
+        assert_eq!(settled.contents, None, "{new}");
+    }
+    // Another remote that takes the name of one that git would take by itself.
+    let other = "[remote \"other\"]\n\turl = https://example.com/c\n";
+    let old = format!("{mine}{other}{branch}");
+    let new = old.replace("mine", "origin");
+    assert_eq!(left(Some(&old), &new).as_deref(), Some(&*old));
+}
