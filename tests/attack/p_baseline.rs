@@ -545,7 +545,7 @@ for number in range(8000):
             outside(STATUS);
             assert!(!ran(laptop), "{stderr}");
             let own = outside("cat ~/project/zzz/.git/config");
-            assert!(!own.contains("fsmonitor"), "{own}");
+            assert!(!own.contains("fsmonitor"), "{own}\n{stderr}");
         }
     });
 }

@@ -33,6 +33,10 @@ pub(super) const MANY_FILES: &str = "there are too many files to look at all of 
 /// So many new files of a kind in a directory are nothing that git or people make.
 pub(crate) const MOST_NEW: usize = 64;
 
+/// Of the repositories that were there before, so many are looked at however little time is left, and so many
+/// files that lead git to others.
+pub(crate) const ALWAYS: usize = 64;
+
 /// Nor are so many hooks, in so many worktrees, that settings name.
 pub(super) const MOST_NAMED: usize = 256;
 
@@ -225,11 +229,14 @@ impl Collection<'_> {
         self.stage = stage;
         let known = self.before.map(|before| &before.repositories);
         let counts = |it: &Path| !is_known || known.is_some_and(|known| known.contains(it));
+        let mut number = 0;
         for (directory, repository) in &repositories.found {
             if !counts(directory) {
                 continue;
             }
-            if self.is_over(directory, MANY_DIRECTORIES) {
+            number += 1;
+            let has_time = is_known && stage == Stage::Settings && number <= ALWAYS;
+            if !has_time && self.is_over(directory, MANY_DIRECTORIES) {
                 return false;
             }
             let top = innermost(tops, directory);

@@ -25,7 +25,7 @@ use crate::{
     config::GitSettings,
     facts::{Git, is_in},
     git::{
-        controls::{Control, Controls, Kind, Stage},
+        controls::{ALWAYS, Control, Controls, Kind, Stage},
         links::is_trial,
         repositories::{Repositories, Repository},
         settings::GitProgram,
@@ -172,8 +172,9 @@ impl<'a> Settlement<'a> {
                 }
                 continue;
             }
-            let is_first = repositories.is_brief && control.stage == Stage::Settings;
-            if bounds.are_reached() && !is_first {
+            let is_first = repositories.is_brief || (number < ALWAYS && !is_new(path, control));
+            let has_time = is_first && control.stage == Stage::Settings;
+            if bounds.are_reached() && !has_time {
                 let left = controls.len() - number;
                 let why = format!("there was no time to look at {left} files of git's");
                 self.find(&self.watch.workspace, Change::Unseen, &why);
