@@ -556,6 +556,7 @@ mod tests {
         while rustix::io::write(&fd, &[b'x'; 4096]).is_ok() {}
         let terminal = super::super::Terminal {
             modes: tcgetattr(&fd).ok(),
+            size: None,
             fd,
             fence: Fence {
                 language: Language::Full,
