@@ -37,7 +37,8 @@ impl Search<'_> {
         }
     }
 
-    /// What lies nearer to any of these comes first, so that none of them hides what is in another one.
+    /// What lies nearer to any of these comes first, so that none of them hides what is in another one; and of what
+    /// is as near, what has few others beside it. A directory that was filled to take long comes after the others.
     pub(super) fn walk(
         &mut self,
         tops: Vec<PathBuf>,
@@ -49,19 +50,23 @@ impl Search<'_> {
         // One for all of them: a tree has many directories, most of them small.
         let mut buffer = Vec::with_capacity(1 << 15);
         for _ in 0..deepest {
-            let mut below = Vec::new();
+            let mut groups = Vec::new();
             for directory in &level {
                 let buffer = buffer.spare_capacity_mut();
+                let mut below = Vec::new();
                 if !self.list(directory, is_reached, depth, &mut below, buffer) {
                     let why = "the tree is too large to look for repositories in all of it";
                     self.repositories.unseen.add(self.workspace, why);
                     return;
                 }
+                groups.push(below);
             }
-            if below.is_empty() {
+            groups.retain(|group| !group.is_empty());
+            if groups.is_empty() {
                 return;
             }
-            level = below;
+            groups.sort_by_key(Vec::len);
+            level = groups.into_iter().flatten().collect();
         }
         if deepest > SHALLOW {
             let why = "the tree is too deep to look for repositories in all of it";
@@ -160,7 +165,44 @@ fn may_be(name: &OsStr, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::{fs, time::Duration};
+
+    use super::{super::Repositories, *};
+    use crate::leftovers::bounds::Bounds;
+
+    /// There is time for these few entries alone.
+    #[test]
+    fn a_directory_that_was_filled_hides_no_repository_beside_it() {
+        const FILLED: usize = 600;
+        const OTHERS: usize = 8;
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        for number in 0..FILLED {
+            fs::create_dir_all(top.join(format!("filled/{number}"))).unwrap();
+        }
+        let others = (0..OTHERS).map(|number| top.join(format!("{number}/lib/.git")));
+        let others: Vec<_> = others.collect();
+        for git in &others {
+            fs::create_dir_all(git.join("objects")).unwrap();
+            fs::create_dir(git.join("refs")).unwrap();
+            fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
+        let bounds = Bounds::new(Duration::from_secs(60), FILLED + 40 * OTHERS, &|| false);
+        let mut search = Search {
+            workspace: &top,
+            writable: &[],
+            own: &[],
+            remotes: &[],
+            bounds: &bounds,
+            since: None,
+            repositories: Repositories::default(),
+        };
+        search.look_in_tree(16);
+        assert!(bounds.are_reached(), "positive control");
+        for git in others {
+            assert!(search.repositories.found.contains_key(&git), "{git:?}");
+        }
+    }
 
     #[test]
     fn names_are_known_where_capitals_do_not_count() {
