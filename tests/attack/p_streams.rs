@@ -341,6 +341,124 @@ print(running.wait(), said)
     });
 }
 
+/// A socket is of the host's network, in which it can be connected anew.
+#[test]
+fn p05_a_socket_given_as_input_is_no_way_to_the_hosts_network() {
+    const CALLER: &str = r#"
+import socket, subprocess, sys
+way, command = sys.argv[1], sys.argv[2:]
+wanted = socket.create_server(('127.0.0.1', 0))
+wanted.settimeout(1)
+heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+heard.bind(('127.0.0.1', 0))
+heard.settimeout(1)
+if way == 'stream':
+    server = socket.create_server(('127.0.0.1', 0))
+    given = socket.create_connection(server.getsockname())
+else:
+    given = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    given.bind(('127.0.0.1', 0))
+ports = [str(it.getsockname()[1]) for it in (wanted, heard)]
+running = subprocess.run(command + ports, stdin=given, capture_output=True, text=True, timeout=60)
+def got(act):
+    try: act(); return True
+    except TimeoutError: return False
+print(running.stdout, running.returncode, got(wanted.accept), got(lambda: heard.recv(9)))
+"#;
+    const ATTACK: &str = r#"
+import ctypes, socket, sys
+stream, datagram = [('127.0.0.1', int(port)) for port in sys.argv[1:]]
+def attempt(name, act):
+    try: act(); print(name)
+    except OSError: pass
+def again():
+    ctypes.CDLL(None).connect(0, bytes(16), 16)
+    given().connect(stream)
+def given():
+    kept.append(socket.socket(fileno=0))
+    return kept[-1]
+kept = []
+attempt('connect', again)
+attempt('send', lambda: given().sendto(b'x', datagram))
+print('tried')
+"#;
+    test(&standard(), |world| {
+        let call = |way: &str, prefix: &[&str]| {
+            let caller = world.laptop().command("/usr/bin/python3");
+            let caller = caller.args(["-IS", "-c", CALLER, way]).args(prefix);
+            let caller = caller.args(["/usr/bin/python3", "-IS", "-c", ATTACK]);
+            caller.run().expect("an end").expect_success().stdout()
+        };
+        for (way, control) in [
+            ("stream", "connect\nsend\ntried\n 0 True False\n"),
+            ("message", "connect\nsend\ntried\n 0 False True\n"),
+        ] {
+            assert_eq!(call(way, &[]), control, "positive control");
+            for mode in [&["--mode", "none"][..], &[]] {
+                let prefix = ["stockade", "run", "--quiet"].iter().chain(mode);
+                let prefix: Vec<_> = prefix.copied().chain(["--"]).collect();
+                assert_eq!(call(way, &prefix), "tried\n 0 False False\n", "{prefix:?}");
+            }
+        }
+    });
+}
+
+/// A program outside, or another session, can be given an end of the command's output, and keep it.
+#[test]
+fn p04_who_is_handed_a_stream_does_not_keep_the_session_from_its_end() {
+    const CALLER: &str = r#"
+import socket, subprocess, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind('given.sock')
+server.listen()
+with open('../out', 'wb') as out:
+    running = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=out)
+    code = running.wait(60)
+_, fds, _, _ = socket.recv_fds(server.accept()[0], 9, 1)
+print(code, len(fds), len(open('../out', 'rb').read()))
+"#;
+    const GIVE: &str = r#"
+import socket, sys
+sys.stdout.write('x' * 50000)
+sys.stdout.flush()
+there = socket.socket(socket.AF_UNIX)
+there.connect('given.sock')
+socket.send_fds(there, [b'x'], [1])
+sys.exit(4)
+"#;
+    test(&standard(), |world| {
+        let caller = world.laptop().command("/usr/bin/python3");
+        let caller = caller.args(["-IS", "-c", CALLER, "stockade", "run", "--quiet", "--"]);
+        let caller = caller.args(["/usr/bin/python3", "-IS", "-c", GIVE]);
+        let said = caller.run().expect("an end").expect_success().stdout();
+        assert_eq!(said, "4 1 50000\n");
+    });
+}
+
+/// Who reads a script from a socket, as a shell does by ssh, goes on with what its commands did not read.
+#[test]
+fn a_socket_as_input_is_read_no_further_than_the_command_does() {
+    const CALLER: &str = r#"
+import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+ours.sendall(sys.argv[1].encode())
+ours.shutdown(socket.SHUT_WR)
+print(subprocess.run(['bash', '-s'], stdin=theirs, stdout=subprocess.PIPE, text=True).stdout)
+"#;
+    const SCRIPT: &str = "echo one\nWHO true\nWHO sh -c 'read line; echo $line'\nfor the command\necho two\nWHO cat\nrest\n";
+    test(&standard(), |world| {
+        let call = |prefix: &str| {
+            let script = SCRIPT.replace("WHO", prefix);
+            let caller = world.laptop().command("/usr/bin/python3");
+            let caller = caller.args(["-IS", "-c", CALLER, &script]);
+            caller.run().expect("an end").expect_success().stdout()
+        };
+        let bare = call("");
+        assert_eq!(bare, "one\nfor the command\ntwo\nrest\n\n");
+        assert_eq!(call("stockade run --quiet --"), bare);
+    });
+}
+
 #[test]
 fn streams_that_are_sockets_work_as_without_the_sandbox() {
     const CALLER: &str = r#"

@@ -48,6 +48,20 @@ fn p01_what_goes_on_outside_takes_no_programs_and_paths_of_a_session() {
             "for file in /usr/lib/git-core/git-sh-prompt /usr/share/git-core/contrib/completion/git-prompt.sh
              do [ -r $file ] && . $file; done; __git_ps1 a b; echo \"${PS1@P}\"",
         ),
+        // VS Code reads it at every look at a repository.
+        plant(
+            "a commit that an editor shows, and that is an option of git's",
+            "git checkout -q -b side; git commit -q --allow-empty -m x -m 'touch ran'; mkdir .git/rebase-merge
+             echo --output=/home/dev/rc > .git/REBASE_HEAD",
+            use_of("git show -s --format=%B \"$(cat .git/REBASE_HEAD)\" --"),
+        ),
+        // As the vcs_info of zsh does.
+        plant(
+            "commits that a prompt shows, and that are options of git's",
+            "git checkout -q -b side; git commit -q --allow-empty -m x -m 'touch ran'; mkdir .git/rebase-apply
+             echo --output=/home/dev/rc --format=%B > .git/rebase-apply/rewritten",
+            use_of("git log -1 $(cat .git/rebase-apply/rewritten) --"),
+        ),
         plant(
             "an option of patches that writes a file",
             leak(format!(

@@ -200,7 +200,7 @@ fn connections_are_counted_while_they_are_open() {
         let laptop = world.laptop();
         let tmux = Tmux::start(laptop, 100, 24);
         tmux.window("watch", "stockade watch");
-        let script = "exec 3<> /dev/tcp/192.168.10.21/7; echo hello >&3; head -n 1 <&3; sleep 1000";
+        let script = "exec 3<> /dev/tcp/192.168.10.21/7; echo hello >&3; head -n 1 <&3; sleep 1000 3>&-; true";
         tmux.window("work", &session("--allow 192.168.10.21", script));
         tmux.expect("work", "hello");
         let screen = tmux.expect("watch", "1 connection,");

@@ -24,8 +24,8 @@ use crate::{
 /// Where git has which files are about which recorded conflict.
 const CONFLICTS: &str = "MERGE_RR";
 
-/// What of an unfinished command git takes arguments from, and which contents do no harm. Git's other
-/// files of this kind hold messages, names of commits and branches, and flags.
+/// What of an unfinished command git takes arguments from, or others who hand them to git, and which contents
+/// do no harm. Git's other files of this kind hold messages and flags.
 type Check = fn(&[u8]) -> bool;
 #[rustfmt::skip]
 const ARGUMENTS: &[(&str, Check)] = &[
@@ -39,6 +39,29 @@ const ARGUMENTS: &[(&str, Check)] = &[
     ("rebase-merge/autostash", is_commit),
     ("rebase-apply/autostash", is_commit),
     ("MERGE_AUTOSTASH", is_commit),
+    // Editors and prompts of shells hand these to git, to which another word would be an option.
+    ("REBASE_HEAD", are_commits),
+    ("MERGE_HEAD", are_commits),
+    ("CHERRY_PICK_HEAD", are_commits),
+    ("REVERT_HEAD", are_commits),
+    ("ORIG_HEAD", are_commits),
+    ("BISECT_EXPECTED_REV", are_commits),
+    ("rebase-merge/onto", are_commits),
+    ("rebase-merge/orig-head", are_commits),
+    ("rebase-merge/stopped-sha", are_commits),
+    ("rebase-merge/amend", are_commits),
+    ("rebase-merge/squash-onto", are_commits),
+    ("rebase-merge/rewritten-list", are_commits),
+    ("rebase-merge/rewritten-pending", are_commits),
+    ("rebase-merge/head-name", is_no_option),
+    ("rebase-apply/onto", are_commits),
+    ("rebase-apply/orig-head", are_commits),
+    ("rebase-apply/original-commit", are_commits),
+    ("rebase-apply/abort-safety", are_commits),
+    ("rebase-apply/rewritten", are_commits),
+    ("rebase-apply/head-name", is_no_option),
+    ("sequencer/head", are_commits),
+    ("sequencer/abort-safety", are_commits),
     // The prompt of a shell shows them, and bash runs what is in a prompt.
     ("rebase-merge/msgnum", is_number),
     ("rebase-merge/end", is_number),
@@ -231,6 +254,11 @@ fn is_commit(name: &[u8]) -> bool {
     name.trim_ascii().iter().all(u8::is_ascii_hexdigit)
 }
 
+fn are_commits(names: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace();
+    names.iter().all(is_part)
+}
+
 fn is_number(text: &[u8]) -> bool {
     text.trim_ascii().iter().all(u8::is_ascii_digit)
 }
@@ -305,6 +333,12 @@ mod tests {
                 "0123456789abcdef0123456789abcdef01234567\n",
             ),
             ("BISECT_START", "main\n"),
+            (
+                "rebase-apply/rewritten",
+                "0123456789abcdef0123456789abcdef01234567 89abcdef0123456789abcdef0123456789abcdef\n",
+            ),
+            ("rebase-merge/head-name", "detached HEAD\n"),
+            ("rebase-merge/stopped-sha", "0123abc\n"),
             ("BISECT_NAMES", " '--' 'a b' 'it'\\''s; x'\n"),
             ("rebase-merge/msgnum", "3\n"),
             ("rebase-apply/last", "12"),
@@ -338,6 +372,10 @@ mod tests {
             ("rebase-apply/apply-opt", "'-p1'\\''x'"),
             ("MERGE_AUTOSTASH", "--index"),
             ("BISECT_START", "--pathspec-from-file=x"),
+            ("REBASE_HEAD", "--output=/home/ada/.profile\n"),
+            ("rebase-apply/rewritten", "--output=x --format=%b side"),
+            ("rebase-merge/head-name", "--output=x"),
+            ("MERGE_HEAD", "side\n"),
             ("BISECT_NAMES", " '--'; touch ran"),
             ("BISECT_NAMES", " 'a' $(touch ran)"),
             ("BISECT_NAMES", " 'a"),

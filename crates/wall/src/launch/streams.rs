@@ -13,15 +13,16 @@
 //! - for a **file to write**, a pipe, from which the warden writes to the file, where the caller's
 //!   descriptor says;
 //! - for a **socket to write**, a pipe as well: who has the socket can shut it down, and the receipt
-//!   would be lost. If the input is the same socket as the errors, that comes through a pipe, too;
-//! - for a **pipe to read**, another pipe. Who opens a pipe anew gets its other end, too: with that of an input,
-//!   a session could type into the script that started it. No more is taken from the caller's pipe than the
-//!   command has read, so that the rest is there for whoever reads next;
-//! - **terminals, other character devices, other sockets to read and pipes to write** as they are, and pipes that
-//!   another user made: nobody inside can open those anew. By the other end of an output, a session can read what
-//!   others write there, if it is quicker than the reader. To pass it on would cost more: lines of programs that
-//!   share a pipe would be mixed, and what is not read at the end of a session would be lost. Flags that make a
-//!   write fail which would wait are shared with the caller, and cleared at the end;
+//!   would be lost;
+//! - for a **pipe or socket to read**, another pipe. Who opens a pipe anew gets its other end, too: with that of an
+//!   input, a session could type into the script that started it. A socket is of the host's network, where it can be
+//!   connected to others. No more is taken from the caller's than the command has read, so that the rest is there
+//!   for whoever reads next;
+//! - **terminals, other character devices and pipes to write** as they are, and pipes that another user made: nobody
+//!   inside can open those anew. By the other end of an output, a session can read what others write there, if it is
+//!   quicker than the reader. To pass it on would cost more: lines of programs that share a pipe would be mixed, and
+//!   what is not read at the end of a session would be lost. Flags that make a write fail which would wait are
+//!   shared with the caller, and cleared at the end;
 //! - **nothing else**: directories and block devices are refused.
 
 use std::{
@@ -49,7 +50,7 @@ use rustix::{
         fcntl_add_seals, fcntl_getfl, fcntl_setfl, fstat, memfd_create, open,
     },
     io::{Errno, ioctl_fionread},
-    net::SendFlags,
+    net::{RecvFlags, SendFlags, SocketType, sockopt},
     pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, tee},
     process::geteuid,
     stdio::{stderr, stdin, stdout},
@@ -100,9 +101,7 @@ enum Stream {
     File { path: PathBuf, found: Stat },
     /// A file or socket to write.
     Relayed,
-    /// A socket to read, by which one could write.
-    Fed,
-    /// A pipe to read.
+    /// A pipe or socket to read.
     Offered,
     /// The same file as standard output.
     AsOutput,
@@ -135,10 +134,8 @@ pub(crate) struct WardenStreams {
     inputs: Vec<Input>,
     /// What the command writes comes out here, and goes to this stream.
     outputs: Vec<(Name, OwnedFd)>,
-    /// What comes from this stream goes here, for the command to read.
-    fed: Vec<(Name, OwnedFd)>,
-    /// The same for a pipe that others may read from as well.
-    offered: Option<(Name, File, OwnedFd)>,
+    /// What comes from this stream, from which others may read as well, goes here, for the command to read.
+    offered: Option<(Name, Source, OwnedFd)>,
     flags: Vec<(Name, OFlags, Mode)>,
 }
 
@@ -154,9 +151,6 @@ impl Streams {
         let are_one = matches!((&output, &errors), (Stream::Relayed, Stream::Relayed))
             && is_same(&identity(stdout())?, &identity(stderr())?);
         let errors = if are_one { Stream::AsOutput } else { errors };
-        let is_of_errors =
-            is_socket(&identity(stdin())?) && is_same(&identity(stdin())?, &identity(stderr())?);
-        let input = if is_of_errors { Stream::Fed } else { input };
         let flags = |name: Name| {
             let flags = fcntl_getfl(name.descriptor()).map_err(|error| failed(error.into()))?;
             let found = fstat(name.descriptor()).map_err(|error| failed(error.into()))?;
@@ -189,7 +183,6 @@ impl Streams {
                 Stream::Same => None,
                 Stream::File { path, found } => Some(kept.file(*name, path, found)?),
                 Stream::Relayed => Some(kept.relayed(*name).map_err(failed)?),
-                Stream::Fed => Some(kept.fed(*name).map_err(failed)?),
                 Stream::Offered => Some(kept.offered(*name).map_err(failed)?),
                 Stream::AsOutput => {
                     let output = output.map(OwnedFd::try_clone);
@@ -241,21 +234,15 @@ impl WardenStreams {
 
     fn relayed(&mut self, name: Name) -> io::Result<OwnedFd> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
         self.outputs.push((name, reader));
         Ok(writer)
-    }
-
-    fn fed(&mut self, name: Name) -> io::Result<OwnedFd> {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        self.fed.push((name, writer));
-        Ok(reader)
     }
 
     fn offered(&mut self, name: Name) -> io::Result<OwnedFd> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setpipe_size(&writer, ONE_PIECE)?;
-        // While root can still open what another user made.
-        self.offered = Some((name, opened_anew(name.descriptor())?, writer));
+        self.offered = Some((name, Source::of(name)?, writer));
         Ok(reader)
     }
 
@@ -270,24 +257,17 @@ impl WardenStreams {
             let written = thread.spawn(move || {
                 // Its end, or that of the reader if the file cannot be written, is the command's
                 // news: a broken pipe.
-                let mut from = File::from(reader);
                 match is_socket(&fstat(&file)?) {
-                    true => pass_on(&mut from, |bytes| send(&file, bytes, &is_over)),
-                    false => pass_on(&mut from, |bytes| file.write_all(bytes)),
+                    true => pass_on(&reader, &is_over, |bytes| send(&file, bytes, &is_over)),
+                    false => pass_on(&reader, &is_over, |bytes| file.write_all(bytes)),
                 }
             })?;
             Ok((name, written))
         });
         let writers = writers.collect::<io::Result<_>>()?;
-        for (name, writer) in self.fed {
-            let socket = borrowed(name)?;
+        let offer = self.offered.map(|(name, source, writer)| {
             let thread = thread::Builder::new().name("input".to_owned());
-            // It ends with what reads from it.
-            thread.spawn(move || feed(&socket, File::from(writer)))?;
-        }
-        let offer = self.offered.map(|(name, pipe, writer)| {
-            let thread = thread::Builder::new().name("input".to_owned());
-            thread.spawn(move || offer(name, &pipe, &writer))
+            thread.spawn(move || offer(name, &source, &writer))
         });
         Ok(Relay {
             writers,
@@ -299,16 +279,94 @@ impl WardenStreams {
     }
 }
 
-/// Writes what comes. Not with `io::copy`, which uses splice(2): that remembers the file's position
-/// while it waits, so what others write to the same file meanwhile would be written over.
-fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+/// Writes what comes, until the end of what writes there. Not with `io::copy`, which uses splice(2): that
+/// remembers the file's position while it waits, so what others write to the same file meanwhile would be written over.
+///
+/// The command may have passed its end to a program outside, which keeps it. So when everything inside has ended, what
+/// is there by then is written, and nothing else is waited for.
+fn pass_on(
+    from: &OwnedFd,
+    is_over: &AtomicBool,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    const MOMENT: Duration = Duration::from_millis(100);
     let mut buffer = vec![0; 64 * 1024];
+    let mut left = None;
     loop {
-        match from.read(&mut buffer) {
+        if left.is_none() && is_over.load(Ordering::Relaxed) {
+            left = Some(usize::try_from(ioctl_fionread(from)?).unwrap_or(usize::MAX));
+        }
+        if left.is_none() {
+            poll_until(from.as_fd(), PollFlags::IN, Instant::now() + MOMENT)?;
+        }
+        let most = left.unwrap_or(usize::MAX).min(buffer.len());
+        match rustix::io::read(from, buffer.get_mut(..most).unwrap_or_default()) {
             Ok(0) => return Ok(()),
-            Ok(length) => write(buffer.get(..length).unwrap_or_default())?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Ok(length) => {
+                write(buffer.get(..length).unwrap_or_default())?;
+                left = left.map(|left| left.saturating_sub(length));
+            }
+            Err(Errno::AGAIN) if left.is_some() => return Ok(()),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What the caller has the command read from.
+#[derive(Debug)]
+enum Source {
+    Pipe(File),
+    /// A socket of a stream.
+    Stream(File),
+    /// A socket of which each read takes a whole message.
+    Messages(File),
+}
+
+impl Source {
+    fn of(name: Name) -> io::Result<Self> {
+        let fd = name.descriptor();
+        if !is_socket(&fstat(fd)?) {
+            // While root can still open what another user made.
+            return Ok(Self::Pipe(opened_anew(fd)?));
+        }
+        let file = borrowed(name)?;
+        Ok(match sockopt::socket_type(fd)? {
+            SocketType::STREAM => Self::Stream(file),
+            _ => Self::Messages(file),
+        })
+    }
+
+    /// Puts a piece of what is there into an empty pipe as well, without waiting. What can be left where it is, is.
+    fn show(&self, to: &OwnedFd) -> io::Result<usize> {
+        const LONGEST: usize = 64 * 1024;
+        let (socket, most, flags) = match self {
+            Self::Pipe(pipe) => return Ok(tee(pipe, to, ONE_PIECE, SpliceFlags::NONBLOCK)?),
+            Self::Stream(socket) => (socket, ONE_PIECE, RecvFlags::PEEK | RecvFlags::DONTWAIT),
+            Self::Messages(socket) => (socket, LONGEST, RecvFlags::DONTWAIT),
+        };
+        let mut buffer = vec![0; most];
+        let (length, _) = rustix::net::recv(socket, &mut buffer[..], flags)?;
+        let mut bytes = buffer.get(..length).unwrap_or_default();
+        while !bytes.is_empty() {
+            match rustix::io::write(to, bytes) {
+                Ok(length) => bytes = bytes.get(length..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(length)
+    }
+
+    /// Takes what was shown, and has been read. It may be taken already.
+    fn take(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => rustix::io::read(pipe, buffer),
+            Self::Stream(socket) => {
+                let (length, _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT)?;
+                Ok(length)
+            }
+            Self::Messages(_) => Ok(buffer.len()),
         }
     }
 }
@@ -317,7 +375,8 @@ fn pass_on(from: &mut File, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> i
 /// the command has read it. So if the command ends, what it has not read is still in the caller's.
 ///
 /// The command can write to its own pipe. It then loses count of what it reads there, and of nothing else.
-fn offer(name: Name, from: &File, to: &OwnedFd) -> io::Result<()> {
+fn offer(name: Name, from: &Source, to: &OwnedFd) -> io::Result<()> {
+    use io::ErrorKind::{Interrupted, WouldBlock};
     // What was opened anew does not tell that the writers of a named pipe have gone before.
     let caller = name.descriptor();
     loop {
@@ -332,21 +391,25 @@ fn offer(name: Name, from: &File, to: &OwnedFd) -> io::Result<()> {
         if !fds[1].revents().is_empty() {
             return Ok(());
         }
-        let has_ended = !fds[0].revents().contains(PollFlags::IN);
-        match tee(from, to, ONE_PIECE, SpliceFlags::NONBLOCK) {
+        let is_pipe = matches!(from, Source::Pipe(_));
+        let has_ended = !is_pipe || !fds[0].revents().contains(PollFlags::IN);
+        match from.show(to) {
             Ok(0) if has_ended => return Ok(()),
             // Others took it meanwhile, or the command's own pipe is full of what it wrote itself.
-            Ok(0) | Err(Errno::INTR | Errno::AGAIN) => {
+            Ok(0) => {
                 wait_for(to, PollFlags::OUT)?;
             }
             Ok(piece) => take_what_is_read(from, to, piece)?,
-            Err(error) => return Err(error.into()),
+            Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {
+                wait_for(to, PollFlags::OUT)?;
+            }
+            Err(error) => return Err(error),
         }
     }
 }
 
-/// Takes a piece from the caller's pipe as the command reads it.
-fn take_what_is_read(from: &File, to: &OwnedFd, mut piece: usize) -> io::Result<()> {
+/// Takes a piece from the caller's stream as the command reads it.
+fn take_what_is_read(from: &Source, to: &OwnedFd, mut piece: usize) -> io::Result<()> {
     // For a pipe that the command has made larger: no event tells that all of it was read.
     const MOMENT: Duration = Duration::from_millis(1);
     let mut buffer = vec![0; piece];
@@ -357,7 +420,7 @@ fn take_what_is_read(from: &File, to: &OwnedFd, mut piece: usize) -> io::Result<
         let mut read = piece.saturating_sub(left);
         piece -= read;
         while read > 0 {
-            match rustix::io::read(from, buffer.get_mut(..read).unwrap_or_default()) {
+            match from.take(buffer.get_mut(..read).unwrap_or_default()) {
                 Ok(0) | Err(Errno::AGAIN) => break,
                 Ok(length) => read -= length,
                 Err(Errno::INTR) => {}
@@ -413,32 +476,6 @@ fn send(socket: &File, mut bytes: &[u8], is_over: &AtomicBool) -> io::Result<()>
         }
     }
     Ok(())
-}
-
-/// Passes on what comes from a socket, until one of the two ends.
-fn feed(socket: &File, mut pipe: File) -> io::Result<()> {
-    let mut buffer = vec![0; 4096];
-    loop {
-        let (socket_fd, pipe_fd) = (socket.as_fd(), pipe.as_fd());
-        let mut fds = [
-            PollFd::from_borrowed_fd(socket_fd, PollFlags::IN),
-            PollFd::from_borrowed_fd(pipe_fd, PollFlags::empty()),
-        ];
-        match poll(&mut fds, None) {
-            Err(Errno::INTR) => continue,
-            other => other?,
-        };
-        // Who has stopped reading leaves the rest to others.
-        if !fds[1].revents().is_empty() {
-            return Ok(());
-        }
-        match rustix::io::read(socket, &mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => pipe.write_all(buffer.get(..length).unwrap_or_default())?,
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// A file that the command reads, and where it began to.
@@ -537,14 +574,15 @@ fn look_at(name: Name) -> Result<Stream, Error> {
             found,
         }),
         FileType::RegularFile => Ok(Stream::Relayed),
-        FileType::Socket if name != Name::Input => Ok(Stream::Relayed),
+        FileType::Socket if name == Name::Input => Ok(Stream::Offered),
+        FileType::Socket => Ok(Stream::Relayed),
         FileType::Fifo if is_wrong_end(fd, name).map_err(failed)? => {
             Err(refused("the other end of a pipe", instead))
         }
         FileType::Fifo if name == Name::Input && can_be_opened_anew(fd, &found) => {
             Ok(Stream::Offered)
         }
-        FileType::CharacterDevice | FileType::Fifo | FileType::Socket => Ok(Stream::Same),
+        FileType::CharacterDevice | FileType::Fifo => Ok(Stream::Same),
         FileType::Directory => Err(refused(
             "a directory, by which the command would get at everything below it",
             instead,
