@@ -50,7 +50,7 @@ def heard_from_target(sender):
     # Whatever the harmless one says in between.
     while select.select([sender], [], [], PATIENCE)[0]:
         datagram, source = sender.recvfrom(2048)
-        if source[0] == TARGET[0]:
+        if source[0].removeprefix("::ffff:") == TARGET[0]:
             return datagram
     raise TimeoutError
 
@@ -167,7 +167,7 @@ def mapped_datagrams():
         sender.sendto(QUESTION, ("::ffff:" + HARMLESS[0], 7))
         sender.connect(("::ffff:" + TARGET[0], 7))
         sender.send(QUESTION)
-        return sender.recv(512)
+        return heard_from_target(sender)
 
 
 def multipath():
