@@ -138,7 +138,7 @@ impl Unseen {
 #[cfg(test)]
 mod tests {
     use std::{
-        sync::atomic::{AtomicBool, Ordering},
+        sync::atomic::{AtomicBool, AtomicUsize, Ordering},
         thread,
     };
 
@@ -159,13 +159,18 @@ mod tests {
         const TIME: Duration = Duration::from_millis(100);
         let processors = thread::available_parallelism().expect("a number").get();
         let is_over = AtomicBool::new(false);
+        let others = AtomicUsize::new(0);
         let (ran, waited) = thread::scope(|scope| {
             for _ in 0..4 * processors {
                 scope.spawn(|| {
+                    others.fetch_add(1, Ordering::Relaxed);
                     while !is_over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
+            }
+            while others.load(Ordering::Relaxed) < 4 * processors {
+                thread::yield_now();
             }
             let before = time_waited_of_thread().expect("the kernel counts it");
             let ran = ran_within(TIME);
